@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_DTYPE_H_
+#define SEALPOINT_DTYPE_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "sealpoint/export.h"
+
+namespace sealpoint {
+
+// Element types. These values are frozen in the file format (spec/registries.md); a value that is
+// not listed is legal on disk, because the element size stands beside it: its bytes can be copied.
+enum class DType : std::uint16_t {
+  kBool = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kUInt8 = 6,
+  kUInt16 = 7,
+  kUInt32 = 8,
+  kUInt64 = 9,
+  kF16 = 10,
+  kBf16 = 11,
+  kF32 = 12,
+  kF64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kF8E4M3Fn = 16,
+  kF8E5M2 = 17,
+  kF8E4M3Fnuz = 18,
+  kF8E5M2Fnuz = 19,
+  kF8E8M0Fnu = 20,
+  // Two 4-bit values in one byte; an element is the byte, as in torch.float4_e2m1fn_x2.
+  kF4E2M1X2 = 21,
+};
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;         // "bf16", "f8_e4m3fn", …
+  std::uint32_t size_bytes;      // of one element
+};
+
+// All registered dtypes, ascending by id.
+SEALPOINT_EXPORT std::span<const DTypeInfo> RegisteredDTypes();
+
+// Nothing where the id is not registered.
+SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(DType dtype);
+SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(std::string_view name);
+
+// The name, or "unknown" where the id is not registered.
+SEALPOINT_EXPORT std::string_view DTypeName(DType dtype);
+
+// The element size in bytes, or 0 where the id is not registered.
+SEALPOINT_EXPORT std::uint32_t DTypeSizeBytes(DType dtype);
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_DTYPE_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_REGION_H_
+#define SEALPOINT_REGION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sealpoint/export.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint {
+
+// Extents of a tensor, outermost dimension first; empty for a 0-d tensor (one element).
+using Shape = std::vector<std::uint64_t>;
+
+// An axis-aligned part of a tensor: per dimension the half-open interval
+// [offset, offset + extent), in elements. Both vectors have the tensor's ndim entries.
+struct Box {
+  std::vector<std::uint64_t> offset;
+  std::vector<std::uint64_t> extent;
+  friend auto operator<=>(const Box&, const Box&) = default;
+};
+
+// A half-open range [begin, end) of the row-major element numbers of a box.
+struct Run {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  friend auto operator<=>(const Run&, const Run&) = default;
+};
+
+// A box and a contiguous run of its row-major elements. A plain box is its full run. ZeRO, FSDP1
+// and the Megatron distributed optimizer hold runs of a tensor-parallel box.
+struct SEALPOINT_EXPORT Region {
+  Box box;
+  Run run;
+
+  // The whole tensor of this shape / the full run of this box. Precondition: the element count
+  // fits 64 bits (checked by the functions that take regions from callers).
+  static Region Whole(const Shape& shape);
+  static Region Of(Box box);
+
+  // Elements in the run. Never fails.
+  std::uint64_t element_count() const { return run.end - run.begin; }
+  // "[0:4, 8:16]" and, for a part of a box, "[0:4, 8:16] run 5:20".
+  std::string ToString() const;
+
+  friend auto operator<=>(const Region&, const Region&) = default;
+};
+
+// Product of the extents; 1 for 0-d. Errors: LimitExceeded where it does not fit 64 bits.
+SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
+
+// InvalidArgument unless the box lies in the shape, has its ndim, and the run lies in the box.
+SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
+
+// "[8192, 8192]".
+SEALPOINT_EXPORT std::string ShapeToString(const Shape& shape);
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_REGION_H_

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_STATUS_H_
+#define SEALPOINT_STATUS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "sealpoint/export.h"
+
+namespace sealpoint {
+
+// What went wrong, as far as a caller acts differently on it. The numeric values travel between
+// ranks and are stable; new codes are appended.
+enum class Code : std::uint8_t {
+  kOk = 0,
+  // The caller's argument is wrong: overlapping or missing regions, a name twice, null memory.
+  kInvalidArgument = 1,
+  // What was asked for by name does not exist (a path, a tensor, an object).
+  kNotFound = 2,
+  // The directory already holds a marker; nothing was changed.
+  kAlreadyExists = 3,
+  // The bytes are not ours: wrong magic, no file of ours in the directory.
+  kNotACheckpoint = 4,
+  // No commit marker, or a void one: this checkpoint does not exist.
+  kUncommitted = 5,
+  // The marker is good but a file that it pins is missing or too short, as after a partial copy.
+  kIncomplete = 6,
+  // The bytes are not those that were committed. Restore this checkpoint or use an older one.
+  kCorrupt = 7,
+  // Valid, but written with a version, feature or id that this build does not know.
+  kUnsupported = 8,
+  // A limit of spec/limits.md was passed; callers may raise the limit.
+  kLimitExceeded = 9,
+  // What is stored does not fulfil the caller's LoadContract.
+  kMismatch = 10,
+  // The storage reported an error; the message holds the operation and the errno.
+  kIo = 11,
+  // The storage is full (ENOSPC, EDQUOT, no inodes).
+  kNoSpace = 12,
+  // A CUDA call failed.
+  kDevice = 13,
+  // The communicator failed or another rank left.
+  kComm = 14,
+  // A deadline passed.
+  kTimeout = 15,
+  // The caller cancelled, or destroyed, what was under way.
+  kCancelled = 16,
+  // A bug in this library.
+  kInternal = 17,
+};
+
+// "Corrupt", "NoSpace", …; the words that the documentation uses. Never fails.
+SEALPOINT_EXPORT std::string_view CodeName(Code code);
+
+// Where it went wrong. Each part is optional; an absent part is not printed.
+struct Place {
+  std::string rule;                        // id in spec/, such as "R-HDR-03"
+  std::string path;                        // file, as given by the caller plus our file name
+  std::optional<std::uint64_t> offset;     // byte offset in `path`
+  std::string tensor;                      // tensor or object name
+  std::optional<int> rank;                 // rank on which the first cause happened
+  std::string host;                        // its host name
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// The outcome of an operation that yields no value. A value type: copyable, comparable, printable.
+// Thread safety: as std::string.
+class [[nodiscard]] SEALPOINT_EXPORT Status {
+ public:
+  Status() = default;  // success
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const Place& place() const { return place_; }
+
+  // Builders that add a place to an error and keep what is already known, so that the innermost
+  // frame, which knows best, wins. They do nothing on success.
+  Status&& AtRule(std::string_view rule) &&;
+  Status&& AtPath(std::string_view path) &&;
+  Status&& AtOffset(std::uint64_t offset) &&;
+  Status&& AtTensor(std::string_view name) &&;
+  Status&& AtRank(int rank, std::string_view host) &&;
+  // Puts "prefix: " before the message.
+  Status&& Prefixed(std::string_view prefix) &&;
+
+  // One line: "Corrupt: header digest differs [rule R-HDR-05, file ckpt/COMMIT, offset 40]".
+  std::string ToString() const;
+
+  friend bool operator==(const Status&, const Status&) = default;
+
+ private:
+  Code code_ = Code::kOk;
+  std::string message_;
+  Place place_;
+};
+
+// Prints "sealpoint: value() of a failed Result: …" to stderr and aborts.
+[[noreturn]] SEALPOINT_EXPORT void AbortOnBadResultAccess(const Status& status);
+
+// A value or the Status that says why there is none; shaped like std::expected<T, Status>.
+// value() and operator* on an error are programming errors: they print the status and abort.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: as std::expected
+  Result(Status error) : state_(std::in_place_index<1>, std::move(error)) {  // NOLINT: likewise
+    if (std::get<1>(state_).ok()) AbortOnBadResultAccess(std::get<1>(state_));
+  }
+
+  bool has_value() const { return state_.index() == 0; }
+  bool ok() const { return has_value(); }
+  explicit operator bool() const { return has_value(); }
+
+  T& value() & { return Checked(); }
+  const T& value() const& { return const_cast<Result*>(this)->Checked(); }
+  T&& value() && { return std::move(Checked()); }
+  T& operator*() & { return Checked(); }
+  const T& operator*() const& { return const_cast<Result*>(this)->Checked(); }
+  T&& operator*() && { return std::move(Checked()); }
+  T* operator->() { return &Checked(); }
+  const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
+
+  // The error, or the success Status where there is a value.
+  const Status& error() const& { return has_value() ? OkStatus() : std::get<1>(state_); }
+  Status error() && { return has_value() ? Status() : std::move(std::get<1>(state_)); }
+  Status status() const { return error(); }
+
+  template <typename U>
+  T value_or(U&& fallback) const& {
+    return has_value() ? std::get<0>(state_) : static_cast<T>(std::forward<U>(fallback));
+  }
+
+ private:
+  T& Checked() {
+    if (!has_value()) AbortOnBadResultAccess(std::get<1>(state_));
+    return std::get<0>(state_);
+  }
+
+  static const Status& OkStatus() {
+    static const Status ok;
+    return ok;
+  }
+
+  std::variant<T, Status> state_;
+};
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_STATUS_H_

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/status.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint {
+
+std::string_view CodeName(Code code) {
+  switch (code) {
+    case Code::kOk: return "Ok";
+    case Code::kInvalidArgument: return "InvalidArgument";
+    case Code::kNotFound: return "NotFound";
+    case Code::kAlreadyExists: return "AlreadyExists";
+    case Code::kNotACheckpoint: return "NotACheckpoint";
+    case Code::kUncommitted: return "Uncommitted";
+    case Code::kIncomplete: return "Incomplete";
+    case Code::kCorrupt: return "Corrupt";
+    case Code::kUnsupported: return "Unsupported";
+    case Code::kLimitExceeded: return "LimitExceeded";
+    case Code::kMismatch: return "Mismatch";
+    case Code::kIo: return "Io";
+    case Code::kNoSpace: return "NoSpace";
+    case Code::kDevice: return "Device";
+    case Code::kComm: return "Comm";
+    case Code::kTimeout: return "Timeout";
+    case Code::kCancelled: return "Cancelled";
+    case Code::kInternal: return "Internal";
+  }
+  return "Unknown";
+}
+
+Status&& Status::AtRule(std::string_view rule) && {
+  if (!ok() && place_.rule.empty()) place_.rule = rule;
+  return std::move(*this);
+}
+
+Status&& Status::AtPath(std::string_view path) && {
+  if (!ok() && place_.path.empty()) place_.path = path;
+  return std::move(*this);
+}
+
+Status&& Status::AtOffset(std::uint64_t offset) && {
+  if (!ok() && !place_.offset) place_.offset = offset;
+  return std::move(*this);
+}
+
+Status&& Status::AtTensor(std::string_view name) && {
+  if (!ok() && place_.tensor.empty()) place_.tensor = name;
+  return std::move(*this);
+}
+
+Status&& Status::AtRank(int rank, std::string_view host) && {
+  if (!ok() && !place_.rank) {
+    place_.rank = rank;
+    place_.host = host;
+  }
+  return std::move(*this);
+}
+
+Status&& Status::Prefixed(std::string_view prefix) && {
+  if (!ok()) message_ = internal::StrCat(prefix, ": ", message_);
+  return std::move(*this);
+}
+
+namespace {
+
+void AppendPlace(std::string& out, const Place& place) {
+  std::string inside;
+  const auto add = [&inside](std::string_view label, const std::string& value) {
+    if (value.empty()) return;
+    if (!inside.empty()) inside.append(", ");
+    inside.append(label).append(" ").append(value);
+  };
+  add("rule", place.rule);
+  add("tensor", place.tensor);
+  add("file", place.path);
+  if (place.offset) add("offset", std::to_string(*place.offset));
+  if (place.rank) add("rank", std::to_string(*place.rank));
+  add("host", place.host);
+  if (!inside.empty()) out.append(" [").append(inside).append("]");
+}
+
+}  // namespace
+
+std::string Status::ToString() const {
+  std::string out(CodeName(code_));
+  if (ok()) return out;
+  out.append(": ").append(message_);
+  AppendPlace(out, place_);
+  return out;
+}
+
+void AbortOnBadResultAccess(const Status& status) {
+  std::fprintf(stderr, "sealpoint: value() of a failed Result: %s\n", status.ToString().c_str());
+  std::abort();
+}
+
+namespace internal {
+
+void CheckFailed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "sealpoint: check failed: %s (%s:%d)\n", condition, file, line);
+  std::abort();
+}
+
+Status ErrnoError(std::string_view operation, int error_number) {
+  Code code = Code::kIo;
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT: code = Code::kNoSpace; break;
+    case ENOENT: code = Code::kNotFound; break;
+    case EEXIST: code = Code::kAlreadyExists; break;
+    default: break;
+  }
+  char buffer[128] = {};
+  const char* text = strerror_r(error_number, buffer, sizeof(buffer));  // the GNU variant
+  return MakeError(code, operation, ": ", std::string_view(text), " (errno ", error_number, ")");
+}
+
+}  // namespace internal
+}  // namespace sealpoint
