@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Build type and compiler launcher. Only for a build of Sealpoint itself: a project that includes it decides alone.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+# Small debug information keeps links quick; without NDEBUG the internal assertions stay on.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(SEALPOINT_CCACHE ccache)
+mark_as_advanced(SEALPOINT_CCACHE)
+if(SEALPOINT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SEALPOINT_CCACHE})
+endif()

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(sealpoint_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sealpoint)
+
+target_include_directories(sealpoint PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS sealpoint EXPORT sealpointTargets)
+install(EXPORT sealpointTargets NAMESPACE sealpoint:: DESTINATION ${sealpoint_config_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sealpoint DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Whoever keeps checkpoints for years needs the format beside the program.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/spec ${PROJECT_SOURCE_DIR}/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/sealpoint)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.in sealpointConfig.cmake
+                              INSTALL_DESTINATION ${sealpoint_config_dir})
+# Before 1.0 a minor version may break callers.
+write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindxxHash.cmake DESTINATION ${sealpoint_config_dir})
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/sealpoint.pc.in sealpoint.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpoint.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# A module is a folder of lib/ or readers/ with its own CMakeLists.txt. Its sources are compiled once, into the object library
+# sealpoint_<module>_objects, of which the library and the tests are made.
+
+# Reads the table of edges into sealpoint_modules and sealpoint_edges_<module>.
+set(sealpoint_edges_file ${PROJECT_SOURCE_DIR}/cmake/module_edges.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sealpoint_edges_file})
+file(STRINGS ${sealpoint_edges_file} sealpoint_edge_lines REGEX "^[a-z_]+:")
+set(sealpoint_modules "")
+foreach(line IN LISTS sealpoint_edge_lines)
+  string(REGEX MATCH "^([a-z_]+):(.*)$" matched "${line}")
+  set(module ${CMAKE_MATCH_1})
+  separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_2}")
+  list(REMOVE_ITEM allowed schema)
+  list(APPEND sealpoint_modules ${module})
+  set(sealpoint_edges_${module} ${allowed})
+endforeach()
+
+# sealpoint_add_module_folders(): adds each folder here that is a module, in the order of the table.
+function(sealpoint_add_module_folders)
+  file(GLOB listings CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */CMakeLists.txt)
+  list(TRANSFORM listings REPLACE "/CMakeLists.txt$" "")
+  foreach(module IN LISTS sealpoint_modules)
+    if(module IN_LIST listings)
+      add_subdirectory(${module})
+      list(REMOVE_ITEM listings ${module})
+    endif()
+  endforeach()
+  if(listings)
+    message(FATAL_ERROR "Modules without a row in cmake/module_edges.txt: ${listings}")
+  endif()
+endfunction()
+
+# sealpoint_add_subfolders(): adds every folder here that has a CMakeLists.txt, by name.
+function(sealpoint_add_subfolders)
+  file(GLOB listings CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */CMakeLists.txt)
+  foreach(listing IN LISTS listings)
+    get_filename_component(folder ${listing} DIRECTORY)
+    add_subdirectory(${folder})
+  endforeach()
+endfunction()
+
+# sealpoint_add_module(<module> SOURCES <file>... [LINK <target>...])
+# LINK names third-party targets or sealpoint_schema.
+function(sealpoint_add_module module)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "sealpoint_add_module(${module}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(objects sealpoint_${module}_objects)
+  add_library(${objects} OBJECT ${arg_SOURCES})
+  target_link_libraries(
+    ${objects}
+    PRIVATE sealpoint_warnings
+    PUBLIC sealpoint_headers ${arg_LINK})
+  set_property(GLOBAL APPEND PROPERTY SEALPOINT_MODULE_OBJECTS ${objects})
+  # Who links the library needs the third-party libraries, but none of our build-only targets.
+  foreach(library IN LISTS arg_LINK)
+    get_target_property(is_imported ${library} IMPORTED)
+    if(is_imported)
+      set_property(GLOBAL APPEND PROPERTY SEALPOINT_THIRD_PARTY ${library})
+    endif()
+  endforeach()
+endfunction()
+
+# sealpoint_module_closure(<variable> <module>...): the modules and all that they may include, as object libraries.
+function(sealpoint_module_closure variable)
+  set(pending ${ARGN})
+  set(closure "")
+  while(pending)
+    list(POP_FRONT pending module)
+    if(NOT module IN_LIST sealpoint_modules)
+      message(FATAL_ERROR "No module ${module} in cmake/module_edges.txt")
+    endif()
+    if(NOT module IN_LIST closure)
+      list(APPEND closure ${module})
+      list(APPEND pending ${sealpoint_edges_${module}})
+    endif()
+  endwhile()
+  set(objects "")
+  foreach(module IN LISTS closure)
+    if(TARGET sealpoint_${module}_objects)
+      list(APPEND objects sealpoint_${module}_objects)
+    endif()
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()
+
+# sealpoint_add_library(): the targets for users, made of all module objects.
+#   sealpoint::sealpoint  the library
+#   sealpoint::mpi        the library and the MPI to compile its adapter header with (only where MPI was found)
+# Tests that look inside use sealpoint_whole: a shared library hides what is not public.
+function(sealpoint_add_library)
+  get_property(modules GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
+  get_property(third_party GLOBAL PROPERTY SEALPOINT_THIRD_PARTY)
+  if(third_party)
+    list(REMOVE_DUPLICATES third_party)
+  endif()
+  set(objects ${modules})
+  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+
+  add_library(sealpoint ${objects})
+  add_library(sealpoint::sealpoint ALIAS sealpoint)
+  target_compile_features(sealpoint PUBLIC cxx_std_20)
+  target_include_directories(sealpoint PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_link_libraries(
+    sealpoint
+    PUBLIC Threads::Threads
+    PRIVATE ${third_party})
+  set_target_properties(sealpoint PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                                             SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+  if(BUILD_SHARED_LIBS)
+    add_library(sealpoint_whole STATIC EXCLUDE_FROM_ALL ${objects})
+    set_target_properties(sealpoint_whole PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(sealpoint_whole PUBLIC sealpoint_headers ${third_party})
+  else()
+    add_library(sealpoint_whole INTERFACE)
+    target_link_libraries(sealpoint_whole INTERFACE sealpoint sealpoint_headers)
+  endif()
+
+  if(SEALPOINT_HAVE_MPI)
+    add_library(sealpoint_mpi INTERFACE)
+    add_library(sealpoint::mpi ALIAS sealpoint_mpi)
+    target_link_libraries(sealpoint_mpi INTERFACE sealpoint MPI::MPI_CXX)
+  endif()
+endfunction()

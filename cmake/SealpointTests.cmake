@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# How a test is declared. Each function makes one executable and its ctest entries; names are <kind>.<name>, the label is the kind.
+find_package(GTest CONFIG REQUIRED)
+find_package(rapidcheck CONFIG REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# Adds the executable <target> to ctest as <kind>.<name>.
+function(sealpoint_register_test kind name target)
+  add_test(NAME ${kind}.${name} COMMAND ${target})
+  set_tests_properties(${kind}.${name} PROPERTIES LABELS ${kind} TIMEOUT 120)
+endfunction()
+
+# sealpoint_add_unit_test(<module> SOURCES <file>... [EXTRA_MODULES <module>...] [LINK <target>...])
+# The binary holds the objects of the module and of what it may include, nothing else: a forbidden edge fails to link.
+function(sealpoint_add_unit_test module)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;EXTRA_MODULES;LINK")
+  sealpoint_module_closure(objects ${module} ${arg_EXTRA_MODULES})
+  add_executable(unit_${module} ${arg_SOURCES})
+  target_link_libraries(unit_${module} PRIVATE sealpoint_warnings sealpoint_headers ${objects} ${arg_LINK} GTest::gmock
+                                               GTest::gtest_main)
+  sealpoint_register_test(unit ${module} unit_${module})
+endfunction()
+
+# sealpoint_add_property_test(<name> SOURCES <file>... [MODULES <module>...] [LINK <target>...])
+# Without MODULES the whole library is linked.
+function(sealpoint_add_property_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;MODULES;LINK")
+  if(arg_MODULES)
+    sealpoint_module_closure(objects ${arg_MODULES})
+  else()
+    set(objects sealpoint_whole)
+  endif()
+  add_executable(property_${name} ${arg_SOURCES})
+  target_link_libraries(property_${name} PRIVATE sealpoint_warnings sealpoint_headers ${objects} ${arg_LINK} rapidcheck
+                                                 rapidcheck_gtest GTest::gmock GTest::gtest_main)
+  sealpoint_register_test(property ${name} property_${name})
+endfunction()
+
+# sealpoint_add_gtest(<kind> <name> SOURCES <file>... [LINK <target>...]): a test of any other kind, with the whole library.
+function(sealpoint_add_gtest kind name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LINK")
+  add_executable(${kind}_${name} ${arg_SOURCES})
+  target_link_libraries(${kind}_${name} PRIVATE sealpoint_warnings sealpoint_headers sealpoint_whole ${arg_LINK} GTest::gmock
+                                                GTest::gtest_main)
+  sealpoint_register_test(${kind} ${name} ${kind}_${name})
+endfunction()
+
+# More ranks than cores, as root, on shared memory only, without the kernel's cross-memory copy (containers forbid it).
+set(SEALPOINT_MPI_ENVIRONMENT
+    OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_MCA_mpi_yield_when_idle=1
+    OMPI_MCA_btl=self,vader
+    OMPI_MCA_btl_vader_single_copy_mechanism=none)
+
+# sealpoint_add_mpi_test(<name> SOURCES <file>... RANKS <count>... [LINK <target>...])
+# The sources bring their own main. One ctest entry mpi.<name>.np<count> per rank count; nothing where MPI is off.
+function(sealpoint_add_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;RANKS;LINK")
+  if(NOT SEALPOINT_HAVE_MPI)
+    return()
+  endif()
+  add_executable(mpi_${name} ${arg_SOURCES})
+  target_link_libraries(mpi_${name} PRIVATE sealpoint_warnings sealpoint_headers sealpoint_whole sealpoint_mpi ${arg_LINK}
+                                            GTest::gmock GTest::gtest)
+  foreach(ranks IN LISTS arg_RANKS)
+    set(test mpi.${name}.np${ranks})
+    add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
+                                  $<TARGET_FILE:mpi_${name}> ${MPIEXEC_POSTFLAGS})
+    set_tests_properties(${test} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${ranks} ENVIRONMENT
+                                            "${SEALPOINT_MPI_ENVIRONMENT}")
+  endforeach()
+endfunction()
