@@ -42,8 +42,9 @@ std::optional<DTypeInfo> FindDType(DType dtype) {
 }
 
 std::optional<DTypeInfo> FindDType(std::string_view name) {
-  const auto* const found = std::find_if(kRegistry.begin(), kRegistry.end(),
-                                         [name](const DTypeInfo& info) { return info.name == name; });
+  const auto* const found =
+      std::find_if(kRegistry.begin(), kRegistry.end(),
+                   [name](const DTypeInfo& info) { return info.name == name; });
   if (found == kRegistry.end()) return std::nullopt;
   return *found;
 }

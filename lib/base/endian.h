@@ -18,7 +18,8 @@ template <std::unsigned_integral T>
 T LoadLe(ByteSpan bytes, std::size_t offset) {
   T value = 0;
   for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<T>(static_cast<T>(std::to_integer<unsigned>(bytes[offset + i])) << (8 * i));
+    value |=
+        static_cast<T>(static_cast<T>(std::to_integer<unsigned>(bytes[offset + i])) << (8 * i));
   }
   return value;
 }

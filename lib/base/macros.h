@@ -8,8 +8,8 @@
 #define SEALPOINT_CONCAT(a, b) SEALPOINT_CONCAT_INNER(a, b)
 
 // Returns the error of an expression of type Status from the enclosing function.
-#define SEALPOINT_RETURN_IF_ERROR(expr)                      \
-  do {                                                       \
+#define SEALPOINT_RETURN_IF_ERROR(expr)                                            \
+  do {                                                                             \
     if (::sealpoint::Status sp_status = (expr); !sp_status.ok()) return sp_status; \
   } while (false)
 
@@ -22,8 +22,8 @@
   lhs = std::move(result).value()
 
 // Programming errors: prints the condition and its place to stderr and aborts. Always on.
-#define SEALPOINT_CHECK(condition)                                              \
-  do {                                                                          \
+#define SEALPOINT_CHECK(condition)                                                        \
+  do {                                                                                    \
     if (!(condition)) ::sealpoint::internal::CheckFailed(#condition, __FILE__, __LINE__); \
   } while (false)
 

@@ -13,24 +13,42 @@ namespace sealpoint {
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kOk: return "Ok";
-    case Code::kInvalidArgument: return "InvalidArgument";
-    case Code::kNotFound: return "NotFound";
-    case Code::kAlreadyExists: return "AlreadyExists";
-    case Code::kNotACheckpoint: return "NotACheckpoint";
-    case Code::kUncommitted: return "Uncommitted";
-    case Code::kIncomplete: return "Incomplete";
-    case Code::kCorrupt: return "Corrupt";
-    case Code::kUnsupported: return "Unsupported";
-    case Code::kLimitExceeded: return "LimitExceeded";
-    case Code::kMismatch: return "Mismatch";
-    case Code::kIo: return "Io";
-    case Code::kNoSpace: return "NoSpace";
-    case Code::kDevice: return "Device";
-    case Code::kComm: return "Comm";
-    case Code::kTimeout: return "Timeout";
-    case Code::kCancelled: return "Cancelled";
-    case Code::kInternal: return "Internal";
+    case Code::kOk:
+      return "Ok";
+    case Code::kInvalidArgument:
+      return "InvalidArgument";
+    case Code::kNotFound:
+      return "NotFound";
+    case Code::kAlreadyExists:
+      return "AlreadyExists";
+    case Code::kNotACheckpoint:
+      return "NotACheckpoint";
+    case Code::kUncommitted:
+      return "Uncommitted";
+    case Code::kIncomplete:
+      return "Incomplete";
+    case Code::kCorrupt:
+      return "Corrupt";
+    case Code::kUnsupported:
+      return "Unsupported";
+    case Code::kLimitExceeded:
+      return "LimitExceeded";
+    case Code::kMismatch:
+      return "Mismatch";
+    case Code::kIo:
+      return "Io";
+    case Code::kNoSpace:
+      return "NoSpace";
+    case Code::kDevice:
+      return "Device";
+    case Code::kComm:
+      return "Comm";
+    case Code::kTimeout:
+      return "Timeout";
+    case Code::kCancelled:
+      return "Cancelled";
+    case Code::kInternal:
+      return "Internal";
   }
   return "Unknown";
 }
@@ -112,10 +130,17 @@ Status ErrnoError(std::string_view operation, int error_number) {
   Code code = Code::kIo;
   switch (error_number) {
     case ENOSPC:
-    case EDQUOT: code = Code::kNoSpace; break;
-    case ENOENT: code = Code::kNotFound; break;
-    case EEXIST: code = Code::kAlreadyExists; break;
-    default: break;
+    case EDQUOT:
+      code = Code::kNoSpace;
+      break;
+    case ENOENT:
+      code = Code::kNotFound;
+      break;
+    case EEXIST:
+      code = Code::kAlreadyExists;
+      break;
+    default:
+      break;
   }
   char buffer[128] = {};
   const char* text = strerror_r(error_number, buffer, sizeof(buffer));  // the GNU variant

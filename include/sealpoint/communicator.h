@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_COMMUNICATOR_H_
+#define SEALPOINT_COMMUNICATOR_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/export.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint {
+
+// What the collective layer needs of a group of processes: metadata travels through it, payload of
+// a save never does. Implementations: SelfCommunicator, ThreadCommunicators, MpiCommunicator
+// (sealpoint/mpi_communicator.h), or the caller's own.
+//
+// Every function that is not a plain accessor is collective: all ranks call it, in the same order.
+// A rank that fails does not leave: it takes part to the end (see AgreeOnStatus). Each call returns
+// within the deadline; after Timeout or Comm the communicator must not be used again, since ranks
+// may disagree on where they are. Messages may exceed 2 GiB.
+//
+// Thread safety: one call at a time.
+class SEALPOINT_EXPORT Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;  // in [0, size())
+  virtual int size() const = 0;
+  virtual const std::string& host() const = 0;  // of this rank
+
+  // Time that one collective call may take before it returns Timeout; zero, the default, waits
+  // for ever. Local: set the same on all ranks.
+  virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
+
+  // Errors of all of these: Comm, Timeout.
+  virtual Status Barrier() = 0;
+  // `bytes` is read on `root` and replaced elsewhere; sizes need not agree beforehand.
+  virtual Status Broadcast(Bytes& bytes, int root) = 0;
+  // Returns one entry per rank, in rank order, on `root`; an empty vector elsewhere.
+  virtual Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) = 0;
+  // As Gather, on every rank.
+  virtual Result<std::vector<Bytes>> AllGather(ByteSpan bytes) = 0;
+  // `outgoing` has one entry per destination rank; returns one entry per source rank.
+  virtual Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) = 0;
+  // Element-wise maximum over the ranks; all ranks pass the same count.
+  virtual Result<std::vector<std::uint64_t>> AllReduceMax(
+      const std::vector<std::uint64_t>& values) = 0;
+
+ protected:
+  Communicator() = default;
+};
+
+// One rank, no communication.
+SEALPOINT_EXPORT std::unique_ptr<Communicator> SelfCommunicator();
+
+// `size` communicators, one per rank, for threads of this process. They share state that lives as
+// long as the last of them. Precondition: size >= 1.
+SEALPOINT_EXPORT std::vector<std::unique_ptr<Communicator>> ThreadCommunicators(int size);
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_COMMUNICATOR_H_

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_STORAGE_H_
+#define SEALPOINT_STORAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/export.h"
+#include "sealpoint/status.h"
+
+// Where checkpoints live. Every operation on which the commit relies (spec/commit.md) is a call of
+// its own, so that a test can drop, delay, reorder or fail each of them. Paths are plain UTF-8
+// strings with '/' as separator; names are single path components without '/'.
+//
+// Thread safety: all const functions, and all functions of different objects, may run at the same
+// time. WritableFile::WriteAt may be called by several threads for disjoint ranges.
+
+namespace sealpoint {
+
+// Alignment of offset, length and memory that direct I/O asks for here, in bytes. The format keeps
+// it: a blob's length is a multiple of this.
+inline constexpr std::uint64_t kDirectIoAlignmentBytes = 4096;
+
+enum class EntryKind : std::uint8_t { kFile, kDirectory, kSymlink, kOther };
+
+struct EntryInfo {
+  std::string name;
+  EntryKind kind = EntryKind::kOther;  // of the entry itself, a symbolic link is not followed
+  std::uint64_t size_bytes = 0;        // of a file; of the target of a link to a file; else 0
+  friend bool operator==(const EntryInfo&, const EntryInfo&) = default;
+};
+
+struct SpaceInfo {
+  std::uint64_t free_bytes = 0;   // for this user
+  std::uint64_t free_inodes = 0;  // ~0 where the file system has no such limit
+};
+
+enum class PublishMethod : std::uint8_t {
+  kNone,             // the file system offers no exclusive publication
+  kLink,             // link(2): fails with EEXIST; the portable one, NFS included
+  kRenameNoReplace,  // renameat2(RENAME_NOREPLACE)
+};
+
+// What a directory's file system was found to offer, by trying.
+struct Capabilities {
+  PublishMethod publish = PublishMethod::kNone;
+  bool direct_io = false;       // O_DIRECT with kDirectIoAlignmentBytes
+  bool preallocate = false;     // fallocate(2)
+  bool directory_sync = false;  // fsync(2) of the directory
+  friend bool operator==(const Capabilities&, const Capabilities&) = default;
+};
+
+// How a file is to be opened. `kDirect` falls back to buffered I/O where it is refused.
+enum class IoMode : std::uint8_t { kBuffered, kDirect };
+
+// A new file that is being written. Not durable before Sync() returned success *and* the directory
+// was synced. After a failed WriteAt, Sync or Close the file is poisoned: every further call fails
+// with the first error, and nothing is retried on it, since a second fsync may succeed falsely.
+// The destructor closes without a sync and ignores errors.
+class SEALPOINT_EXPORT WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  WritableFile(const WritableFile&) = delete;
+  WritableFile& operator=(const WritableFile&) = delete;
+
+  // Writes all of `data` at `offset` (short writes and EINTR are continued). With direct I/O,
+  // offset, size and address must be multiples of kDirectIoAlignmentBytes.
+  // Errors: Io, NoSpace, InvalidArgument (misaligned).
+  virtual Status WriteAt(std::uint64_t offset, ByteSpan data) = 0;
+  // Asks for the space up front, so that a full disk is found early; never changes the content.
+  // Success where the file system cannot do it. Errors: NoSpace, Io.
+  virtual Status Preallocate(std::uint64_t size_bytes) = 0;
+  // Data and length are durable after success (as far as the device tells the truth).
+  virtual Status Sync() = 0;
+  // Reports what close(2) reports; the last call. Errors: Io, NoSpace.
+  virtual Status Close() = 0;
+  // True where direct I/O is in force.
+  virtual bool is_direct() const = 0;
+
+ protected:
+  WritableFile() = default;
+};
+
+class SEALPOINT_EXPORT ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  ReadableFile(const ReadableFile&) = delete;
+  ReadableFile& operator=(const ReadableFile&) = delete;
+
+  // Length when the file was opened.
+  virtual std::uint64_t size_bytes() const = 0;
+  // Fills all of `out` from `offset` (short reads and EINTR are continued). With direct I/O the
+  // alignment rules of WriteAt hold, except that a read may pass the end of the file: then
+  // the bytes behind the end are zero only up to the next alignment boundary.
+  // Errors: Io; Incomplete where the file ends before the range does.
+  virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
+  virtual bool is_direct() const = 0;
+
+ protected:
+  ReadableFile() = default;
+};
+
+// An open directory. Paths in errors are the directory's path plus the name.
+class SEALPOINT_EXPORT Directory {
+ public:
+  virtual ~Directory() = default;
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  virtual const std::string& path() const = 0;
+
+  // Makes a new file; never opens, follows or truncates an existing one (O_EXCL, O_CLOEXEC,
+  // O_NOFOLLOW). Errors: AlreadyExists, NoSpace, Io.
+  virtual Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
+                                                                IoMode mode) = 0;
+  // Opens for reading and follows symbolic links: content is pinned by digest, not by place.
+  // Errors: NotFound, Io (also for what is not a regular file).
+  virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
+                                                            IoMode mode) const = 0;
+  // Errors: NotFound, Io.
+  virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
+  // All entries but "." and "..", sorted by name (bytewise).
+  virtual Result<std::vector<EntryInfo>> List() const = 0;
+  // Removes a file (or the link itself). Errors: NotFound, Io.
+  virtual Status Remove(std::string_view name) = 0;
+  // Gives the content of `from` the name `to` in one step that fails with AlreadyExists where
+  // `to` exists; never replaces. `from` may remain (kLink) or not (kRenameNoReplace). On any other
+  // error the outcome is unknown until `to` was read back. Not durable before Sync().
+  virtual Status PublishExclusive(std::string_view from, std::string_view to,
+                                  PublishMethod method) = 0;
+  // Makes creations, removals and publications in this directory durable.
+  virtual Status Sync() = 0;
+  virtual Result<SpaceInfo> FreeSpace() const = 0;
+  // Tries each capability with short-lived files named `<probe_name>.*`, which it removes again.
+  // Needs write permission. Errors: Io, NoSpace.
+  virtual Result<Capabilities> Probe(std::string_view probe_name) = 0;
+
+ protected:
+  Directory() = default;
+};
+
+// A name space of directories.
+class SEALPOINT_EXPORT Storage {
+ public:
+  virtual ~Storage() = default;
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  // Errors: NotFound, Io (also for what is not a directory).
+  virtual Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const = 0;
+  // Makes the directory and missing parents and syncs the parent of each level that it made, so
+  // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace.
+  virtual Status CreateDirectories(std::string_view path) = 0;
+  // Removes an empty directory and syncs its parent. Errors: NotFound, Io.
+  virtual Status RemoveDirectory(std::string_view path) = 0;
+
+ protected:
+  Storage() = default;
+};
+
+// The operating system's file systems. Stateless; one instance may be shared by all threads.
+SEALPOINT_EXPORT std::shared_ptr<Storage> PosixStorage();
+
+// Files in this process's memory, for tests and for tools that hold a checkpoint in memory. Every
+// effect is durable at once. Paths are absolute or relative alike: "a/b" and "/a/b" are the same.
+SEALPOINT_EXPORT std::shared_ptr<Storage> MemoryStorage();
+
+// Joins with one '/' between.
+SEALPOINT_EXPORT std::string JoinPath(std::string_view directory, std::string_view name);
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_STORAGE_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_
+#define SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
+// at most the chunk, no dictionary, no checksum of zstd's own, nothing behind the frame). One
+// instance per thread: it keeps the zstd contexts and a scratch buffer for the byte split.
+class ChunkCodec {
+ public:
+  ChunkCodec();
+  ~ChunkCodec();
+  ChunkCodec(ChunkCodec&&) noexcept;
+  ChunkCodec& operator=(ChunkCodec&&) noexcept;
+
+  // Most bytes that Encode may need for `raw_size_bytes`.
+  static std::size_t EncodedSizeBound(std::size_t raw_size_bytes);
+
+  // Encodes `raw` into `out` (at least EncodedSizeBound) at zstd level `level`. Returns the stored
+  // length; a length >= raw.size() means that the caller stores the chunk raw with Codec::kNone.
+  // `element_size` in bytes is used by kByteSplitZstd. Precondition: codec != kNone.
+  Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
+                             MutableByteSpan out);
+
+  // Decodes `stored`, whose digest the caller has checked, into exactly `raw`. Never writes past
+  // `raw`, never allocates more than the chunk's size and zstd's window. Errors: Corrupt with the
+  // rule of spec/container.md that is broken; Unsupported for an unknown codec.
+  Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
+
+ private:
+  struct Contexts;
+  std::unique_ptr<Contexts> contexts_;
+};
+
+// The byte split alone: plane p of `out` holds byte p of each element, in element order; bytes
+// behind the last whole element follow unchanged. Preconditions: equal sizes, element_size >= 1.
+void SplitBytes(std::uint32_t element_size, ByteSpan raw, MutableByteSpan out);
+void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CODEC_CHUNK_CODEC_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DIGEST_HASHER_H_
+#define SEALPOINT_LIB_DIGEST_HASHER_H_
+
+#include <memory>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal {
+
+// Streaming XXH3-128. Reusable: Finish() resets. Holds one aligned state, allocates only when made.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(Hasher&&) noexcept;
+  Hasher& operator=(Hasher&&) noexcept;
+
+  void Update(ByteSpan bytes);
+  // The digest of all bytes since construction or the last Finish().
+  Digest Finish();
+
+  // Copies `from` to `to` and hashes the copied bytes (of `to`, so that a bad copy is found) in
+  // pieces of 64 KiB, while they are in the cache. Precondition: equal sizes, no overlap.
+  void CopyAndUpdate(ByteSpan from, MutableByteSpan to);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DIGEST_HASHER_H_
