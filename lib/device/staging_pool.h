@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DEVICE_STAGING_POOL_H_
+#define SEALPOINT_LIB_DEVICE_STAGING_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+class StagingPool;
+
+// A buffer of a pool; goes back to it when destroyed. Movable; empty after a move.
+class StagingBuffer {
+ public:
+  StagingBuffer() = default;
+  ~StagingBuffer();
+  StagingBuffer(StagingBuffer&& other) noexcept;
+  StagingBuffer& operator=(StagingBuffer&& other) noexcept;
+
+  MutableByteSpan bytes() const { return bytes_; }
+  bool empty() const { return pool_ == nullptr; }
+
+ private:
+  friend class StagingPool;
+  StagingBuffer(StagingPool* pool, MutableByteSpan bytes) : pool_(pool), bytes_(bytes) {}
+
+  StagingPool* pool_ = nullptr;
+  MutableByteSpan bytes_;
+};
+
+// Bounded pool of equal, page-aligned buffers for direct I/O. Memory comes from anonymous mappings
+// with huge pages where offered, touched once when first made (a first touch costs more
+// than the copy that follows) and kept for ever, so that later saves allocate nothing. The mappings
+// are not inherited by forked children (MADV_DONTFORK): copy-on-write under a running direct write
+// would tear it.
+//
+// Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class within
+// a second budget of the same size; a scratch request larger than the budget is served alone.
+//
+// Thread safety: all functions. After fork the child must not use the pool: Acquire reports
+// InvalidArgument there.
+class StagingPool {
+ public:
+  // `budget_bytes` is rounded down to whole buffers, at least two. `buffer_size_bytes` is a
+  // multiple of 4096. Nothing is mapped before it is needed.
+  static Result<std::unique_ptr<StagingPool>> Create(std::uint64_t budget_bytes,
+                                                     std::uint64_t buffer_size_bytes);
+  ~StagingPool();  // Precondition: all buffers came back.
+
+  // Waits until a buffer is free. Errors: Io (no memory), InvalidArgument (after fork), Cancelled.
+  Result<StagingBuffer> Acquire();
+  // At least `size_bytes`, page-aligned. Waits while the scratch budget is used up by others.
+  Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);
+
+  std::uint64_t buffer_size_bytes() const;
+  // Mappings made since creation, and bytes in them; for the test that a second save makes none.
+  std::uint64_t mapping_count() const;
+  std::uint64_t mapped_bytes() const;
+
+ private:
+  friend class StagingBuffer;
+  struct State;
+  explicit StagingPool(std::unique_ptr<State> state);
+  void Release(MutableByteSpan bytes);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DEVICE_STAGING_POOL_H_

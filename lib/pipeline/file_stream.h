@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_
+#define SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/device/staging_pool.h"
+#include "lib/digest/hasher.h"
+#include "lib/pipeline/thread_pool.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// Writes a file strictly forward through staging buffers: the caller fills one buffer (copying and
+// hashing) while threads of `io` write the previous ones. Never seeks back, so the same stream
+// could be a multipart upload. After the first failure every call returns that failure. Thread
+// safety: one caller at a time.
+class FileStream {
+ public:
+  // All arguments outlive the stream.
+  FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
+  ~FileStream();  // Waits for writes under way; does not flush.
+  FileStream(const FileStream&) = delete;
+  FileStream& operator=(const FileStream&) = delete;
+
+  // Bytes appended so far = offset in the file of the next byte.
+  std::uint64_t offset() const;
+
+  // Copies `bytes` to the stream; the second form hashes them in the same pass.
+  Status Append(ByteSpan bytes);
+  Status Append(ByteSpan bytes, Hasher& hasher);
+  Status AppendZeros(std::uint64_t count);
+  // Zeros up to the next multiple of `alignment`.
+  Status AlignTo(std::uint64_t alignment);
+
+  // Free room in the current buffer (at least one byte), for a producer that writes in place;
+  // Advance(n) then appends the first n bytes of it. n <= size of the window.
+  Result<MutableByteSpan> Window();
+  void Advance(std::uint64_t count);
+
+  // Writes what is left and waits for all writes. The offset must be a multiple of 4096.
+  // Neither syncs nor closes the file.
+  Status Flush();
+
+ private:
+  struct Shared;
+  Status SubmitBuffer();
+
+  StagingPool& pool_;
+  ThreadPool& io_;
+  std::shared_ptr<Shared> shared_;
+  StagingBuffer buffer_;
+  std::uint64_t buffer_offset_ = 0;  // file offset of the buffer's first byte
+  std::uint64_t filled_ = 0;         // bytes used in the buffer
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_PIPELINE_THREAD_POOL_H_
+#define SEALPOINT_LIB_PIPELINE_THREAD_POOL_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// A fixed set of threads that run jobs in the order of submission. Threads start with the first
+// job. Jobs must not wait for other jobs of the same pool. Thread safety: all functions.
+class ThreadPool {
+ public:
+  // Precondition: thread_count >= 1.
+  explicit ThreadPool(int thread_count);
+  ~ThreadPool();  // Runs what was submitted, then joins.
+
+  void Submit(std::function<void()> job);
+  int thread_count() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Runs body(worker, i) for each i in [0, count), worker in [0, workers), on `workers` threads (the
+// calling one among them). Indices are handed out in ascending order. After a failure no new index
+// is begun; returns the failure with the smallest index, so that the outcome does not depend on
+// timing more than it must.
+Status ParallelFor(int workers, std::size_t count,
+                   const std::function<Status(int worker, std::size_t index)>& body);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_PIPELINE_THREAD_POOL_H_
