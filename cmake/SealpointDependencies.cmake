@@ -16,11 +16,13 @@ if(NOT SEALPOINT_ZSTD)
   message(FATAL_ERROR "zstd was found, but neither zstd::libzstd_shared nor zstd::libzstd_static")
 endif()
 
-target_compile_features(sealpoint_warnings INTERFACE cxx_std_20)
 add_library(sealpoint_headers INTERFACE)
 target_compile_features(sealpoint_headers INTERFACE cxx_std_20)
 target_include_directories(sealpoint_headers INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(sealpoint_headers INTERFACE Threads::Threads)
+if(BUILD_SHARED_LIBS)
+  target_compile_definitions(sealpoint_headers INTERFACE SEALPOINT_SHARED)
+endif()
 
 include(SealpointSchema)
 

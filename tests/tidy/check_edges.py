@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks who includes whom, who calls what, and the size of files and functions.
+
+Usage: check_edges.py [--root DIR]
+Prints one line "path:line: message" per violation; exit status 1 if there is any.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+LIBRARY = ("include", "lib", "readers")
+PROGRAMS = ("tools", "examples", "benchmarks")
+OTHERS = ("tests", "fuzz", "cmake", "scripts", "schema", ".ci")
+SOURCES = (".h", ".cc", ".cu")
+WITH_LICENCE = SOURCES + (".cmake", ".py", ".sh", ".fbs", ".in")
+
+FILE_LINES_MAX = 1000
+FILE_LINES_WARN = 450
+FUNCTION_LINES_MAX = 70
+
+# The one header that may name MPI, and only there.
+MPI_HEADER = "include/sealpoint/mpi_communicator.h"
+
+# (pattern, path prefixes where it is allowed, why not elsewhere)
+BANNED = (
+    (r"(?<![\w.>])rename(at)?\s*\(", (), "rename replaces silently; publish through the storage"),
+    (r"\bposix_fallocate\b", (), "it writes zeros where the file system cannot allocate; use fallocate"),
+    (r"(?<![\w.>])(fsync|fdatasync|syncfs|sync_file_range)\s*\(", ("lib/storage/",),
+     "durability is the storage's affair"),
+    (r"(?<![\w.>])link(at)?\s*\(", ("lib/storage/",), "publishing is the storage's affair"),
+    (r"\brenameat2\b", ("lib/storage/",), "publishing is the storage's affair"),
+    (r"\bthrow\b", PROGRAMS, "our code does not throw; return a Status"),
+    (r"\bMPI_\w+", (MPI_HEADER, "examples/", "benchmarks/"), "only the adapter knows MPI"),
+)
+
+# (header, path prefixes where it may be included)
+BANNED_HEADERS = {
+    "mpi.h": (MPI_HEADER, "examples/", "benchmarks/"),
+    "cuda_runtime.h": ("lib/device/", "examples/", "benchmarks/"),
+    "cuda_runtime_api.h": ("lib/device/", "examples/", "benchmarks/"),
+    "cuda.h": ("lib/device/",),
+    "iostream": PROGRAMS,
+    "filesystem": PROGRAMS + ("lib/storage/",),
+}
+
+
+class Edges:
+    """The table in cmake/module_edges.txt."""
+
+    def __init__(self, path):
+        self.allowed = {}  # module -> the modules that it may include
+        self.owners = {}  # public header -> module
+        self.errors = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            self._read_line(f"{path.name}:{number}", line.strip())
+
+    def _read_line(self, place, line):
+        if not line or line.startswith("#"):
+            return
+        if line.startswith("include/sealpoint "):
+            _, header, module = line.split()
+            if module not in self.allowed:
+                self.errors.append(f"{place}: the owner {module} of {header} is no module")
+            self.owners[header] = module
+            return
+        module, _, names = line.partition(":")
+        for name in names.split():
+            # Lowest first makes the table free of cycles.
+            if name not in self.allowed and name != "schema":
+                self.errors.append(f"{place}: {module} names {name}, which does not stand above it")
+        self.allowed[module] = set(names.split())
+
+    def may_include(self, module, target):
+        return module == target or target in self.allowed.get(module, ())
+
+
+def blank(match):
+    """A replacement for a comment or literal that keeps the line numbers."""
+    return " " + "\n" * match.group(0).count("\n")
+
+
+TOKENS = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<delimiter>[^(\s]*)\(.*?\)(?P=delimiter)"'
+    r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL)
+
+
+def code_only(text):
+    return TOKENS.sub(blank, text)
+
+
+def includes(text):
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if match:
+            yield number, match.group(1)
+
+
+def module_of(name):
+    """The module of a file or include path below lib/ or readers/, else None."""
+    parts = name.split("/")
+    return parts[1] if parts[0] in ("lib", "readers") and len(parts) > 2 else None
+
+
+def files_below(root, folders, suffixes):
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and path.suffix in suffixes:
+                yield path.relative_to(root).as_posix(), path
+
+
+def check_include(root, edges, name, target):
+    """What is wrong with `name` including `target`, or None."""
+    allowed = BANNED_HEADERS.get(target)
+    if allowed is not None and not name.startswith(allowed):
+        return f"<{target}> may not be included here"
+    top = name.split("/")[0]
+    owner = edges.owners.get(target.removeprefix("sealpoint/"))
+    if target.startswith("sealpoint/") and not owner:
+        return f"{target} has no owner in cmake/module_edges.txt"
+    if top in PROGRAMS:
+        own = target.startswith((top + "/", "sealpoint/")) or ((root / name).parent / target).exists()
+        inside = target.split("/")[0] in LIBRARY + PROGRAMS + OTHERS
+        return f"a program uses include/sealpoint only, not {target}" if inside and not own else None
+    if top == "include":
+        module = edges.owners.get(name.removeprefix("include/sealpoint/"))
+    else:
+        module = module_of(name)
+    if target.startswith("schema/"):
+        wanted = "schema"
+    else:
+        wanted = owner if target.startswith("sealpoint/") else module_of(target)
+    if top == "include" and wanted and not target.startswith("sealpoint/"):
+        return f"a public header includes public headers only, not {target}"
+    if target.split("/")[0] in PROGRAMS + OTHERS and wanted != "schema":
+        return f"the library does not include {target}"
+    if wanted and not edges.may_include(module, wanted):
+        return f"{module} may not include {wanted} ({target})"
+    return None
+
+
+def check_edges(root, edges):
+    for name, path in files_below(root, LIBRARY + PROGRAMS, SOURCES):
+        if name.startswith("include/") and name.removeprefix("include/sealpoint/") not in edges.owners:
+            yield f"{name}:1: no owner in cmake/module_edges.txt"
+            continue
+        for number, target in includes(path.read_text()):
+            error = check_include(root, edges, name, target)
+            if error:
+                yield f"{name}:{number}: {error}"
+
+
+def check_banned_calls(root):
+    for name, path in files_below(root, LIBRARY + PROGRAMS, SOURCES):
+        for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
+            for pattern, allowed, why in BANNED:
+                match = re.search(pattern, line)
+                if match and not name.startswith(allowed):
+                    yield f"{name}:{number}: {match.group(0)!r}: {why}"
+
+
+def check_text(root, warnings):
+    everything = LIBRARY + PROGRAMS + OTHERS
+    # Spelled in two halves, so that this file passes its own check.
+    unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    for name, path in files_below(root, everything, WITH_LICENCE + (".txt",)):
+        lines = path.read_text().splitlines()
+        needs_licence = path.suffix in WITH_LICENCE or path.name == "CMakeLists.txt"
+        if path.suffix == ".in" and ".cmake" not in path.name:
+            needs_licence = False
+        if needs_licence and not any("SPDX-License-Identifier: Apache-2.0" in x for x in lines[:2]):
+            yield f"{name}:1: the first line is not the SPDX line"
+        if len(lines) > FILE_LINES_MAX:
+            yield f"{name}:1: {len(lines)} lines, at most {FILE_LINES_MAX}"
+        elif len(lines) > FILE_LINES_WARN and path.suffix in SOURCES:
+            warnings.append(f"{name}: {len(lines)} lines, better under {FILE_LINES_WARN}")
+        for number, line in enumerate(lines, 1):
+            if unfinished.search(line):
+                yield f"{name}:{number}: unfinished work is an issue, not a comment"
+
+
+def check_function_lengths(root, warnings):
+    ctags = shutil.which("ctags")
+    version = subprocess.run([ctags, "--version"], capture_output=True, text=True) if ctags else None
+    if not version or "Universal Ctags" not in version.stdout:
+        warnings.append("no universal-ctags: lengths of functions were not checked")
+        return
+    names = [n for n, _ in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES)]
+    command = [ctags, "-f", "-", "--languages=C++", "--langmap=C++:+.h.cu", "--kinds-C++=f",
+               "--fields=+ne", "-L", "-"]
+    tags = subprocess.run(command, cwd=root, input="\n".join(names), capture_output=True, text=True,
+                          check=True)
+    for tag in tags.stdout.splitlines():
+        found = re.match(r"(\S+)\t(\S+)\t.*\tline:(\d+)\t.*?end:(\d+)", tag)
+        if found:
+            function, name, first, last = found.group(1), found.group(2), *map(int, found.groups()[2:])
+            if last - first + 1 > FUNCTION_LINES_MAX:
+                yield (f"{name}:{first}: {function} has {last - first + 1} lines, "
+                       f"at most {FUNCTION_LINES_MAX}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parents[2])
+    root = parser.parse_args().root
+    edges = Edges(root / "cmake" / "module_edges.txt")
+    warnings = []
+    errors = list(edges.errors)
+    errors += check_edges(root, edges)
+    errors += check_banned_calls(root)
+    errors += check_text(root, warnings)
+    errors += check_function_lengths(root, warnings)
+    for warning in warnings:
+        print(f"note: {warning}")
+    for error in errors:
+        print(error)
+    print(f"{len(errors)} violations")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

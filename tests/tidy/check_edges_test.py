@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants one violation at a time in a small tree and expects check_edges.py to name it."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECK = pathlib.Path(__file__).with_name("check_edges.py")
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+TABLE = """base:
+storage: base
+format: base schema
+comm: base
+writer: base format storage
+include/sealpoint status.h base
+include/sealpoint communicator.h comm
+include/sealpoint mpi_communicator.h comm
+"""
+
+
+class CheckEdgesTest(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sealpoint-edges-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write("cmake/module_edges.txt", TABLE)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def check(self):
+        done = subprocess.run([sys.executable, str(CHECK), "--root", str(self.root)],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.returncode != 0, not done.stdout.endswith("\n0 violations\n")
+                         and done.stdout != "0 violations\n")
+        return done.stdout
+
+    def expect_clean(self, name, body):
+        self.write(name, SPDX + body)
+        self.assertIn("0 violations", self.check())
+
+    def expect(self, name, body, message):
+        self.write(name, SPDX + body)
+        output = self.check()
+        self.assertIn(message, output)
+        self.assertIn("1 violations", output)
+
+    def test_allowed_edges_pass(self):
+        self.write("include/sealpoint/status.h", SPDX)
+        self.expect_clean("lib/writer/a.cc", '#include <vector>\n#include "sealpoint/status.h"\n'
+                                             '#include "lib/format/f.h"\n#include "lib/writer/a.h"\n')
+
+    def test_generated_schema_passes_in_format(self):
+        self.expect_clean("lib/format/a.cc", '#include "schema/index_generated.h"\n')
+
+    def test_generated_schema_elsewhere(self):
+        self.expect("lib/writer/a.cc", '#include "schema/index_generated.h"\n',
+                    "lib/writer/a.cc:2: writer may not include schema")
+
+    def test_forbidden_module(self):
+        self.expect("lib/base/a.cc", '#include "lib/storage/s.h"\n',
+                    "lib/base/a.cc:2: base may not include storage")
+
+    def test_forbidden_public_header(self):
+        self.expect("lib/writer/a.cc", '#include "sealpoint/communicator.h"\n',
+                    "writer may not include comm")
+
+    def test_public_header_of_a_higher_module(self):
+        self.expect("include/sealpoint/status.h", '#include "sealpoint/communicator.h"\n',
+                    "base may not include comm")
+
+    def test_public_header_with_private_include(self):
+        self.expect("include/sealpoint/status.h", '#include "lib/base/b.h"\n',
+                    "a public header includes public headers only")
+
+    def test_public_header_without_owner(self):
+        self.expect("include/sealpoint/new.h", "", "include/sealpoint/new.h:1: no owner")
+
+    def test_unknown_public_header(self):
+        self.expect("lib/writer/a.cc", '#include "sealpoint/new.h"\n', "sealpoint/new.h has no owner")
+
+    def test_program_with_private_include(self):
+        self.expect("tools/t/main.cc", '#include "lib/base/b.h"\n',
+                    "tools/t/main.cc:2: a program uses include/sealpoint only")
+
+    def test_library_with_test_include(self):
+        self.expect("lib/base/a.cc", '#include "tests/support/x.h"\n', "does not include tests/")
+
+    def test_cycle_in_the_table(self):
+        self.write("cmake/module_edges.txt", "base: comm\ncomm: base\n")
+        self.assertIn("base names comm", self.check())
+
+    def test_mpi_header_in_the_library(self):
+        self.expect("lib/comm/a.cc", "#include <mpi.h>\n", "<mpi.h> may not be included here")
+
+    def test_mpi_passes_in_the_adapter(self):
+        self.expect_clean("include/sealpoint/mpi_communicator.h",
+                          "#include <mpi.h>\nint F() { return MPI_Barrier(MPI_COMM_WORLD); }\n")
+
+    def test_mpi_call_in_the_library(self):
+        self.expect("lib/comm/a.cc", "int x = MPI_Barrier(c);\n", "only the adapter knows MPI")
+
+    def test_cuda_header_in_a_public_header(self):
+        self.expect("include/sealpoint/status.h", "#include <cuda_runtime.h>\n",
+                    "<cuda_runtime.h> may not be included here")
+
+    def test_rename_even_in_the_storage(self):
+        self.expect("lib/storage/a.cc", "int x = std::rename(a, b);\n", "rename replaces silently")
+
+    def test_posix_fallocate_even_in_the_storage(self):
+        self.expect("lib/storage/a.cc", "int x = posix_fallocate(f, 0, 1);\n", "use fallocate")
+
+    def test_fsync_outside_the_storage(self):
+        self.expect("lib/writer/a.cc", "int x = ::fsync(f);\n", "durability is the storage's affair")
+
+    def test_link_outside_the_storage(self):
+        self.expect("lib/writer/a.cc", "int x = linkat(a, b, c, d, 0);\n", "publishing is the storage's")
+
+    def test_the_storage_may_sync_and_link(self):
+        self.expect_clean("lib/storage/a.cc", "int x = fsync(f) + link(a, b) + unlink(a);\n")
+
+    def test_words_in_comments_and_strings_pass(self):
+        self.expect_clean("lib/writer/a.cc", "// fsync( is elsewhere\nauto s = \"rename(\"; /* throw\n"
+                                             "*/ auto r = R\"(MPI_Send)\"; char c = '\"'; int n = 1'000;\n")
+
+    def test_throw(self):
+        self.expect("readers/open/a.cc", "void F() { throw 1; }\n", "return a Status")
+
+    def test_missing_licence_line(self):
+        self.write("lib/base/a.cc", "int x;\n")
+        self.assertIn("the first line is not the SPDX line", self.check())
+
+    def test_unfinished_work(self):
+        self.expect("tests/unit/a.cc", "// TO" "DO: later\n", "unfinished work")
+
+    def test_long_file(self):
+        self.expect("lib/base/a.cc", "\n" * 1000, "1001 lines, at most 1000")
+
+    @unittest.skipUnless(shutil.which("ctags"), "no ctags")
+    def test_long_function(self):
+        self.expect("lib/base/a.cc", "int F() {\n" + "  G();\n" * 70 + "}\n", "F has 72 lines")
+
+
+if __name__ == "__main__":
+    unittest.main()
