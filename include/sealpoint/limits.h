@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIMITS_H_
+#define SEALPOINT_LIMITS_H_
+
+#include <cstdint>
+
+#include "sealpoint/bytes.h"
+
+namespace sealpoint {
+
+// Bounds that a reader (and the writer, before it commits) enforces before it allocates; passing
+// one is LimitExceeded. The defaults are those of spec/limits.md; callers may raise them.
+struct Limits {
+  std::uint64_t index_size_max_bytes = 1 * kGiB;
+  std::uint64_t manifest_size_max_bytes = 1 * kGiB;
+  std::uint64_t tensor_count_max = std::uint64_t{1} << 22;
+  std::uint64_t object_count_max = std::uint64_t{1} << 20;
+  std::uint64_t blob_count_max = std::uint64_t{1} << 20;
+  std::uint64_t shard_count_max = std::uint64_t{1} << 26;
+  // Records of all blobs together; a bit each is kept while the index is checked.
+  std::uint64_t record_count_max = std::uint64_t{1} << 28;
+  // Shards in one box list, and corners in its tiling check (2^ndim per box).
+  std::uint64_t box_list_shard_count_max = std::uint64_t{1} << 16;
+  std::uint64_t tiling_corner_count_max = std::uint64_t{1} << 20;
+  std::uint64_t blob_size_max_bytes = std::uint64_t{1} << 50;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// Fixed by the format, not to be raised.
+inline constexpr std::uint32_t kNdimMax = 32;
+inline constexpr std::uint64_t kNameSizeMaxBytes = 1024;
+inline constexpr std::uint64_t kMediaTypeSizeMaxBytes = 255;
+inline constexpr std::uint64_t kProvenanceValueSizeMaxBytes = 64 * kKiB;
+inline constexpr std::uint64_t kChunkSizeMinBytes = 4 * kKiB;
+inline constexpr std::uint64_t kChunkSizeMaxBytes = 128 * kMiB;
+inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_LIMITS_H_

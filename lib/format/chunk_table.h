@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_FORMAT_CHUNK_TABLE_H_
+#define SEALPOINT_LIB_FORMAT_CHUNK_TABLE_H_
+
+#include <cstdint>
+#include <span>
+
+#include "lib/format/constants.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/digest.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+struct ChunkRecord {
+  std::uint64_t offset = 0;  // in the blob
+  std::uint32_t stored_size = 0;
+  std::uint32_t raw_size = 0;
+  std::uint32_t shard = 0;  // ordinal in the blob
+  std::uint32_t chunk = 0;  // number in the shard
+  Codec codec = Codec::kNone;
+  Digest raw_digest;
+  Digest stored_digest;  // zero where codec is kNone
+  friend bool operator==(const ChunkRecord&, const ChunkRecord&) = default;
+};
+
+void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSize bytes
+
+// Checks what one record shows alone: R-REC-03 and R-REC-05. Precondition: kRecordSize bytes.
+Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
+
+constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
+  return record_count / kRecordsPerGroup + (record_count % kRecordsPerGroup != 0 ? 1 : 0);
+}
+
+// The group list of encoded records (a multiple of kRecordSize bytes).
+Bytes EncodeGroupList(ByteSpan records);
+
+// R-BLB-05 for one group: `group` holds its record bytes; `group_list` was verified.
+Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
+
+// What the records of one shard must say: R-REC-01, R-REC-02, and the offsets of R-REC-04
+// within the shard, given the shard's raw size, chunk size and element count known from the index.
+// `records` are all records of the shard or a part that begins at chunk `first_chunk`.
+struct ShardShape {
+  std::uint64_t raw_size = 0;
+  std::uint64_t chunk_size = 0;
+};
+Status CheckShardRecords(const ShardShape& shard, std::uint32_t first_chunk,
+                         std::span<const ChunkRecord> records);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_FORMAT_CHUNK_TABLE_H_

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the writer and the readers. Every value here is frozen in the file format; see
+// spec/container.md for what each one means.
+#ifndef SEALPOINT_LIB_FORMAT_CONSTANTS_H_
+#define SEALPOINT_LIB_FORMAT_CONSTANTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal {
+
+inline constexpr std::uint32_t kFormatVersion = 0;
+inline constexpr std::uint64_t kKnownIncompatFeatures = 0;
+
+inline constexpr std::size_t kFrozenPrefixSize = 56;
+inline constexpr std::size_t kHeaderSize = 128;
+inline constexpr std::size_t kHeaderSizeMax = 4096;
+inline constexpr std::size_t kMarkerSize = 512;
+inline constexpr std::size_t kTrailerSize = 256;
+inline constexpr std::size_t kRecordSize = 64;
+inline constexpr std::uint32_t kRecordsPerGroup = 64;
+inline constexpr std::size_t kDigestSize = 16;
+
+inline constexpr std::uint64_t kFileAlignment = 4096;        // a blob's length
+inline constexpr std::uint64_t kSectionAlignment = 64;       // group list, records, manifest
+inline constexpr std::uint64_t kLargeShardSize = 65536;      // raw bytes from which a shard …
+inline constexpr std::uint64_t kLargeShardAlignment = 4096;  // … begins at a page
+inline constexpr std::uint64_t kSmallShardAlignment = 64;
+
+enum class FileKind : std::uint32_t { kBlob = 1, kIndex = 2, kMarker = 3 };
+
+inline constexpr std::string_view kMarkerName = "COMMIT";
+inline constexpr std::string_view kKeepName = "KEEP";
+inline constexpr std::string_view kIndexSuffix = ".index";
+inline constexpr std::string_view kBlobSuffix = ".blob";
+inline constexpr std::string_view kUnpublishedSuffix = ".commit";
+inline constexpr std::string_view kProbeInfix = ".probe";
+
+std::string IndexName(const AttemptId& attempt);
+std::string BlobName(const BlobId& blob);
+std::string UnpublishedMarkerName(const AttemptId& attempt);
+std::string ProbeName(const AttemptId& attempt);
+
+// What a name in a checkpoint directory promises.
+enum class NameKind : std::uint8_t {
+  kMarker,
+  kIndex,
+  kBlob,
+  kUnpublishedMarker,
+  kProbe,
+  kKeep,
+  kForeign
+};
+struct ParsedName {
+  NameKind kind = NameKind::kForeign;
+  Id128 id;  // of kIndex, kBlob, kUnpublishedMarker, kProbe
+};
+ParsedName ParseName(std::string_view name);
+
+// Where a shard of `raw_size` bytes may begin: 4096 from kLargeShardSize on, else 64.
+constexpr std::uint64_t ShardAlignment(std::uint64_t raw_size) {
+  return raw_size >= kLargeShardSize ? kLargeShardAlignment : kSmallShardAlignment;
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_FORMAT_CONSTANTS_H_

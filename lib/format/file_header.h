@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_FORMAT_FILE_HEADER_H_
+#define SEALPOINT_LIB_FORMAT_FILE_HEADER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/format/constants.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/id.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+struct FeatureMasks {
+  std::uint64_t compat = 0;
+  std::uint64_t incompat = 0;
+  friend bool operator==(const FeatureMasks&, const FeatureMasks&) = default;
+};
+
+// The common file header without what follows from its kind.
+struct FileHeader {
+  FileKind kind = FileKind::kBlob;
+  FeatureMasks features;
+  Id128 id;
+  AttemptId attempt;  // zero where it was not known
+  std::uint64_t step = kNoStep;
+  friend bool operator==(const FileHeader&, const FileHeader&) = default;
+};
+
+// Writes the header fields into `out` (kHeaderSize or, for a marker, kMarkerSize bytes whose rest
+// is already filled in) and then the header digest over all of it.
+void EncodeHeader(const FileHeader& header, MutableByteSpan out);
+
+// Checks R-HDR-01 to R-HDR-07 on the beginning of a file: `prefix` holds its first
+// min(file size, kHeaderSizeMax) bytes.
+Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind);
+
+// The header digest as stored. Precondition: a decoded header.
+Digest StoredHeaderDigest(ByteSpan header);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_FORMAT_FILE_HEADER_H_

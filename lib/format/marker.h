@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_FORMAT_MARKER_H_
+#define SEALPOINT_LIB_FORMAT_MARKER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "lib/format/file_header.h"
+
+namespace sealpoint::internal {
+
+enum class MarkerKind : std::uint32_t { kCommit = 1, kVoid = 2 };
+
+struct Marker {
+  MarkerKind kind = MarkerKind::kCommit;
+  FeatureMasks features;
+  AttemptId attempt;
+  std::uint64_t step = kNoStep;
+  AttemptId parent;  // zero if none
+  std::uint64_t sequence = 0;
+  std::uint64_t index_size = 0;
+  Digest index_digest;
+  std::uint64_t blob_count = 0;
+  std::uint64_t total_bytes = 0;
+  friend bool operator==(const Marker&, const Marker&) = default;
+};
+
+using MarkerBytes = std::array<std::byte, kMarkerSize>;
+
+MarkerBytes EncodeMarker(const Marker& marker);
+
+// Checks R-MRK-02 to R-MRK-04, and the header rules. `bytes` is the whole file (at most
+// kMarkerSize + 1 bytes of a longer one, which is how the length is judged).
+Result<Marker> DecodeMarker(ByteSpan bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_FORMAT_MARKER_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_FORMAT_TRAILER_H_
+#define SEALPOINT_LIB_FORMAT_TRAILER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "lib/format/constants.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// The last 256 bytes of a blob. Offsets that follow from others are not fields here: see
+// BlobSections.
+struct Trailer {
+  BlobId blob;
+  std::uint64_t file_size = 0;
+  std::uint64_t chunks_end = 0;  // end of the chunk area
+  std::uint32_t record_count = 0;
+  std::uint32_t shard_count = 0;
+  std::uint64_t manifest_size = 0;
+  std::uint64_t raw_bytes = 0;
+  Digest group_list_digest;
+  Digest manifest_digest;
+  Digest header_digest;
+  DigestAlgorithm digest_algorithm = DigestAlgorithm::kXxh3_128;
+  friend bool operator==(const Trailer&, const Trailer&) = default;
+};
+
+// Where the sections behind the chunk area lie (R-BLB-04).
+struct BlobSections {
+  std::uint64_t table = 0;  // the group list
+  std::uint64_t group_list_size = 0;
+  std::uint64_t records = 0;
+  std::uint64_t records_size = 0;
+  std::uint64_t manifest = 0;
+  std::uint64_t manifest_end = 0;
+  std::uint64_t trailer = 0;
+  std::uint64_t file_size = 0;
+};
+
+// Nothing where the sum does not fit 64 bits.
+Result<BlobSections> ComputeSections(std::uint64_t chunks_end, std::uint32_t record_count,
+                                     std::uint64_t manifest_size);
+// The records of a table whose group list begins at `table_offset`; for readers that know only the
+// index.
+std::uint64_t RecordsOffset(std::uint64_t table_offset, std::uint32_t record_count);
+
+using TrailerBytes = std::array<std::byte, kTrailerSize>;
+
+// Precondition: the trailer's sizes agree with ComputeSections.
+TrailerBytes EncodeTrailer(const Trailer& trailer);
+
+// Checks R-BLB-02 and R-BLB-04. Precondition: bytes.size() == kTrailerSize.
+Result<Trailer> DecodeTrailer(ByteSpan bytes);
+
+// The trailer's own digest as stored, which the index pins.
+Digest StoredTrailerDigest(ByteSpan trailer);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_FORMAT_TRAILER_H_
