@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace char_lm {
+
+// Samples in a micro-batch. Activations are stored feature-major, [feature][sample], so that one
+// row is one vector of lanes and no sum ever runs across lanes: the order of additions does not
+// depend on the width of the machine's vector unit.
+inline constexpr std::size_t kLanes = 8;
+
+// A dense layer: weight [outputs, inputs] row-major, bias [outputs].
+struct DenseShape {
+  std::size_t inputs;  // a multiple of kLanes
+  std::size_t outputs;
+};
+
+// y = weight * x + bias; x is [inputs][kLanes], y is [outputs][kLanes].
+void DenseForward(DenseShape shape, std::span<const float> weight, std::span<const float> bias,
+                  std::span<const float> x, std::span<float> y);
+
+// Writes (does not add to) the gradients of weight and bias, summed over the samples.
+void DenseParameterGradient(DenseShape shape, std::span<const float> x, std::span<const float> dy,
+                            std::span<float> dweight, std::span<float> dbias);
+
+// dx = transposed weight * dy.
+void DenseInputGradient(DenseShape shape, std::span<const float> weight, std::span<const float> dy,
+                        std::span<float> dx);
+
+// x = tanh(x), and dx = dx * (1 - x^2) where x is the output of the former.
+void TanhForward(std::span<float> x);
+void TanhBackward(std::span<const float> x, std::span<float> dx);
+
+}  // namespace char_lm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+#include "parameters.h"
+#include "random.h"
+
+namespace char_lm {
+
+struct ModelConfig {
+  std::size_t vocabulary = 0;
+  std::size_t context = 16;     // characters seen before the one to predict
+  std::size_t embedding = 128;  // context * embedding must be a multiple of kLanes
+  std::size_t hidden0 = 544;    // a multiple of kLanes
+  std::size_t hidden1 = 256;    // a multiple of kLanes
+};
+
+// kLanes windows of text and the character that follows each.
+struct MicroBatch {
+  std::vector<std::uint8_t> context;  // [kLanes][context]
+  std::array<std::uint8_t, kLanes> target{};
+};
+
+// logits = scale * (W2 tanh(W1 tanh(W0 embed(context) + b0) + b1) + b2), cross-entropy loss.
+// Holds the shapes and scratch memory; the parameters are the caller's, one flat vector.
+// Not thread-safe: one object per thread.
+class Model {
+ public:
+  explicit Model(const ModelConfig& config);
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const std::vector<ParameterTensor>& tensors() const { return tensors_; }
+  [[nodiscard]] std::size_t parameter_count() const { return parameter_count_; }
+
+  // Fills `parameters` (uniform, scaled by fan-in; biases 0, scale 1) and moves the generator on.
+  void Initialize(CounterRng& rng, std::span<float> parameters) const;
+
+  // Returns the loss summed over the samples, in nats.
+  float Loss(const MicroBatch& batch, std::span<const float> parameters);
+
+  // As Loss, and writes the gradient of that sum into all of `gradient`.
+  float LossAndGradient(const MicroBatch& batch, std::span<const float> parameters,
+                        std::span<float> gradient);
+
+ private:
+  void AddTensor(std::string name, std::vector<std::size_t> shape);
+  void Forward(const MicroBatch& batch, std::span<const float> parameters);
+  float Softmax(const MicroBatch& batch, float scale);
+  void Backward(const MicroBatch& batch, std::span<const float> parameters,
+                std::span<float> gradient);
+  void BackwardEmbedding(const MicroBatch& batch, std::span<float> gradient);
+
+  ModelConfig config_;
+  std::vector<ParameterTensor> tensors_;
+  std::size_t parameter_count_ = 0;
+  DenseShape dense0_;
+  DenseShape dense1_;
+  DenseShape dense2_;
+  // Activations and their gradients, [feature][sample].
+  std::vector<float> input_, hidden0_, hidden1_, output_;
+  std::vector<float> dinput_, dhidden0_, dhidden1_, doutput_;
+  std::vector<float> probability_error_;  // d loss / d logit
+};
+
+}  // namespace char_lm
