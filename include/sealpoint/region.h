@@ -11,7 +11,10 @@
 
 namespace sealpoint {
 
-// Extents of a tensor, outermost dimension first; empty for a 0-d tensor (one element).
+// Values without hidden state: safe to use from any thread as long as nobody changes them.
+
+// Extents of a tensor, outermost dimension first; empty for a 0-d tensor (one element). A tensor
+// with an extent of 0 is empty; it is legal and has no region.
 using Shape = std::vector<std::uint64_t>;
 
 // An axis-aligned part of a tensor: per dimension the half-open interval
@@ -35,23 +38,27 @@ struct SEALPOINT_EXPORT Region {
   Box box;
   Run run;
 
-  // The whole tensor of this shape / the full run of this box. Precondition: the element count
-  // fits 64 bits (checked by the functions that take regions from callers).
+  // The whole tensor of this shape. Precondition: the element count fits 64 bits (checked by the
+  // functions that take regions from callers). Never fails.
   static Region Whole(const Shape& shape);
+  // The full run of this box; precondition as above.
   static Region Of(Box box);
 
   // Elements in the run. Never fails.
   std::uint64_t element_count() const { return run.end - run.begin; }
-  // "[0:4, 8:16]" and, for a part of a box, "[0:4, 8:16] run 5:20".
+  // "[0:4, 8:16]" and, for a part of a box, "[0:4, 8:16] run 5:20"; 0-d is "[]".
   std::string ToString() const;
 
   friend auto operator<=>(const Region&, const Region&) = default;
 };
 
-// Product of the extents; 1 for 0-d. Errors: LimitExceeded where it does not fit 64 bits.
+// Product of the extents; 1 for 0-d, 0 where any extent is 0. Errors: LimitExceeded where it does
+// not fit 64 bits.
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
-// InvalidArgument unless the box lies in the shape, has its ndim, and the run lies in the box.
+// Takes any values, however hostile. Errors: InvalidArgument unless the box has the shape's ndim,
+// no extent of 0 and lies in the shape, and the run is not empty and lies in the box; LimitExceeded
+// where the shape's element count does not fit 64 bits. An empty tensor has no region.
 SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
 
 // "[8192, 8192]".

@@ -22,22 +22,33 @@ struct Grid {
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-// Cells in the grid, and shards (runs) in it. Precondition: a grid that passed CheckGrid, or cuts
-// small enough for the product to fit.
+// Takes any values, however hostile. Errors: InvalidArgument unless the grid has the shape's ndim,
+// its cuts ascend strictly inside the extents, and its run cuts are absent or there for every cell
+// and ascend strictly inside it; also for an empty tensor, which has no grid. LimitExceeded where
+// the shape's element count does not fit 64 bits. The functions below want a grid that passed.
+Status CheckGrid(const Shape& shape, const Grid& grid);
+
+// Cells in the grid. Precondition: as above, or the caller checked that the product fits 64 bits.
 std::uint64_t GridCellCount(const Grid& grid);
 
-// The box of a cell.
+// Shards in the grid: its cells and one more per run cut.
+std::uint64_t GridShardCount(const Grid& grid);
+
+// The box of a cell. Precondition: cell < GridCellCount.
 Box GridCell(const Shape& shape, const Grid& grid, std::uint64_t cell);
 
 // All shard regions in cell-major, then run order.
 std::vector<Region> GridRegions(const Shape& shape, const Grid& grid);
 
-// The grid whose shards are exactly `regions`, if there is one, and for each of its shards (in the
-// grid's order) the index of the region. Regions may come in any order. O(n log n).
 struct GridMatch {
   Grid grid;
   std::vector<std::size_t> order;
 };
+
+// The grid whose shards are exactly `regions`, if there is one, and for each of its shards (in the
+// grid's order) the index of the region. Regions may come in any order; each passed CheckRegion for
+// the shape. A match is a proof of exact tiling; no region at all never matches. O(n log n) time
+// and O(n) memory for n regions, whatever their values.
 std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions);
 
 }  // namespace sealpoint::internal

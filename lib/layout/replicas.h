@@ -29,10 +29,11 @@ struct Piece {
 
 // Divides the regions of one replica group among its holders: the regions are concatenated in the
 // given (canonical) order, measured in chunks, and cut into `holder_count` ranges of chunks whose
-// counts differ by at most one (the first total mod holder_count holders get one more). So bytes
-// per holder are within one chunk of even and there are at most held.size() + holder_count - 1
-// pieces. Pieces come in holder, then stream order; a pure function of its arguments, so all ranks
-// agree.
+// counts differ by at most one (the first total mod holder_count holders get one more). The last
+// chunk of a region counts as one however short it is, as its cost is mostly that of a request.
+// There are at most held.size() + holder_count - 1 pieces, in holder, then stream order. A pure
+// function of its arguments, so all ranks agree. Preconditions: holder_count > 0; the regions
+// passed CheckRegion; all chunks together fit 64 bits, as what is held in memory does.
 std::vector<Piece> DivideEvenly(std::span<const HeldRegion> held, std::size_t holder_count);
 
 }  // namespace sealpoint::internal

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sealpoint/region.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
@@ -19,15 +20,17 @@ namespace sealpoint::internal {
 // the overlap. Runs are decomposed into boxes first. Cost O(c log c) for c corners; dimensions
 // that every box spans fully are left out of the corners.
 struct TilingFault {
-  std::vector<std::uint64_t> element;  // coordinates of the first badly covered element
+  std::vector<std::uint64_t> element;  // of the first badly covered element
   std::uint64_t times_covered = 0;     // 0: a hole; 2 or more: an overlap
   // Indices into the given regions of up to two regions that hold the element.
   std::vector<std::size_t> holders;
 };
 
 // Nothing where `regions` tile the shape exactly. An empty tensor is tiled by no region at all,
-// every other needs at least one; empty regions are faults of the caller (CheckRegion first).
-// Errors: LimitExceeded where the corners pass `corner_count_max`.
+// every other needs at least one. Precondition: each region passed CheckRegion for the shape.
+// Errors: LimitExceeded where the shape's element count does not fit 64 bits or the corners (those
+// of the tensor included) pass `corner_count_max`, which bounds time and memory; InvalidArgument
+// where an empty tensor has regions.
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);

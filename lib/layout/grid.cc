@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/layout/grid.h"
+
+#include <algorithm>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/layout/region_algebra.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using Cuts = std::vector<std::uint64_t>;
+
+bool AscendInside(const Cuts& cuts, std::uint64_t size) {
+  std::uint64_t previous = 0;
+  for (const std::uint64_t cut : cuts) {
+    if (cut <= previous || cut >= size) return false;
+    previous = cut;
+  }
+  return true;
+}
+
+// The interval number `index` of [0, size) cut at `cuts`.
+Run Interval(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
+  return Run{.begin = index == 0 ? 0 : cuts[index - 1],
+             .end = index == cuts.size() ? size : cuts[index]};
+}
+
+std::optional<std::uint64_t> CheckedCellCount(const std::vector<Cuts>& cuts) {
+  std::uint64_t count = 1;
+  for (const Cuts& dimension : cuts) {
+    const auto product = CheckedMul<std::uint64_t>(count, dimension.size() + 1);
+    if (!product) return std::nullopt;
+    count = *product;
+  }
+  return count;
+}
+
+// Where any box begins. If the boxes are the cells of a grid, these are all its cuts.
+std::vector<Cuts> CutsFromOffsets(std::size_t ndim, std::span<const Region> regions) {
+  std::vector<Cuts> cuts(ndim);
+  for (std::size_t d = 0; d < ndim; ++d) {
+    Cuts& offsets = cuts[d];
+    // Neighbours in a list mostly share their offset in all dimensions but one.
+    for (const Region& region : regions) {
+      const std::uint64_t offset = region.box.offset[d];
+      if (offset != 0 && (offsets.empty() || offsets.back() != offset)) offsets.push_back(offset);
+    }
+    std::sort(offsets.begin(), offsets.end());
+    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+    offsets.shrink_to_fit();
+  }
+  return cuts;
+}
+
+// The cell that the box is, or nothing where it is not exactly one cell.
+std::optional<std::uint64_t> FindCell(const Shape& shape, const std::vector<Cuts>& cuts,
+                                      const Box& box) {
+  std::uint64_t cell = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const auto above = std::upper_bound(cuts[d].begin(), cuts[d].end(), box.offset[d]);
+    const auto index = static_cast<std::uint64_t>(above - cuts[d].begin());
+    const Run interval = Interval(cuts[d], shape[d], index);
+    if (box.offset[d] != interval.begin) return std::nullopt;
+    if (box.offset[d] + box.extent[d] != interval.end) return std::nullopt;
+    cell = cell * (cuts[d].size() + 1) + index;
+  }
+  return cell;
+}
+
+struct PlacedRun {
+  std::uint64_t cell;
+  Run run;
+  std::size_t region;
+};
+
+// The runs of all regions by cell and position, or nothing where a box is not a cell.
+std::optional<std::vector<PlacedRun>> PlaceRuns(const Shape& shape, const std::vector<Cuts>& cuts,
+                                                std::span<const Region> regions) {
+  std::vector<PlacedRun> runs;
+  runs.reserve(regions.size());
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const auto cell = FindCell(shape, cuts, regions[i].box);
+    if (!cell) return std::nullopt;
+    runs.push_back({.cell = *cell, .run = regions[i].run, .region = i});
+  }
+  const auto is_before = [](const PlacedRun& a, const PlacedRun& b) {
+    return a.cell != b.cell ? a.cell < b.cell : a.run.begin < b.run.begin;
+  };
+  if (!std::is_sorted(runs.begin(), runs.end(), is_before)) {
+    std::sort(runs.begin(), runs.end(), is_before);
+  }
+  return runs;
+}
+
+// The run cuts of each cell, or nothing where the runs of some cell do not tile it.
+std::optional<std::vector<Cuts>> CutsFromRuns(const std::vector<PlacedRun>& runs,
+                                              std::span<const Region> regions,
+                                              std::uint64_t cell_count) {
+  std::vector<Cuts> run_cuts(runs.size() == cell_count ? 0 : cell_count);
+  std::size_t next = 0;
+  for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
+    std::uint64_t covered = 0;
+    for (; next < runs.size() && runs[next].cell == cell; ++next) {
+      if (runs[next].run.begin != covered) return std::nullopt;
+      if (covered != 0 && !run_cuts.empty()) run_cuts[cell].push_back(covered);
+      covered = runs[next].run.end;
+    }
+    if (covered == 0) return std::nullopt;
+    if (covered != BoxElementCount(regions[runs[next - 1].region].box)) return std::nullopt;
+  }
+  return run_cuts;
+}
+
+}  // namespace
+
+Status CheckGrid(const Shape& shape, const Grid& grid) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
+  if (element_count == 0) return InvalidArgument("an empty tensor has no grid");
+  if (grid.cuts.size() != shape.size()) {
+    return InvalidArgument("a grid of ", grid.cuts.size(), " dimensions for a tensor of shape ",
+                           ShapeToString(shape));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (!AscendInside(grid.cuts[d], shape[d])) {
+      return InvalidArgument("the cuts of dimension ", d,
+                             " do not ascend strictly inside 0:", shape[d]);
+    }
+  }
+  // Cuts inside the extents: there are at most as many cells as elements, which fits.
+  const std::uint64_t cell_count = GridCellCount(grid);
+  if (grid.run_cuts.empty()) return {};
+  if (grid.run_cuts.size() != cell_count) {
+    return InvalidArgument("run cuts for ", grid.run_cuts.size(), " of ", cell_count, " cells");
+  }
+  for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
+    const std::uint64_t size = BoxElementCount(GridCell(shape, grid, cell));
+    if (!AscendInside(grid.run_cuts[cell], size)) {
+      return InvalidArgument("the run cuts of cell ", cell,
+                             " do not ascend strictly inside 0:", size);
+    }
+  }
+  return {};
+}
+
+std::uint64_t GridCellCount(const Grid& grid) {
+  std::uint64_t count = 1;
+  for (const Cuts& cuts : grid.cuts) count *= cuts.size() + 1;
+  return count;
+}
+
+std::uint64_t GridShardCount(const Grid& grid) {
+  std::uint64_t count = GridCellCount(grid);
+  for (const Cuts& cuts : grid.run_cuts) count += cuts.size();
+  return count;
+}
+
+Box GridCell(const Shape& shape, const Grid& grid, std::uint64_t cell) {
+  Box box{.offset = Shape(shape.size()), .extent = Shape(shape.size())};
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const std::uint64_t count = grid.cuts[d].size() + 1;
+    const Run interval = Interval(grid.cuts[d], shape[d], cell % count);
+    box.offset[d] = interval.begin;
+    box.extent[d] = interval.end - interval.begin;
+    cell /= count;
+  }
+  return box;
+}
+
+std::vector<Region> GridRegions(const Shape& shape, const Grid& grid) {
+  std::vector<Region> regions;
+  regions.reserve(GridShardCount(grid));
+  const std::uint64_t cell_count = GridCellCount(grid);
+  for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
+    const Region whole = Region::Of(GridCell(shape, grid, cell));
+    std::uint64_t begin = 0;
+    if (!grid.run_cuts.empty()) {
+      for (const std::uint64_t cut : grid.run_cuts[cell]) {
+        regions.push_back(SubRun(whole, begin, cut));
+        begin = cut;
+      }
+    }
+    regions.push_back(SubRun(whole, begin, whole.run.end));
+  }
+  return regions;
+}
+
+std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions) {
+  GridMatch match;
+  match.grid.cuts = CutsFromOffsets(shape.size(), regions);
+  // Every cell needs a region, so a greater count cannot match; it must not be allocated either.
+  const auto cell_count = CheckedCellCount(match.grid.cuts);
+  if (!cell_count || *cell_count > regions.size()) return std::nullopt;
+  const auto runs = PlaceRuns(shape, match.grid.cuts, regions);
+  if (!runs) return std::nullopt;
+  auto run_cuts = CutsFromRuns(*runs, regions, *cell_count);
+  if (!run_cuts) return std::nullopt;
+  match.grid.run_cuts = *std::move(run_cuts);
+  match.order.reserve(runs->size());
+  for (const PlacedRun& run : *runs) match.order.push_back(run.region);
+  return match;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/layout/tiling.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/layout/region_algebra.h"
+
+namespace sealpoint::internal {
+namespace {
+
+__extension__ typedef unsigned __int128 Uint128;
+
+// Boxes as borders, `2 * ndim` numbers each: the begins, then the ends.
+class BorderList {
+ public:
+  explicit BorderList(std::size_t ndim) : ndim_(ndim) {}
+
+  void Add(const Box& box) {
+    for (std::size_t d = 0; d < ndim_; ++d) borders_.push_back(box.offset[d]);
+    for (std::size_t d = 0; d < ndim_; ++d) borders_.push_back(box.offset[d] + box.extent[d]);
+    ++size_;
+  }
+  void Add(const Region& region) {
+    if (region.run == Run{0, BoxElementCount(region.box)}) {
+      Add(region.box);
+    } else {
+      for (const Box& box : DecomposeRun(region)) Add(box);
+    }
+  }
+
+  std::size_t size() const { return size_; }
+  std::uint64_t begin(std::size_t box, std::size_t d) const {
+    return borders_[2 * box * ndim_ + d];
+  }
+  std::uint64_t end(std::size_t box, std::size_t d) const {
+    return borders_[(2 * box + 1) * ndim_ + d];
+  }
+
+ private:
+  std::size_t ndim_;
+  std::size_t size_ = 0;
+  std::vector<std::uint64_t> borders_;
+};
+
+// The dimensions that some box does not span: along the others the coverage is constant.
+std::vector<std::size_t> DividedDimensions(const Shape& shape, const BorderList& boxes) {
+  std::vector<std::size_t> divided;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      if (boxes.begin(i, d) == 0 && boxes.end(i, d) == shape[d]) continue;
+      divided.push_back(d);
+      break;
+    }
+  }
+  return divided;
+}
+
+// Corners as numbers whose order is the lexicographic order of their coordinates. A divided
+// dimension has an extent x of at least 2 and takes bit_width(x) <= log2(x) + 1 bits; the product
+// of the extents fits 64 bits, so there are at most 63 such dimensions and all fit 128 bits.
+class CornerKeys {
+ public:
+  CornerKeys(const Shape& shape, std::vector<std::size_t> dimensions)
+      : ndim_(shape.size()), dimensions_(std::move(dimensions)) {
+    for (const std::size_t d : dimensions_) {
+      widths_.push_back(static_cast<int>(std::bit_width(shape[d])));
+    }
+  }
+
+  std::size_t dimension_count() const { return dimensions_.size(); }
+
+  int bit_count() const {
+    int count = 0;
+    for (const int width : widths_) count += width;
+    return count;
+  }
+
+  // Appends the corners of a box to those of positive and of negative sign, which is that of the
+  // number of ends among the coordinates.
+  template <typename Key>
+  void Append(const BorderList& boxes, std::size_t box, std::vector<Key>& positive,
+              std::vector<Key>& negative) const {
+    const std::uint64_t corner_count = std::uint64_t{1} << dimensions_.size();
+    for (std::uint64_t corner = 0; corner < corner_count; ++corner) {
+      Key key = 0;
+      for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+        const bool at_end = ((corner >> i) & 1) != 0;
+        const std::size_t d = dimensions_[i];
+        key = ShiftLeft(key, widths_[i]) | (at_end ? boxes.end(box, d) : boxes.begin(box, d));
+      }
+      (std::popcount(corner) % 2 == 0 ? positive : negative).push_back(key);
+    }
+  }
+
+  // The coordinates of a corner; 0 in the dimensions that are not divided.
+  template <typename Key>
+  std::vector<std::uint64_t> Unpack(Key key) const {
+    std::vector<std::uint64_t> coordinates(ndim_, 0);
+    for (std::size_t i = dimensions_.size(); i-- > 0;) {
+      const Key rest = ShiftRight(key, widths_[i]);
+      coordinates[dimensions_[i]] = static_cast<std::uint64_t>(key ^ ShiftLeft(rest, widths_[i]));
+      key = rest;
+    }
+    return coordinates;
+  }
+
+ private:
+  // A single dimension may take all 64 bits; shifting by the whole width is undefined.
+  template <typename Key>
+  static Key ShiftLeft(Key key, int width) {
+    return width == 8 * sizeof(Key) ? Key{0} : static_cast<Key>(key << width);
+  }
+  template <typename Key>
+  static Key ShiftRight(Key key, int width) {
+    return width == 8 * sizeof(Key) ? Key{0} : static_cast<Key>(key >> width);
+  }
+
+  std::size_t ndim_;
+  std::vector<std::size_t> dimensions_;
+  std::vector<int> widths_;
+};
+
+std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dimension_count) {
+  if (dimension_count >= 64) return std::nullopt;
+  return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);
+}
+
+// The end of the equal keys that begin at `first`.
+template <typename Key>
+std::size_t EndOfEqual(const std::vector<Key>& keys, std::size_t first, Key key) {
+  while (first < keys.size() && keys[first] == key) ++first;
+  return first;
+}
+
+// The first corner at which the sorted lists do not cancel, and what is left there.
+template <typename Key>
+std::optional<std::pair<Key, std::int64_t>> FirstUncancelled(const std::vector<Key>& positive,
+                                                             const std::vector<Key>& negative) {
+  std::size_t p = 0;
+  std::size_t n = 0;
+  while (p < positive.size() || n < negative.size()) {
+    const bool takes_positive =
+        n == negative.size() || (p < positive.size() && positive[p] < negative[n]);
+    const Key key = takes_positive ? positive[p] : negative[n];
+    const std::size_t p_end = EndOfEqual(positive, p, key);
+    const std::size_t n_end = EndOfEqual(negative, n, key);
+    if (p_end - p != n_end - n) {
+      return std::pair(key,
+                       static_cast<std::int64_t>(p_end - p) - static_cast<std::int64_t>(n_end - n));
+    }
+    p = p_end;
+    n = n_end;
+  }
+  return std::nullopt;
+}
+
+// The fault without its holders. `boxes` hold the tensor itself last; it counts negatively.
+template <typename Key>
+std::optional<TilingFault> FindFault(const BorderList& boxes, const CornerKeys& keys) {
+  std::vector<Key> positive;
+  std::vector<Key> negative;
+  const std::size_t half = (boxes.size() << keys.dimension_count()) / 2;
+  positive.reserve(half + 1);  // without divided dimensions a box has one corner, a positive one
+  negative.reserve(half + 1);
+  for (std::size_t i = 0; i + 1 < boxes.size(); ++i) keys.Append(boxes, i, positive, negative);
+  keys.Append(boxes, boxes.size() - 1, negative, positive);
+  std::sort(positive.begin(), positive.end());
+  std::sort(negative.begin(), negative.end());
+  const auto left = FirstUncancelled(positive, negative);
+  if (!left) return std::nullopt;
+  // Every corner that could cover an earlier element or this one a second way precedes it in
+  // lexicographic order and has cancelled, so this is the first element with a wrong count.
+  return TilingFault{.element = keys.Unpack(left->first),
+                     .times_covered = static_cast<std::uint64_t>(1 + left->second),
+                     .holders = {}};
+}
+
+bool HoldsElement(const Region& region, const std::vector<std::uint64_t>& element) {
+  const Box at{.offset = element, .extent = Shape(element.size(), 1)};
+  if (!BoxContains(region.box, at)) return false;
+  const Run run = CoveringRun(region.box, at);
+  return region.run.begin <= run.begin && run.end <= region.run.end;
+}
+
+}  // namespace
+
+Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
+                                                   std::span<const Region> regions,
+                                                   std::uint64_t corner_count_max) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
+  if (element_count == 0 && !regions.empty()) {
+    return InvalidArgument("an empty tensor of shape ", ShapeToString(shape), " has ",
+                           regions.size(), " regions");
+  }
+  const Region whole = Region::Whole(shape);
+  if (element_count == 0 || (regions.size() == 1 && regions[0] == whole)) return {std::nullopt};
+  if (regions.empty()) return {TilingFault{.element = Shape(shape.size(), 0)}};
+
+  const auto limit_error = [&] {
+    return MakeError(Code::kLimitExceeded, "the ", regions.size(), " regions of a tensor of shape ",
+                     ShapeToString(shape), " have more than ", corner_count_max, " corners");
+  };
+  BorderList boxes(shape.size());
+  for (const Region& region : regions) {
+    boxes.Add(region);
+    if (boxes.size() > corner_count_max) return limit_error();
+  }
+  boxes.Add(whole.box);
+  const CornerKeys keys(shape, DividedDimensions(shape, boxes));
+  const auto corner_count = CountCorners(boxes.size(), keys.dimension_count());
+  if (!corner_count || *corner_count > corner_count_max) return limit_error();
+
+  std::optional<TilingFault> fault = keys.bit_count() <= 64 ? FindFault<std::uint64_t>(boxes, keys)
+                                                            : FindFault<Uint128>(boxes, keys);
+  if (!fault) return {std::nullopt};
+  for (std::size_t i = 0; i < regions.size() && fault->holders.size() < 2; ++i) {
+    if (HoldsElement(regions[i], fault->element)) fault->holders.push_back(i);
+  }
+  return fault;
+}
+
+}  // namespace sealpoint::internal
