@@ -11,6 +11,7 @@
 namespace sealpoint::internal {
 
 // Streaming XXH3-128. Reusable: Finish() resets. Holds one aligned state, allocates only when made.
+// After a move only destruction and assignment are allowed. Thread safety: one caller at a time.
 class Hasher {
  public:
   Hasher();
