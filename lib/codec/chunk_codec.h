@@ -13,8 +13,10 @@
 namespace sealpoint::internal {
 
 // Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
-// at most the chunk, no dictionary, no checksum of zstd's own, nothing behind the frame). One
-// instance per thread: it keeps the zstd contexts and a scratch buffer for the byte split.
+// at most the chunk, no dictionary, nothing behind the frame, smaller than the raw bytes). The
+// encoder writes no checksum of zstd's own. One instance per thread: it keeps the zstd contexts and
+// a scratch buffer for the byte split, so that later chunks of the same size allocate nothing.
+// After a move only destruction and assignment are allowed.
 class ChunkCodec {
  public:
   ChunkCodec();
@@ -27,13 +29,17 @@ class ChunkCodec {
 
   // Encodes `raw` into `out` (at least EncodedSizeBound) at zstd level `level`. Returns the stored
   // length; a length >= raw.size() means that the caller stores the chunk raw with Codec::kNone.
-  // `element_size` in bytes is used by kByteSplitZstd. Precondition: codec != kNone.
+  // `element_size` in bytes, at least 1, is used by kByteSplitZstd. The same arguments give the
+  // same bytes with the same zstd. Precondition: codec is kZstd or kByteSplitZstd. Errors:
+  // InvalidArgument (level), Io (no memory).
   Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
                              MutableByteSpan out);
 
-  // Decodes `stored`, whose digest the caller has checked, into exactly `raw`. Never writes past
-  // `raw`, never allocates more than the chunk's size and zstd's window. Errors: Corrupt with the
-  // rule of spec/container.md that is broken; Unsupported for an unknown codec.
+  // Decodes `stored`, whose digest the caller has checked, into exactly `raw`; kNone copies. Never
+  // writes past `raw`; allocates by the size of `raw`, never by what the frame declares, and that
+  // only after the frame's header and length were found good. `raw` is unspecified after an error.
+  // Precondition: element_size >= 1. Errors: Corrupt with the rule of spec/container.md that is
+  // broken; Unsupported for an unknown codec; Io (no memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
 
  private:

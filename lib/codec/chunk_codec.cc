@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/codec/chunk_codec.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/codec/frame_header.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// zstd knows no smaller window (RFC 8878, section 3.1.1.1.2).
+constexpr std::uint64_t kWindowMinBytes = 1024;
+
+struct CompressionContextDeleter {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+struct DecompressionContextDeleter {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+template <typename... Pieces>
+Status Corrupt(std::string_view rule, const Pieces&... pieces) {
+  return RuleError(Code::kCorrupt, rule, pieces...);
+}
+
+Status NoMemory() { return MakeError(Code::kIo, "no memory for the codec"); }
+
+bool UsesByteSplit(Codec codec, std::uint32_t element_size) {
+  return codec == Codec::kByteSplitZstd && element_size > 1;
+}
+
+// The rules on the frame header: R-COD-02 to R-COD-05.
+Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
+  auto parsed = ParseFrameHeader(stored);
+  if (!parsed) return std::move(parsed).error();
+  const FrameHeader& header = *parsed;
+  if (!header.content_size_bytes) {
+    return Corrupt("R-COD-03", "zstd frame declares no content size");
+  }
+  if (*header.content_size_bytes != raw_size) {
+    return Corrupt("R-COD-03", "zstd frame declares ", *header.content_size_bytes,
+                   " bytes, the chunk has ", raw_size);
+  }
+  if (header.has_dictionary_id) return Corrupt("R-COD-04", "zstd frame asks for a dictionary");
+  const std::uint64_t window_max =
+      std::max(kWindowMinBytes, std::bit_ceil<std::uint64_t>(raw_size));
+  if (header.window_size_bytes > window_max) {
+    return Corrupt("R-COD-05", "zstd frame asks for a window of ", header.window_size_bytes,
+                   " bytes, at most ", window_max, " for this chunk");
+  }
+  return {};
+}
+
+// All that can be judged without decoding. Reads the block headers, allocates nothing.
+Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
+  SEALPOINT_RETURN_IF_ERROR(CheckHeader(stored, raw_size));
+  const std::size_t frame_size = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+  if (ZSTD_isError(frame_size)) {
+    return Corrupt("R-COD-06", "zstd frame is not whole: ", ZSTD_getErrorName(frame_size));
+  }
+  if (frame_size != stored.size()) {
+    return Corrupt("R-COD-06", stored.size() - frame_size, " bytes behind the zstd frame");
+  }
+  if (stored.size() >= raw_size) {
+    return Corrupt("R-COD-08", "coded chunk of ", stored.size(), " bytes is not smaller than its ",
+                   raw_size, " raw bytes");
+  }
+  return {};
+}
+
+}  // namespace
+
+struct ChunkCodec::Contexts {
+  std::unique_ptr<ZSTD_CCtx, CompressionContextDeleter> compression;
+  std::unique_ptr<ZSTD_DCtx, DecompressionContextDeleter> decompression;
+  std::unique_ptr<std::byte[]> scratch;
+  std::size_t scratch_size = 0;
+
+  // At least `size` bytes, kept until a larger chunk comes; empty where there is no memory.
+  MutableByteSpan Scratch(std::size_t size) {
+    if (size > scratch_size) {
+      scratch.reset(new (std::nothrow) std::byte[size]);
+      scratch_size = scratch ? size : 0;
+    }
+    return {scratch.get(), std::min(size, scratch_size)};
+  }
+
+  Status PrepareCompression(int level);
+  Status Decompress(ByteSpan stored, MutableByteSpan out);
+};
+
+Status ChunkCodec::Contexts::PrepareCompression(int level) {
+  if (!compression) compression.reset(ZSTD_createCCtx());
+  if (!compression) return NoMemory();
+  if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
+    return InvalidArgument("zstd level ", level, " is not in [", ZSTD_minCLevel(), ", ",
+                           ZSTD_maxCLevel(), "]");
+  }
+  // The window needs no parameter: knowing the size of the chunk, zstd takes the smallest power of
+  // two that holds it where the level asks for more.
+  ZSTD_CCtx* const context = compression.get();
+  for (const std::size_t result : {ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters),
+                                   ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level),
+                                   ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1),
+                                   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0),
+                                   ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0)}) {
+    if (ZSTD_isError(result)) {
+      return MakeError(Code::kInternal, "zstd parameter: ", ZSTD_getErrorName(result));
+    }
+  }
+  return {};
+}
+
+Status ChunkCodec::Contexts::Decompress(ByteSpan stored, MutableByteSpan out) {
+  if (!decompression) decompression.reset(ZSTD_createDCtx());
+  if (!decompression) return NoMemory();
+  const std::size_t result = ZSTD_decompressDCtx(decompression.get(), out.data(), out.size(),
+                                                 stored.data(), stored.size());
+  if (ZSTD_isError(result)) {
+    return Corrupt("R-COD-07", "zstd frame cannot be decoded: ", ZSTD_getErrorName(result));
+  }
+  if (result != out.size()) {
+    return Corrupt("R-COD-07", "zstd frame yields ", result, " of ", out.size(), " bytes");
+  }
+  return {};
+}
+
+ChunkCodec::ChunkCodec() : contexts_(std::make_unique<Contexts>()) {}
+ChunkCodec::~ChunkCodec() = default;
+ChunkCodec::ChunkCodec(ChunkCodec&&) noexcept = default;
+ChunkCodec& ChunkCodec::operator=(ChunkCodec&&) noexcept = default;
+
+std::size_t ChunkCodec::EncodedSizeBound(std::size_t raw_size_bytes) {
+  return ZSTD_compressBound(raw_size_bytes);
+}
+
+Result<std::size_t> ChunkCodec::Encode(Codec codec, int level, std::uint32_t element_size,
+                                       ByteSpan raw, MutableByteSpan out) {
+  SEALPOINT_CHECK(codec == Codec::kZstd || codec == Codec::kByteSplitZstd);
+  SEALPOINT_CHECK(element_size >= 1 && out.size() >= EncodedSizeBound(raw.size()));
+  SEALPOINT_RETURN_IF_ERROR(contexts_->PrepareCompression(level));
+  if (UsesByteSplit(codec, element_size) && !raw.empty()) {
+    const MutableByteSpan split = contexts_->Scratch(raw.size());
+    if (split.empty()) return NoMemory();
+    SplitBytes(element_size, raw, split);
+    raw = split;
+  }
+  const std::size_t result =
+      ZSTD_compress2(contexts_->compression.get(), out.data(), out.size(), raw.data(), raw.size());
+  if (ZSTD_isError(result)) {
+    return MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
+  }
+  return result;
+}
+
+Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stored,
+                          MutableByteSpan raw) {
+  SEALPOINT_CHECK(element_size >= 1);
+  if (codec == Codec::kNone) {
+    if (stored.size() != raw.size()) {
+      return Corrupt("R-COD-07", "raw chunk stores ", stored.size(), " of ", raw.size(), " bytes");
+    }
+    std::copy(stored.begin(), stored.end(), raw.begin());
+    return {};
+  }
+  if (codec != Codec::kZstd && codec != Codec::kByteSplitZstd) {
+    return RuleError(Code::kUnsupported, "R-COD-01", "codec ", static_cast<std::uint16_t>(codec),
+                     " is not known");
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckFrame(stored, raw.size()));
+  if (!UsesByteSplit(codec, element_size)) return contexts_->Decompress(stored, raw);
+  const MutableByteSpan split = contexts_->Scratch(raw.size());
+  if (split.empty()) return NoMemory();
+  SEALPOINT_RETURN_IF_ERROR(contexts_->Decompress(stored, split));
+  JoinBytes(element_size, split, raw);
+  return {};
+}
+
+}  // namespace sealpoint::internal

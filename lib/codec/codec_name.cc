@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/codec.h"
+
+namespace sealpoint {
+
+std::string_view CodecName(Codec codec) {
+  switch (codec) {
+    case Codec::kNone:
+      return "none";
+    case Codec::kZstd:
+      return "zstd";
+    case Codec::kByteSplitZstd:
+      return "bytesplit+zstd";
+  }
+  return "unknown";
+}
+
+}  // namespace sealpoint

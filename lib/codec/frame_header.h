@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CODEC_FRAME_HEADER_H_
+#define SEALPOINT_LIB_CODEC_FRAME_HEADER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What the header of a zstd frame declares (RFC 8878, section 3.1.1.1). Parsed here, since the
+// window size is not in zstd's stable interface.
+struct FrameHeader {
+  std::optional<std::uint64_t> content_size_bytes;
+  std::uint64_t window_size_bytes = 0;
+  bool has_dictionary_id = false;
+};
+
+// Errors: Corrupt, rule R-COD-02, where `stored` does not begin with the whole header of a zstd
+// frame (a skippable frame is none).
+Result<FrameHeader> ParseFrameHeader(ByteSpan stored);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CODEC_FRAME_HEADER_H_
