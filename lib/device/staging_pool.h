@@ -26,10 +26,12 @@ class StagingBuffer {
 
  private:
   friend class StagingPool;
-  StagingBuffer(StagingPool* pool, MutableByteSpan bytes) : pool_(pool), bytes_(bytes) {}
+  StagingBuffer(StagingPool* pool, MutableByteSpan bytes, bool is_scratch)
+      : pool_(pool), bytes_(bytes), is_scratch_(is_scratch) {}
 
   StagingPool* pool_ = nullptr;
   MutableByteSpan bytes_;
+  bool is_scratch_ = false;
 };
 
 // Bounded pool of equal, page-aligned buffers for direct I/O. Memory comes from anonymous mappings
@@ -38,11 +40,16 @@ class StagingBuffer {
 // are not inherited by forked children (MADV_DONTFORK): copy-on-write under a running direct write
 // would tear it.
 //
-// Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class within
-// a second budget of the same size; a scratch request larger than the budget is served alone.
+// Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class
+// (powers of two) within a second budget of the same size; a scratch request larger than the budget
+// is served alone and given back to the system afterwards.
 //
-// Thread safety: all functions. After fork the child must not use the pool: Acquire reports
-// InvalidArgument there.
+// Waiting is not fair, and a thread that holds a piece while it waits for another of the same kind
+// may wait for ever: ask for all before taking work, or hold none while asking.
+//
+// Thread safety: all functions. After fork the child must not use the pool: Acquire and
+// AcquireScratch report InvalidArgument there; buffers and the pool may be destroyed, which does
+// nothing.
 class StagingPool {
  public:
   // `budget_bytes` is rounded down to whole buffers, at least two. `buffer_size_bytes` is a
@@ -51,13 +58,16 @@ class StagingPool {
                                                      std::uint64_t buffer_size_bytes);
   ~StagingPool();  // Precondition: all buffers came back.
 
-  // Waits until a buffer is free. Errors: Io (no memory), InvalidArgument (after fork), Cancelled.
+  // Waits until a buffer is free. Its content is unspecified. Errors: Io (no memory),
+  // InvalidArgument (after fork).
   Result<StagingBuffer> Acquire();
   // At least `size_bytes`, page-aligned. Waits while the scratch budget is used up by others.
+  // Errors: as Acquire.
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);
 
   std::uint64_t buffer_size_bytes() const;
-  // Mappings made since creation, and bytes in them; for the test that a second save makes none.
+  // Mappings made since creation, and bytes that are mapped now; for the test that a second save
+  // makes none.
   std::uint64_t mapping_count() const;
   std::uint64_t mapped_bytes() const;
 
@@ -65,7 +75,7 @@ class StagingPool {
   friend class StagingBuffer;
   struct State;
   explicit StagingPool(std::unique_ptr<State> state);
-  void Release(MutableByteSpan bytes);
+  void Release(MutableByteSpan bytes, bool is_scratch);
 
   std::unique_ptr<State> state_;
 };

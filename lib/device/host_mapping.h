@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_
+#define SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_
+
+#include <cstdint>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
+// pages where offered; every page present; absent in forked children. `size_bytes` is a positive
+// multiple of 4096. Errors: Io (no memory).
+Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes);
+
+// Gives back exactly what MapHostMemory returned.
+void UnmapHostMemory(MutableByteSpan bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DEVICE_HOST_MAPPING_H_
