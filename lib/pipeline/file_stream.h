@@ -16,11 +16,15 @@ namespace sealpoint::internal {
 
 // Writes a file strictly forward through staging buffers: the caller fills one buffer (copying and
 // hashing) while threads of `io` write the previous ones. Never seeks back, so the same stream
-// could be a multipart upload. After the first failure every call returns that failure. Thread
-// safety: one caller at a time.
+// could be a multipart upload. After the first failure every call returns that failure and nothing
+// more is written. Thread safety: one caller at a time.
+//
+// A stream holds at most one partly filled buffer, and none while it waits for one, so any number
+// of streams with a thread each can share a pool. A thread that fills several streams in turn needs
+// a pool with more buffers than streams.
 class FileStream {
  public:
-  // All arguments outlive the stream.
+  // All arguments outlive the stream. Jobs of `io` must not wait for the stream.
   FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
   ~FileStream();  // Waits for writes under way; does not flush.
   FileStream(const FileStream&) = delete;
@@ -37,17 +41,22 @@ class FileStream {
   Status AlignTo(std::uint64_t alignment);
 
   // Free room in the current buffer (at least one byte), for a producer that writes in place;
-  // Advance(n) then appends the first n bytes of it. n <= size of the window.
+  // Advance(n) then appends the first n bytes of it. n <= size of the window. A failed write shows
+  // in the next call.
   Result<MutableByteSpan> Window();
   void Advance(std::uint64_t count);
 
-  // Writes what is left and waits for all writes. The offset must be a multiple of 4096.
-  // Neither syncs nor closes the file.
+  // Writes what is left and waits for all writes. The offset must be a multiple of 4096, else
+  // InvalidArgument. Neither syncs nor closes the file. The stream may be continued.
   Status Flush();
 
  private:
   struct Shared;
-  Status SubmitBuffer();
+  // Appends `count` bytes; fill(done, window) makes those from `done` on.
+  template <typename Fill>
+  Status Produce(std::uint64_t count, const Fill& fill);
+  // Hands the filled part of the buffer to a thread. Precondition: filled_ > 0.
+  void SubmitBuffer();
 
   StagingPool& pool_;
   ThreadPool& io_;

@@ -11,15 +11,18 @@
 
 namespace sealpoint::internal {
 
-// Bytes of a file range in page-aligned scratch memory. `bytes` lies inside `buffer`.
+// Bytes of a file range in scratch memory. `bytes` lies inside `buffer`; both are empty for an
+// empty range.
 struct RangeBytes {
   StagingBuffer buffer;
   MutableByteSpan bytes;
 };
 
 // Reads [offset, offset + length) of a file, with the alignment that direct I/O asks for: the
-// range is widened to whole pages in the buffer, and `bytes` is the part that was asked for.
-// Errors: those of ReadAt; Incomplete where the file is too short (checked before reading).
+// range is widened to whole pages in the buffer where the file is direct, and `bytes` is the part
+// that was asked for. May wait for scratch memory. Thread safety: any.
+// Errors: those of ReadAt and AcquireScratch; Incomplete where the file is too short (checked
+// before reading).
 Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                              std::uint64_t length);
 

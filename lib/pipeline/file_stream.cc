@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pipeline/file_stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+
+// What the writing jobs share with the stream.
+struct FileStream::Shared {
+  explicit Shared(WritableFile& f) : file(f) {}
+
+  WritableFile& file;
+  std::atomic<bool> failed{false};  // set after `error`; spares the lock on every append
+  std::mutex mutex;
+  std::condition_variable finished;
+  std::uint64_t writes_pending = 0;
+  Status error;  // the first one
+
+  Status Fail(Status status) {
+    const std::lock_guard lock(mutex);
+    if (error.ok()) error = std::move(status);
+    failed.store(true);
+    return error;
+  }
+  Status Error() {
+    if (!failed.load()) return {};
+    const std::lock_guard lock(mutex);
+    return error;
+  }
+  void WaitForWrites() {
+    std::unique_lock lock(mutex);
+    finished.wait(lock, [this] { return writes_pending == 0; });
+  }
+
+  // Runs on a thread of the pool. A poisoned file gets no further writes.
+  void Write(std::uint64_t offset, std::uint64_t size, StagingBuffer& buffer) {
+    Status status;
+    if (!failed.load()) status = file.WriteAt(offset, buffer.bytes().first(size));
+    if (!status.ok()) static_cast<void>(Fail(std::move(status)));
+    // Before the count falls: whoever waits for it may destroy the pool next.
+    buffer = StagingBuffer();
+    const std::lock_guard lock(mutex);
+    --writes_pending;
+    finished.notify_all();
+  }
+};
+
+FileStream::FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io)
+    : pool_(pool), io_(io), shared_(std::make_shared<Shared>(file)) {}
+
+FileStream::~FileStream() { shared_->WaitForWrites(); }
+
+std::uint64_t FileStream::offset() const { return buffer_offset_ + filled_; }
+
+void FileStream::SubmitBuffer() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    ++shared_->writes_pending;
+  }
+  // std::function wants a copyable job.
+  auto buffer = std::make_shared<StagingBuffer>(std::move(buffer_));
+  io_.Submit([shared = shared_, buffer = std::move(buffer), offset = buffer_offset_,
+              size = filled_] { shared->Write(offset, size, *buffer); });
+  buffer_offset_ += filled_;
+  filled_ = 0;
+}
+
+Result<MutableByteSpan> FileStream::Window() {
+  if (Status error = shared_->Error(); !error.ok()) {
+    buffer_ = StagingBuffer();  // others may need it
+    return error;
+  }
+  if (buffer_.empty()) {
+    auto acquired = pool_.Acquire();
+    if (!acquired) return shared_->Fail(std::move(acquired).error());
+    buffer_ = *std::move(acquired);
+  }
+  return buffer_.bytes().subspan(filled_);
+}
+
+void FileStream::Advance(std::uint64_t count) {
+  if (count == 0) return;
+  SEALPOINT_CHECK(!buffer_.empty() && count <= buffer_.bytes().size() - filled_);
+  filled_ += count;
+  if (filled_ == buffer_.bytes().size()) SubmitBuffer();
+}
+
+template <typename Fill>
+Status FileStream::Produce(std::uint64_t count, const Fill& fill) {
+  std::uint64_t done = 0;
+  while (done < count) {
+    SEALPOINT_ASSIGN_OR_RETURN(MutableByteSpan window, Window());
+    const std::uint64_t piece = std::min<std::uint64_t>(window.size(), count - done);
+    fill(done, window.first(piece));
+    Advance(piece);
+    done += piece;
+  }
+  return shared_->Error();
+}
+
+Status FileStream::Append(ByteSpan bytes) {
+  return Produce(bytes.size(), [bytes](std::uint64_t done, MutableByteSpan to) {
+    std::memcpy(to.data(), bytes.data() + done, to.size());
+  });
+}
+
+Status FileStream::Append(ByteSpan bytes, Hasher& hasher) {
+  return Produce(bytes.size(), [bytes, &hasher](std::uint64_t done, MutableByteSpan to) {
+    hasher.CopyAndUpdate(bytes.subspan(done, to.size()), to);
+  });
+}
+
+Status FileStream::AppendZeros(std::uint64_t count) {
+  return Produce(count,
+                 [](std::uint64_t, MutableByteSpan to) { std::memset(to.data(), 0, to.size()); });
+}
+
+Status FileStream::AlignTo(std::uint64_t alignment) {
+  SEALPOINT_CHECK(alignment != 0);
+  const std::uint64_t over = offset() % alignment;
+  return AppendZeros(over == 0 ? 0 : alignment - over);
+}
+
+Status FileStream::Flush() {
+  SEALPOINT_RETURN_IF_ERROR(shared_->Error());
+  if (offset() % kDirectIoAlignmentBytes != 0) {
+    return shared_->Fail(InvalidArgument("stream flushed at offset ", offset(),
+                                         ", which is not a multiple of ", kDirectIoAlignmentBytes));
+  }
+  if (filled_ != 0) SubmitBuffer();
+  buffer_ = StagingBuffer();
+  shared_->WaitForWrites();
+  return shared_->Error();
+}
+
+}  // namespace sealpoint::internal
