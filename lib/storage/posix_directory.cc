@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/posix_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/storage/path.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr mode_t kFileMode = 0666;  // narrowed by the umask
+
+EntryKind KindOf(mode_t mode) {
+  if (S_ISREG(mode)) return EntryKind::kFile;
+  if (S_ISDIR(mode)) return EntryKind::kDirectory;
+  if (S_ISLNK(mode)) return EntryKind::kSymlink;
+  return EntryKind::kOther;
+}
+
+struct CloseStream {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PosixDirectory>> PosixDirectory::Open(std::string_view path) {
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
+                             OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0, std::string(path)));
+  return std::unique_ptr<PosixDirectory>(new PosixDirectory(std::move(fd), path));
+}
+
+Result<std::unique_ptr<PosixWritableFile>> PosixDirectory::CreatePosixFile(std::string_view name,
+                                                                           IoMode mode) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  std::string path = JoinPath(path_, name);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      UniqueFd fd,
+      OpenAt(fd_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kFileMode, path));
+  return std::make_unique<PosixWritableFile>(std::move(fd), std::move(path), mode);
+}
+
+Result<std::unique_ptr<WritableFile>> PosixDirectory::CreateExclusive(std::string_view name,
+                                                                      IoMode mode) {
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, CreatePosixFile(name, mode));
+  return file;
+}
+
+Result<std::unique_ptr<ReadableFile>> PosixDirectory::OpenForRead(std::string_view name,
+                                                                  IoMode mode) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  std::string path = JoinPath(path_, name);
+  // O_NONBLOCK: a FIFO would wait for its writer. It does nothing to a regular file.
+  SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
+                             OpenAt(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, path));
+  struct stat info = {};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoError("fstat", errno).AtPath(path);
+  if (!S_ISREG(info.st_mode)) return MakeError(Code::kIo, "not a regular file").AtPath(path);
+  std::unique_ptr<ReadableFile> file = std::make_unique<PosixReadableFile>(
+      std::move(fd), std::move(path), static_cast<std::uint64_t>(info.st_size), mode);
+  return file;
+}
+
+Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  EntryInfo entry{.name = std::string(name)};
+  struct stat info = {};
+  if (::fstatat(fd_.get(), entry.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return ErrnoError("fstatat", errno).AtPath(JoinPath(path_, name));
+  }
+  entry.kind = KindOf(info.st_mode);
+  // A link that leads nowhere is a link without a size, not an error.
+  const bool has_target =
+      entry.kind != EntryKind::kSymlink || ::fstatat(fd_.get(), entry.name.c_str(), &info, 0) == 0;
+  if (has_target && S_ISREG(info.st_mode)) {
+    entry.size_bytes = static_cast<std::uint64_t>(info.st_size);
+  }
+  return entry;
+}
+
+Result<std::vector<std::string>> PosixDirectory::ListNames() const {
+  // A stream of its own: the position of a shared descriptor is shared by all threads.
+  SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), ".", O_RDONLY | O_DIRECTORY, 0, path_));
+  const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(fd.get()));
+  if (!stream) return ErrnoError("fdopendir", errno).AtPath(path_);
+  (void)fd.Release();  // the stream owns it now
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* const entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return ErrnoError("readdir", errno).AtPath(path_);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::vector<EntryInfo>> PosixDirectory::List() const {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames());
+  std::vector<EntryInfo> entries;
+  entries.reserve(names.size());
+  for (const std::string& name : names) {
+    Result<EntryInfo> entry = Stat(name);
+    if (entry.error().code() == Code::kNotFound) continue;  // removed since it was listed
+    if (!entry.ok()) return std::move(entry).error();
+    entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
+
+Status PosixDirectory::Remove(std::string_view name) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  if (::unlinkat(fd_.get(), std::string(name).c_str(), 0) == 0) return {};
+  return ErrnoError("unlinkat", errno).AtPath(JoinPath(path_, name));
+}
+
+Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view to,
+                                        PublishMethod method) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, from));
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, to));
+  const std::string source(from);
+  const std::string target(to);
+  switch (method) {
+    case PublishMethod::kLink:
+      if (::linkat(fd_.get(), source.c_str(), fd_.get(), target.c_str(), 0) == 0) return {};
+      return ErrnoError("linkat", errno).AtPath(JoinPath(path_, to));
+    case PublishMethod::kRenameNoReplace:
+      if (::renameat2(fd_.get(), source.c_str(), fd_.get(), target.c_str(), RENAME_NOREPLACE) ==
+          0) {
+        return {};
+      }
+      return ErrnoError("renameat2", errno).AtPath(JoinPath(path_, to));
+    case PublishMethod::kNone:
+      break;
+  }
+  return MakeError(Code::kUnsupported, "this file system offers no exclusive publication")
+      .AtPath(JoinPath(path_, to));
+}
+
+Status PosixDirectory::Sync() { return SyncDirectoryFd(fd_.get(), path_); }
+
+Result<SpaceInfo> PosixDirectory::FreeSpace() const {
+  struct statvfs info = {};
+  if (::fstatvfs(fd_.get(), &info) != 0) return ErrnoError("fstatvfs", errno).AtPath(path_);
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  SpaceInfo space;
+  space.free_bytes = CheckedMul<std::uint64_t>(info.f_bavail, info.f_frsize).value_or(kNoLimit);
+  space.free_inodes = info.f_files == 0 ? kNoLimit : info.f_favail;
+  return space;
+}
+
+}  // namespace sealpoint::internal

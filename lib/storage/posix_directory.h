@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_POSIX_DIRECTORY_H_
+#define SEALPOINT_LIB_STORAGE_POSIX_DIRECTORY_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/storage/posix_fd.h"
+#include "lib/storage/posix_file.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// All names are resolved against the open directory, so that it may be renamed meanwhile.
+class PosixDirectory final : public Directory {
+ public:
+  static Result<std::unique_ptr<PosixDirectory>> Open(std::string_view path);
+
+  const std::string& path() const override { return path_; }
+  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
+                                                        IoMode mode) override;
+  Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
+                                                    IoMode mode) const override;
+  Result<EntryInfo> Stat(std::string_view name) const override;
+  Result<std::vector<EntryInfo>> List() const override;
+  Status Remove(std::string_view name) override;
+  Status PublishExclusive(std::string_view from, std::string_view to,
+                          PublishMethod method) override;
+  Status Sync() override;
+  Result<SpaceInfo> FreeSpace() const override;
+  Result<Capabilities> Probe(std::string_view probe_name) override;
+
+  // CreateExclusive with the type that the probe needs.
+  Result<std::unique_ptr<PosixWritableFile>> CreatePosixFile(std::string_view name, IoMode mode);
+
+ private:
+  PosixDirectory(UniqueFd fd, std::string_view path) : fd_(std::move(fd)), path_(path) {}
+
+  Result<std::vector<std::string>> ListNames() const;
+
+  UniqueFd fd_;
+  const std::string path_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_POSIX_DIRECTORY_H_

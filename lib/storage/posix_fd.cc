@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/posix_fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    if (is_open()) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+UniqueFd::~UniqueFd() {
+  if (is_open()) ::close(fd_);
+}
+
+Result<UniqueFd> OpenAt(int directory_fd, std::string_view name, int flags, mode_t mode,
+                        const std::string& path) {
+  const std::string terminated(name);
+  while (true) {
+    const int fd = ::openat(directory_fd, terminated.c_str(), flags | O_CLOEXEC, mode);
+    if (fd >= 0) return UniqueFd(fd);
+    if (errno != EINTR) return ErrnoError("openat", errno).AtPath(path);
+  }
+}
+
+Status SyncDirectoryFd(int directory_fd, const std::string& path) {
+  if (::fsync(directory_fd) == 0) return {};
+  if (errno == EINVAL) {
+    return MakeError(Code::kUnsupported, "fsync: this file system cannot sync a directory (errno ",
+                     errno, ")")
+        .AtPath(path);
+  }
+  return ErrnoError("fsync", errno).AtPath(path);
+}
+
+bool SetDirect(int fd, bool direct) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return false;
+  const int wanted = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);
+  return ::fcntl(fd, F_SETFL, wanted) == 0;
+}
+
+Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  if ((offset | size_bytes | number) % kDirectIoAlignmentBytes == 0) return {};
+  return InvalidArgument("direct I/O needs offset, size and address in multiples of ",
+                         kDirectIoAlignmentBytes, " bytes; offset ", offset, ", size ", size_bytes,
+                         ", address modulo that ", number % kDirectIoAlignmentBytes);
+}
+
+Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes) {
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (RangeFits(offset, size_bytes, kMax)) return {};
+  return InvalidArgument("offset ", offset, " and size ", size_bytes,
+                         " pass the greatest file offset");
+}
+
+}  // namespace sealpoint::internal

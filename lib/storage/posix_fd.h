@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_POSIX_FD_H_
+#define SEALPOINT_LIB_STORAGE_POSIX_FD_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Owns a file descriptor. The destructor closes and ignores errors.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd();
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+// openat(2) with O_CLOEXEC, continued after EINTR. Errors are those of ErrnoError, at `path`.
+Result<UniqueFd> OpenAt(int directory_fd, std::string_view name, int flags, mode_t mode,
+                        const std::string& path);
+
+// fsync(2) of a directory. Unsupported where the file system has no such operation (EINVAL).
+Status SyncDirectoryFd(int directory_fd, const std::string& path);
+
+// Sets or clears O_DIRECT on an open file. False where the file system refuses.
+//
+// O_DIRECT is never given to open(2): with O_CREAT a file system without direct I/O fails with
+// EINVAL only after it has made the file, which then would be left behind.
+bool SetDirect(int fd, bool direct);
+
+// InvalidArgument unless offset, size and address are multiples of kDirectIoAlignmentBytes.
+Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, const void* address);
+
+// InvalidArgument where a byte of the range has no off_t.
+Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_POSIX_FD_H_

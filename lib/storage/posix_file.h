@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_POSIX_FILE_H_
+#define SEALPOINT_LIB_STORAGE_POSIX_FILE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "lib/storage/first_error.h"
+#include "lib/storage/posix_fd.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// What each call makes durable on Linux (fsync(2), open(2), close(2)):
+//   pwrite   nothing. The data is in the page cache, or with O_DIRECT in the device's cache, and
+//            the file's length and block map are in memory only.
+//   fsync    data, length and block map of this file, and the device's write cache is flushed; not
+//            the name. Needed with O_DIRECT as well, for the length and for that flush.
+//   close    nothing, but it may report a write that failed (NFS, quotas).
+//   fsync of the directory   the names in it.
+class PosixWritableFile final : public WritableFile {
+ public:
+  // Takes an empty, newly made regular file that is open for writing. With kDirect, direct I/O is
+  // in force unless the file system refuses it.
+  PosixWritableFile(UniqueFd fd, std::string path, IoMode mode);
+
+  Status WriteAt(std::uint64_t offset, ByteSpan data) override;
+  Status Preallocate(std::uint64_t size_bytes) override;
+  Status Sync() override;
+  Status Close() override;
+  bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
+
+  // As Preallocate; `*done` tells whether the file system could do it.
+  Status TryPreallocate(std::uint64_t size_bytes, bool* done);
+
+ private:
+  Status CheckUsable() const;
+  Status WriteAll(std::uint64_t offset, ByteSpan data);
+
+  UniqueFd fd_;
+  const std::string path_;
+  std::atomic<bool> is_direct_;
+  FirstError first_error_;
+};
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  // Takes a regular file of `size_bytes` that is open for reading.
+  PosixReadableFile(UniqueFd fd, std::string path, std::uint64_t size_bytes, IoMode mode);
+
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
+  bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
+
+ private:
+  // Fills `out`, of which at least `needed_bytes` must be in the file.
+  Status ReadAll(std::uint64_t offset, MutableByteSpan out, std::size_t needed_bytes) const;
+  // Incomplete: the file has only `end` bytes.
+  Status EndsEarly(std::uint64_t end, std::uint64_t offset, std::size_t size) const;
+
+  UniqueFd fd_;
+  const std::string path_;
+  const std::uint64_t size_bytes_;
+  const IoMode mode_;
+  // A read may find out that direct I/O is refused after all.
+  mutable std::atomic<bool> is_direct_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_POSIX_FILE_H_

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/storage/path.h"
+#include "lib/storage/posix_directory.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0777;  // narrowed by the umask
+
+class PosixStorageImpl final : public Storage {
+ public:
+  Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
+  Status CreateDirectories(std::string_view path) override;
+  Status RemoveDirectory(std::string_view path) override;
+};
+
+Result<std::unique_ptr<Directory>> PosixStorageImpl::OpenDirectory(std::string_view path) const {
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<Directory> directory, PosixDirectory::Open(path));
+  return directory;
+}
+
+Status SyncParent(const std::string& path) {
+  const std::string parent = ParentPath(path);
+  SEALPOINT_ASSIGN_OR_RETURN(const UniqueFd fd,
+                             OpenAt(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0, parent));
+  return SyncDirectoryFd(fd.get(), parent);
+}
+
+// Success where `path` is a directory; NotFound where there is nothing.
+Status CheckIsDirectory(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return ErrnoError("stat", errno).AtPath(path);
+  if (!S_ISDIR(info.st_mode)) return MakeError(Code::kIo, "not a directory").AtPath(path);
+  return {};
+}
+
+// Another process may make the same level at the same time; its parent is synced all the same,
+// because that process may not have come to it.
+Status MakeLevel(const std::string& path) {
+  const bool made = ::mkdir(path.c_str(), kDirectoryMode) == 0;
+  if (!made) {
+    if (errno != EEXIST) return ErrnoError("mkdir", errno).AtPath(path);
+    SEALPOINT_RETURN_IF_ERROR(CheckIsDirectory(path));
+  }
+  Status synced = SyncParent(path);
+  // Taken back, so that a second call does not find it and believe it durable.
+  if (!synced.ok() && made) (void)::rmdir(path.c_str());
+  return synced;
+}
+
+Status PosixStorageImpl::CreateDirectories(std::string_view path) {
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  for (const std::string& level : PathPrefixes(path)) {
+    Status status = CheckIsDirectory(level);
+    if (status.code() == Code::kNotFound) status = MakeLevel(level);
+    SEALPOINT_RETURN_IF_ERROR(std::move(status));
+  }
+  return {};
+}
+
+Status PosixStorageImpl::RemoveDirectory(std::string_view path) {
+  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  const std::string terminated(path);
+  if (::rmdir(terminated.c_str()) != 0) return ErrnoError("rmdir", errno).AtPath(terminated);
+  return SyncParent(terminated);
+}
+
+}  // namespace
+}  // namespace internal
+
+std::shared_ptr<Storage> PosixStorage() {
+  static const std::shared_ptr<Storage> storage = std::make_shared<internal::PosixStorageImpl>();
+  return storage;
+}
+
+}  // namespace sealpoint
