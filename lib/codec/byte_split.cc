@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
@@ -9,29 +12,77 @@
 namespace sealpoint::internal {
 namespace {
 
-// Elements that are handled plane by plane while they are in the first-level cache.
-constexpr std::size_t kTileElements = 1024;
+// The sizes that occur are powers of two: an element of N bytes is split by parting even and odd
+// bytes log2(N) times. That one step is what compilers turn into vector code (g++ 12 and clang 19
+// do at -O3); they make of loops with a larger distance scalar code or slow shuffles.
 
-// The element size is a constant for the sizes that occur, so that the compiler turns the strided
-// accesses into shuffles.
+// Elements that are handled at a time, so that the steps in between stay in the first-level cache.
+constexpr std::size_t kTileElements = 512;
+
+constexpr bool kLittleEndian = std::endian::native == std::endian::little;
+constexpr unsigned kEvenShift = kLittleEndian ? 0 : 8;
+constexpr unsigned kOddShift = kLittleEndian ? 8 : 0;
+
+void Part(std::size_t pairs, const std::byte* __restrict from, std::byte* __restrict evens,
+          std::byte* __restrict odds) {
+  for (std::size_t i = 0; i < pairs; ++i) {
+    std::uint16_t pair;
+    std::memcpy(&pair, from + 2 * i, sizeof(pair));
+    evens[i] = static_cast<std::byte>(pair >> kEvenShift);
+    odds[i] = static_cast<std::byte>(pair >> kOddShift);
+  }
+}
+
+void Interleave(std::size_t pairs, const std::byte* __restrict evens,
+                const std::byte* __restrict odds, std::byte* __restrict to) {
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto pair = static_cast<std::uint16_t>(std::to_integer<unsigned>(evens[i]) << kEvenShift |
+                                                 std::to_integer<unsigned>(odds[i]) << kOddShift);
+    std::memcpy(to + 2 * i, &pair, sizeof(pair));
+  }
+}
+
+// Plane p of the `count` <= kTileElements elements goes to out + p * stride. The even bytes are
+// elements of half the size whose plane q is plane 2q here, the odd ones those of plane 2q + 1.
 template <std::size_t kElementSize>
-void SplitElements(std::size_t count, const std::byte* __restrict raw, std::byte* __restrict out) {
-  for (std::size_t tile = 0; tile < count; tile += kTileElements) {
-    const std::size_t end = std::min(tile + kTileElements, count);
-    for (std::size_t plane = 0; plane < kElementSize; ++plane) {
-      const std::byte* __restrict from = raw + plane;
-      std::byte* __restrict to = out + plane * count;
-      for (std::size_t i = tile; i < end; ++i) to[i] = from[i * kElementSize];
-    }
+void SplitTile(std::size_t count, const std::byte* raw, std::byte* out, std::size_t stride) {
+  if constexpr (kElementSize == 2) {
+    Part(count, raw, out, out + stride);
+  } else {
+    std::array<std::byte, kTileElements * kElementSize> halves;
+    const std::size_t half = count * kElementSize / 2;
+    Part(half, raw, halves.data(), halves.data() + half);
+    SplitTile<kElementSize / 2>(count, halves.data(), out, 2 * stride);
+    SplitTile<kElementSize / 2>(count, halves.data() + half, out + stride, 2 * stride);
   }
 }
 
 template <std::size_t kElementSize>
-void JoinElements(std::size_t count, const std::byte* __restrict split, std::byte* __restrict raw) {
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t plane = 0; plane < kElementSize; ++plane) {
-      raw[i * kElementSize + plane] = split[plane * count + i];
-    }
+void JoinTile(std::size_t count, const std::byte* split, std::size_t stride, std::byte* raw) {
+  if constexpr (kElementSize == 2) {
+    Interleave(count, split, split + stride, raw);
+  } else {
+    std::array<std::byte, kTileElements * kElementSize> halves;
+    const std::size_t half = count * kElementSize / 2;
+    JoinTile<kElementSize / 2>(count, split, 2 * stride, halves.data());
+    JoinTile<kElementSize / 2>(count, split + stride, 2 * stride, halves.data() + half);
+    Interleave(half, halves.data(), halves.data() + half, raw);
+  }
+}
+
+template <std::size_t kElementSize>
+void SplitElements(std::size_t count, const std::byte* raw, std::byte* out) {
+  for (std::size_t i = 0; i < count; i += kTileElements) {
+    SplitTile<kElementSize>(std::min(kTileElements, count - i), raw + i * kElementSize, out + i,
+                            count);
+  }
+}
+
+template <std::size_t kElementSize>
+void JoinElements(std::size_t count, const std::byte* split, std::byte* raw) {
+  for (std::size_t i = 0; i < count; i += kTileElements) {
+    JoinTile<kElementSize>(std::min(kTileElements, count - i), split + i, count,
+                           raw + i * kElementSize);
   }
 }
 
