@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_CHECKPOINT_H_
+#define SEALPOINT_CHECKPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/dtype.h"
+#include "sealpoint/export.h"
+#include "sealpoint/id.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/phases.h"
+#include "sealpoint/read_plan.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint {
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::uint32_t element_size = 0;  // bytes
+  Shape shape;
+  std::uint64_t chunk_size_bytes = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t shard_count = 0;
+  std::vector<std::string> placement;  // provenance
+  friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
+};
+
+struct ShardInfo {
+  Region region;
+  BlobId blob;
+  friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
+};
+
+struct ObjectInfo {
+  std::string name;
+  std::string media_type;
+  std::uint64_t size_bytes = 0;
+  friend bool operator==(const ObjectInfo&, const ObjectInfo&) = default;
+};
+
+struct BlobInfo {
+  BlobId id;
+  std::uint64_t file_size_bytes = 0;
+  std::uint64_t chunk_count = 0;
+  friend bool operator==(const BlobInfo&, const BlobInfo&) = default;
+};
+
+struct OpenOptions {
+  std::shared_ptr<Storage> storage;  // PosixStorage() where null
+  Limits limits;
+  // Stat every blob, so that an incomplete copy is found here.
+  bool check_files = true;
+  // Read payload past the page cache where the file system can.
+  bool direct_io = false;
+  // Bound on staging memory of reads; one chunk per thread is needed at least.
+  std::uint64_t memory_budget_bytes = 256 * kMiB;
+};
+
+struct ReadOptions {
+  int threads = 1;
+  // Write to destinations only what was verified already. Off: chunks that a dense destination
+  // takes whole are read in place, and after an error the content of destinations is unspecified.
+  bool isolate = false;
+  PhaseCallback on_phase;
+};
+
+// A committed checkpoint, open for reading. Marker and index are verified when it is made; payload
+// when it is read. Single process; needs no communicator. Immutable. Thread safety: all functions.
+class SEALPOINT_EXPORT Checkpoint {
+ public:
+  // Errors: NotFound, NotACheckpoint, Uncommitted, Incomplete, Corrupt, Unsupported, LimitExceeded,
+  // Io.
+  static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path,
+                                                  OpenOptions options = {});
+  // As Open, from marker and index bytes that somebody else read and sent; they are verified alike.
+  static Result<std::unique_ptr<Checkpoint>> OpenFrom(const std::string& path, Bytes marker,
+                                                      Bytes index, OpenOptions options = {});
+  virtual ~Checkpoint() = default;
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
+
+  // The verified files, to be sent to others.
+  virtual ByteSpan marker_bytes() const = 0;
+  virtual ByteSpan index_bytes() const = 0;
+
+  virtual const std::string& path() const = 0;
+  virtual AttemptId attempt() const = 0;
+  virtual AttemptId parent() const = 0;  // zero if none
+  virtual std::uint64_t sequence() const = 0;
+  virtual std::uint64_t step() const = 0;
+  virtual std::uint64_t created_unix_ns() const = 0;
+  virtual std::uint64_t raw_bytes() const = 0;
+  virtual std::vector<std::pair<std::string, std::uint32_t>> mesh() const = 0;
+  virtual std::vector<std::pair<std::string, std::string>> provenance() const = 0;
+  virtual std::vector<BlobInfo> blobs() const = 0;
+
+  // Sorted by name. tensor(i) builds one description; tensors() all of them.
+  virtual std::size_t tensor_count() const = 0;
+  virtual TensorInfo tensor(std::size_t i) const = 0;
+  std::vector<TensorInfo> tensors() const;
+  virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
+  virtual std::size_t object_count() const = 0;
+  virtual ObjectInfo object(std::size_t i) const = 0;
+  std::vector<ObjectInfo> objects() const;
+  virtual std::optional<ObjectInfo> FindObject(std::string_view name) const = 0;
+  // In stored order. Errors: NotFound.
+  virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
+
+  // Which ranges of which files the requests need. Reads the chunk records it needs (they are
+  // verified against the index). Errors: Mismatch (contract), InvalidArgument (region outside the
+  // shape, null destination), and those of Open for the tables.
+  virtual Result<ReadPlan> Plan(const ReadRequest& request,
+                                const LoadContract& contract = {}) const = 0;
+  // Runs a plan of this checkpoint. Success is returned only after everything that was touched is
+  // verified. Damage in chunks that the plan does not touch does not matter. Errors: Corrupt,
+  // Incomplete, Io, …
+  virtual Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options = {}) const = 0;
+  // Plan and Read in one call.
+  Result<LoadReport> Load(const ReadRequest& request, const LoadContract& contract = {},
+                          const ReadOptions& options = {}) const;
+  // The verified bytes of an object. Errors: NotFound, and those of Read.
+  virtual Result<Bytes> ReadObject(std::string_view name) const = 0;
+
+ protected:
+  Checkpoint() = default;
+};
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_CHECKPOINT_H_

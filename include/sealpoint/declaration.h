@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_DECLARATION_H_
+#define SEALPOINT_DECLARATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/export.h"
+#include "sealpoint/id.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint {
+
+// One region that this rank holds.
+struct HeldTensor {
+  TensorSpec tensor;
+  // Absent: the whole tensor.
+  std::optional<Region> region;
+  // All ranks that hold exactly this region, this one among them, ascending; empty: only this rank.
+  // Each of them declares the same list. The bytes are divided among them, each is written once.
+  std::vector<int> replicas;
+  friend bool operator==(const HeldTensor&, const HeldTensor&) = default;
+};
+
+struct HeldObject {
+  std::string name;
+  std::string media_type;
+  Codec codec = Codec::kNone;
+  friend bool operator==(const HeldObject&, const HeldObject&) = default;
+};
+
+// What this rank holds, without the memory. Made once per run; its digest is the key of the plan
+// cache, so a changed declaration can never meet a stale plan. A value type.
+class SEALPOINT_EXPORT Declaration {
+ public:
+  // Adds a region; the same tensor may be added several times with different regions. Returns its
+  // slot, the number to bind memory to. An empty tensor is declared like any other (region absent).
+  // Errors: InvalidArgument (name, dtype, shape, region, chunk size, replicas).
+  Result<std::size_t> Add(HeldTensor held);
+  // Adds a named byte string. Over all ranks each object name is declared once.
+  Status AddObject(HeldObject object);
+
+  const std::vector<HeldTensor>& tensors() const { return tensors_; }
+  const std::vector<HeldObject>& objects() const { return objects_; }
+  // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
+  Digest ComputeDigest() const;
+
+  friend bool operator==(const Declaration&, const Declaration&) = default;
+
+ private:
+  std::vector<HeldTensor> tensors_;
+  std::vector<HeldObject> objects_;
+};
+
+// Memory bound to a declaration for one save. Borrows memory and the declaration until the save
+// returned. Binding is local; what is missing or null is reported by Save, on all ranks.
+class SEALPOINT_EXPORT Sources {
+ public:
+  explicit Sources(const Declaration& declaration);
+
+  // By slot, or by name where the tensor has one slot here. Errors: InvalidArgument (unknown slot
+  // or name, more than one slot, null data, strides of a run or of the wrong count, bound twice).
+  Status Bind(std::size_t slot, ConstMemoryView view);
+  Status Bind(std::string_view tensor, ConstMemoryView view);
+  Status BindObject(std::string_view object, ByteSpan bytes);
+
+  const Declaration& declaration() const { return *declaration_; }
+  const std::vector<std::optional<ConstMemoryView>>& tensors() const { return tensors_; }
+  const std::vector<std::optional<ByteSpan>>& objects() const { return objects_; }
+
+ private:
+  const Declaration* declaration_;
+  std::vector<std::optional<ConstMemoryView>> tensors_;  // by slot
+  std::vector<std::optional<ByteSpan>> objects_;         // in declaration order
+};
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_DECLARATION_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_ENGINE_H_
+#define SEALPOINT_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/export.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint {
+
+namespace internal {
+struct EngineParts;
+}  // namespace internal
+
+struct EngineOptions {
+  // Staging memory that all saves of this engine share. At least two buffers; more than
+  // 2 x io_thread_count + 2 buffers gain nothing.
+  std::uint64_t memory_budget_bytes = 64 * kMiB;
+  // Size of one staging buffer and of one write; a multiple of 4096. From 1 MiB on within a few
+  // per cent of the best rate; 4 MiB is the knee.
+  std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
+  // Threads that write while the caller's thread copies and hashes.
+  int io_thread_count = 1;
+  // Write blobs past the page cache where the file system can.
+  bool direct_io = true;
+  // PosixStorage() where null.
+  std::shared_ptr<Storage> storage;
+};
+
+struct EngineStats {
+  std::uint64_t mapping_count = 0;  // memory mappings made for staging since the engine was made
+  std::uint64_t mapped_bytes = 0;
+};
+
+// What saves have in common and keep: staging pool, threads, storage. Make one per process and keep
+// it, so that the second save allocates nothing. It must outlive all writers and savers that use
+// it. Not usable in a child after fork (the calls fail with InvalidArgument); the child makes its
+// own. Thread safety: all functions.
+class SEALPOINT_EXPORT Engine {
+ public:
+  // Allocates nothing large and starts no thread before the first save.
+  // Errors: InvalidArgument.
+  static Result<std::unique_ptr<Engine>> Create(EngineOptions options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Storage& storage() const;
+  const EngineOptions& options() const;
+  EngineStats stats() const;
+
+  // For the library's own modules.
+  internal::EngineParts& parts() const { return *parts_; }
+
+ private:
+  explicit Engine(std::unique_ptr<internal::EngineParts> parts);
+  std::unique_ptr<internal::EngineParts> parts_;
+};
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_ENGINE_H_

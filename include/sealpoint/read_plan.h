@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READ_PLAN_H_
+#define SEALPOINT_READ_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/dtype.h"
+#include "sealpoint/export.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/phases.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint {
+
+// One wish: elements of a stored tensor, and where they go.
+struct ReadItem {
+  std::string tensor;
+  std::optional<Region> region;  // absent: the whole tensor
+  MutableMemoryView destination;
+  // What the caller believes; compared under the LoadContract where present.
+  std::optional<DType> dtype;
+  std::optional<Shape> shape;
+};
+
+// Many wishes that are planned and read together. Borrows the destinations until the read returned.
+// Destinations must not overlap.
+struct SEALPOINT_EXPORT ReadRequest {
+  std::vector<ReadItem> items;
+
+  void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
+  void Add(std::string_view tensor, Region region, MutableMemoryView destination);
+  void Add(std::string_view tensor, Box box, MutableMemoryView destination);
+};
+
+// What happens when the stored checkpoint and the request differ. kError fails the whole load with
+// Mismatch before a byte is read; kReport goes on and lists it in the report; kAllow goes on.
+enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
+
+// Strict by default. "Goes on" never converts and never guesses:
+struct LoadContract {
+  // A wanted tensor is not stored. Going on leaves the destination as it is.
+  OnMismatch missing = OnMismatch::kError;
+  // A stored tensor is wanted by no item.
+  OnMismatch unexpected = OnMismatch::kError;
+  // ReadItem::dtype differs. Going on copies the bytes unchanged; where the element sizes differ
+  // it is an error all the same.
+  OnMismatch dtype = OnMismatch::kError;
+  // ReadItem::shape differs. Going on reads the region, which must lie in the stored shape.
+  OnMismatch shape = OnMismatch::kError;
+  // The items of a wanted tensor together do not touch all its elements. Not an error of a
+  // partial load, so allowed unless asked.
+  OnMismatch coverage = OnMismatch::kAllow;
+
+  // For reading some tensors of many.
+  static LoadContract Partial() { return {.unexpected = OnMismatch::kAllow}; }
+  friend bool operator==(const LoadContract&, const LoadContract&) = default;
+};
+
+struct LoadFinding {
+  enum class Kind : std::uint8_t { kMissing, kUnexpected, kDType, kShape, kCoverage } kind;
+  std::string tensor;
+  std::string detail;
+  friend bool operator==(const LoadFinding&, const LoadFinding&) = default;
+};
+
+// What a plan costs, before it runs.
+struct SEALPOINT_EXPORT PlanSummary {
+  std::uint64_t items = 0;
+  std::uint64_t bytes_wanted = 0;      // delivered to destinations
+  std::uint64_t bytes_read = 0;        // stored chunk bytes fetched
+  std::uint64_t table_bytes_read = 0;  // group lists and record groups (read while planning)
+  std::uint64_t files = 0;
+  std::uint64_t requests = 0;  // coalesced ranges
+  std::uint64_t chunks = 0;
+  double amplification = 0;  // bytes_read / bytes_wanted; 0 where nothing is wanted
+  std::string ToString() const;
+  friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
+};
+
+namespace internal {
+struct ReadPlanData;
+}  // namespace internal
+
+// An immutable list of coalesced reads and copies. Copies share it. Holds the destinations'
+// addresses; valid with the checkpoint that made it. Thread safety: as a const object.
+class SEALPOINT_EXPORT ReadPlan {
+ public:
+  explicit ReadPlan(std::shared_ptr<const internal::ReadPlanData> data);
+
+  PlanSummary Summary() const;
+  // The summary, then one line per file: ranges, bytes, tensors. For people.
+  std::string Explain() const;
+  // What the contract said to report.
+  const std::vector<LoadFinding>& findings() const;
+
+  // For the library's own modules.
+  const internal::ReadPlanData& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const internal::ReadPlanData> data_;
+};
+
+struct LoadReport {
+  PlanSummary plan;
+  std::vector<LoadFinding> findings;
+  PhaseReport phases;
+};
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_READ_PLAN_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_SERIES_H_
+#define SEALPOINT_SERIES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/commit.h"
+#include "sealpoint/export.h"
+#include "sealpoint/id.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+#include "sealpoint/verify.h"
+
+namespace sealpoint {
+
+// "step-000000000042-1f2e3d4c": the directory of a checkpoint in a series. Names are a courtesy to
+// people; what a directory holds is said by its marker alone, and any name is read.
+SEALPOINT_EXPORT std::string SeriesDirectoryName(std::uint64_t step, const AttemptId& attempt);
+
+// One directory of a series.
+struct SeriesEntry {
+  std::string name;  // within the series
+  std::string path;
+  // By the marker alone: committed, uncommitted (no marker, or void), corrupt, unsupported,
+  // unreadable.
+  Verdict verdict = Verdict::kUncommitted;
+  Status problem;  // why it is not committed
+  bool is_void = false;
+  bool is_kept = false;  // has a KEEP file
+  AttemptId attempt;
+  AttemptId parent;
+  std::uint64_t sequence = 0;
+  std::uint64_t step = kNoStep;
+  std::uint64_t size_bytes = 0;  // of all files of ours in the directory
+};
+
+// The directories of a series, looked at once.
+struct SEALPOINT_EXPORT SeriesListing {
+  // Committed ones by descending (sequence, attempt), then the others by name.
+  std::vector<SeriesEntry> entries;
+  // Attempts that share their parent with another committed one (two jobs wrote at once).
+  std::vector<AttemptId> forks;
+  // Names that are not directories of checkpoints; never touched.
+  std::vector<std::string> foreign;
+
+  // Greatest sequence (on a fork: then greatest attempt id); nothing where none is committed.
+  const SeriesEntry* newest() const;
+};
+
+struct ResumeOptions {
+  // Go back to an older checkpoint where the newest one's files are missing or damaged. What was
+  // passed over is reported. Off: that is an error.
+  bool allow_fallback = false;
+  Limits limits;
+};
+
+struct ResumePoint {
+  SeriesEntry entry;
+  std::vector<SeriesEntry> passed_over;  // newer ones whose file-level check failed, `problem` set
+};
+
+// A directory of checkpoints of one training. Stateless; every call looks at the storage anew.
+// Single process: with ranks, one of them calls and broadcasts. Thread safety: all functions.
+class SEALPOINT_EXPORT Series {
+ public:
+  // `storage` null: PosixStorage().
+  explicit Series(std::string path, std::shared_ptr<Storage> storage = nullptr);
+
+  const std::string& path() const { return path_; }
+
+  // A directory that does not exist is an empty series. Errors: Io.
+  Result<SeriesListing> List() const;
+  // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
+  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one.
+  Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
+
+  // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync
+  // of the parent. Only files of our names are removed: with foreign files inside, the directory
+  // stays. Errors: InvalidArgument (it is the newest, or KEEP is there), NotFound, Io.
+  Status Delete(const std::string& name) const;
+  // Removes an attempt that was never committed. Publishes a void marker first, so that a slow
+  // writer's own publication fails. Returns the bytes freed. Errors: InvalidArgument (it is
+  // committed), Io, NoSpace.
+  Result<std::uint64_t> RemoveUncommitted(const std::string& name) const;
+
+ private:
+  std::string path_;
+  std::shared_ptr<Storage> storage_;
+};
+
+// Publishes a void marker in a directory: it will never hold a checkpoint.
+// Errors: AlreadyExists (it has a marker), Unsupported, Io, NoSpace.
+SEALPOINT_EXPORT Status PublishVoidMarker(Storage& storage, const std::string& directory);
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_SERIES_H_
