@@ -27,7 +27,8 @@ struct ChunkRecord {
 
 void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSize bytes
 
-// Checks what one record shows alone: R-REC-03 and R-REC-05. Precondition: kRecordSize bytes.
+// Checks what one record shows alone: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
+// bytes.
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
 
 constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
@@ -41,8 +42,9 @@ Bytes EncodeGroupList(ByteSpan records);
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
 
 // What the records of one shard must say: R-REC-01, R-REC-02, and the offsets of R-REC-04
-// within the shard, given the shard's raw size, chunk size and element count known from the index.
-// `records` are all records of the shard or a part that begins at chunk `first_chunk`.
+// within the shard, given the shard's raw size and chunk size (> 0) known from the index.
+// `records` are all records of the shard or a part that begins at chunk `first_chunk`. Offsets of
+// errors count from the first of these records.
 struct ShardShape {
   std::uint64_t raw_size = 0;
   std::uint64_t chunk_size = 0;

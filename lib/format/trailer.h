@@ -41,11 +41,11 @@ struct BlobSections {
   std::uint64_t file_size = 0;
 };
 
-// Nothing where the sum does not fit 64 bits.
+// R-BLB-04 where an offset does not fit 64 bits.
 Result<BlobSections> ComputeSections(std::uint64_t chunks_end, std::uint32_t record_count,
                                      std::uint64_t manifest_size);
 // The records of a table whose group list begins at `table_offset`; for readers that know only the
-// index.
+// index. Precondition: R-IDX-21, so that the sum fits.
 std::uint64_t RecordsOffset(std::uint64_t table_offset, std::uint32_t record_count);
 
 using TrailerBytes = std::array<std::byte, kTrailerSize>;
@@ -53,7 +53,7 @@ using TrailerBytes = std::array<std::byte, kTrailerSize>;
 // Precondition: the trailer's sizes agree with ComputeSections.
 TrailerBytes EncodeTrailer(const Trailer& trailer);
 
-// Checks R-BLB-02 and R-BLB-04. Precondition: bytes.size() == kTrailerSize.
+// Checks R-BLB-02, R-BLB-04, R-IDX-08 and R-HDR-06. Precondition: bytes.size() == kTrailerSize.
 Result<Trailer> DecodeTrailer(ByteSpan bytes);
 
 // The trailer's own digest as stored, which the index pins.

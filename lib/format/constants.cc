@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/format/constants.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::size_t kIdDigits = 32;
+
+std::string NameOf(const Id128& id, std::string_view suffix) { return id.ToHex().append(suffix); }
+
+// What may follow "<attempt>.probe": a rank, a host, a counter.
+bool IsProbeTail(std::string_view tail) {
+  return std::all_of(tail.begin(), tail.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  });
+}
+
+std::optional<NameKind> KindOfSuffix(std::string_view suffix) {
+  if (suffix == kIndexSuffix) return NameKind::kIndex;
+  if (suffix == kBlobSuffix) return NameKind::kBlob;
+  if (suffix == kUnpublishedSuffix) return NameKind::kUnpublishedMarker;
+  if (suffix.starts_with(kProbeInfix) && IsProbeTail(suffix.substr(kProbeInfix.size()))) {
+    return NameKind::kProbe;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string IndexName(const AttemptId& attempt) { return NameOf(attempt, kIndexSuffix); }
+std::string BlobName(const BlobId& blob) { return NameOf(blob, kBlobSuffix); }
+std::string UnpublishedMarkerName(const AttemptId& attempt) {
+  return NameOf(attempt, kUnpublishedSuffix);
+}
+std::string ProbeName(const AttemptId& attempt) { return NameOf(attempt, kProbeInfix); }
+
+ParsedName ParseName(std::string_view name) {
+  if (name == kMarkerName) return {.kind = NameKind::kMarker, .id = {}};
+  if (name == kKeepName) return {.kind = NameKind::kKeep, .id = {}};
+  if (name.size() <= kIdDigits) return {};
+  const std::optional<NameKind> kind = KindOfSuffix(name.substr(kIdDigits));
+  if (!kind) return {};
+  const Result<Id128> id = Id128::FromHex(name.substr(0, kIdDigits));
+  if (!id) return {};
+  return {.kind = *kind, .id = *id};
+}
+
+}  // namespace sealpoint::internal

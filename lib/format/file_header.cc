@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/format/file_header.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/digest/hasher.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'S'},  std::byte{'P'},
+                                             std::byte{'T'},  std::byte{0x0d}, std::byte{0x0a},
+                                             std::byte{0x1a}, std::byte{0x0a}};
+
+// Offsets of the fields, spec/container.md section 2.
+constexpr std::size_t kMagicAt = 0;
+constexpr std::size_t kKindAt = 8;
+constexpr std::size_t kVersionAt = 12;
+constexpr std::size_t kHeaderSizeAt = 16;
+constexpr std::size_t kReservedAt = 20;
+constexpr std::size_t kReservedSize = 4;
+constexpr std::size_t kCompatAt = 24;
+constexpr std::size_t kIncompatAt = 32;
+constexpr std::size_t kDigestAt = 40;
+constexpr std::size_t kIdAt = 56;
+constexpr std::size_t kAttemptAt = 72;
+constexpr std::size_t kStepAt = 88;
+constexpr std::size_t kTailReservedAt = 96;
+constexpr std::size_t kTailReservedSize = 32;
+
+constexpr std::uint32_t kHeaderSizeStep = 8;
+
+Status HeaderError(Code code, std::string_view rule, std::size_t offset, std::string_view message) {
+  return RuleError(code, rule, message).AtOffset(offset);
+}
+
+// The digest of the whole header with its digest field taken as zero.
+Digest HeaderDigest(ByteSpan header) {
+  constexpr std::array<std::byte, kDigestSize> kZeros{};
+  Hasher hasher;
+  hasher.Update(header.first(kDigestAt));
+  hasher.Update(kZeros);
+  hasher.Update(header.subspan(kDigestAt + kDigestSize));
+  return hasher.Finish();
+}
+
+// R-HDR-01 to R-HDR-04: how many of the bytes are the header, once its digest covers that number.
+Result<ByteSpan> VerifiedHeader(ByteSpan prefix) {
+  if (prefix.size() < kFrozenPrefixSize) {
+    return RuleError(Code::kCorrupt, "R-HDR-01", "the file has ", prefix.size(),
+                     " bytes, fewer than the shortest header")
+        .AtOffset(prefix.size());
+  }
+  if (!std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
+    return HeaderError(Code::kNotACheckpoint, "R-HDR-02", kMagicAt, "not the magic of our files");
+  }
+  const auto header_size = LoadLe<std::uint32_t>(prefix, kHeaderSizeAt);
+  if (header_size % kHeaderSizeStep != 0 || header_size < kFrozenPrefixSize ||
+      header_size > kHeaderSizeMax) {
+    return RuleError(Code::kCorrupt, "R-HDR-03", "a header cannot have ", header_size, " bytes")
+        .AtOffset(kHeaderSizeAt);
+  }
+  if (prefix.size() < header_size) {
+    return RuleError(Code::kCorrupt, "R-HDR-01", "the file has ", prefix.size(),
+                     " bytes, fewer than its header of ", header_size)
+        .AtOffset(prefix.size());
+  }
+  const ByteSpan header = prefix.first(header_size);
+  if (HeaderDigest(header) != StoredHeaderDigest(header)) {
+    return HeaderError(Code::kCorrupt, "R-HDR-04", kDigestAt, "header digest differs");
+  }
+  return header;
+}
+
+// Nothing where this version knows no such kind.
+std::optional<std::size_t> PrescribedHeaderSize(std::uint32_t kind) {
+  switch (static_cast<FileKind>(kind)) {
+    case FileKind::kBlob:
+    case FileKind::kIndex:
+      return kHeaderSize;
+    case FileKind::kMarker:
+      return kMarkerSize;
+  }
+  return std::nullopt;
+}
+
+// R-HDR-05. The header's own kind decides its length, so that a file under the name of another
+// kind is reported as that (R-HDR-07).
+Status CheckVersion(ByteSpan header) {
+  const auto version = LoadLe<std::uint32_t>(header, kVersionAt);
+  if (version != kFormatVersion) {
+    return RuleError(Code::kUnsupported, "R-HDR-05", "format version ", version,
+                     "; this build reads ", kFormatVersion)
+        .AtOffset(kVersionAt);
+  }
+  const auto incompat = LoadLe<std::uint64_t>(header, kIncompatAt);
+  if ((incompat & ~kKnownIncompatFeatures) != 0) {
+    return RuleError(Code::kUnsupported, "R-HDR-05", "unknown bits in the incompat mask ", incompat)
+        .AtOffset(kIncompatAt);
+  }
+  const std::optional<std::size_t> prescribed =
+      PrescribedHeaderSize(LoadLe<std::uint32_t>(header, kKindAt));
+  if (header.size() != prescribed.value_or(header.size()) || header.size() < kHeaderSize) {
+    return RuleError(Code::kUnsupported, "R-HDR-05", "a header of ", header.size(),
+                     " bytes is not that of this version")
+        .AtOffset(kHeaderSizeAt);
+  }
+  return {};
+}
+
+// R-HDR-06.
+Status CheckReserved(ByteSpan header, std::size_t offset, std::size_t size) {
+  if (AllZero(header.subspan(offset, size))) return {};
+  return HeaderError(Code::kUnsupported, "R-HDR-06", offset, "a reserved field is not zero");
+}
+
+}  // namespace
+
+void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
+  SEALPOINT_CHECK(out.size() >= kHeaderSize && out.size() <= kHeaderSizeMax);
+  std::copy(kMagic.begin(), kMagic.end(), out.begin());
+  StoreLe(out, kKindAt, static_cast<std::uint32_t>(header.kind));
+  StoreLe(out, kVersionAt, kFormatVersion);
+  StoreLe(out, kHeaderSizeAt, static_cast<std::uint32_t>(out.size()));
+  std::ranges::fill(out.subspan(kReservedAt, kReservedSize), std::byte{0});
+  StoreLe(out, kCompatAt, header.features.compat);
+  StoreLe(out, kIncompatAt, header.features.incompat);
+  StoreId(out, kIdAt, header.id);
+  StoreId(out, kAttemptAt, header.attempt);
+  StoreLe(out, kStepAt, header.step);
+  std::ranges::fill(out.subspan(kTailReservedAt, kTailReservedSize), std::byte{0});
+  StoreId(out, kDigestAt, HeaderDigest(out));
+}
+
+Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix));
+  SEALPOINT_RETURN_IF_ERROR(CheckVersion(header));
+  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kReservedAt, kReservedSize));
+  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kTailReservedAt, kTailReservedSize));
+  const auto kind = LoadLe<std::uint32_t>(header, kKindAt);
+  if (kind != static_cast<std::uint32_t>(expected_kind)) {
+    return RuleError(Code::kCorrupt, "R-HDR-07", "file kind ", kind, " where the name promises ",
+                     static_cast<std::uint32_t>(expected_kind))
+        .AtOffset(kKindAt);
+  }
+  return FileHeader{.kind = expected_kind,
+                    .features = {.compat = LoadLe<std::uint64_t>(header, kCompatAt),
+                                 .incompat = LoadLe<std::uint64_t>(header, kIncompatAt)},
+                    .id = LoadId(header, kIdAt),
+                    .attempt = LoadId(header, kAttemptAt),
+                    .step = LoadLe<std::uint64_t>(header, kStepAt)};
+}
+
+Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, kDigestAt); }
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/format/marker.h"
+
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Offsets of the fields, spec/container.md sections 2 and 3.
+constexpr std::size_t kIdAt = 56;
+constexpr std::size_t kKindAt = 128;
+constexpr std::size_t kReservedAt = 132;
+constexpr std::size_t kReservedSize = 4;
+constexpr std::size_t kParentAt = 136;
+constexpr std::size_t kSequenceAt = 152;
+constexpr std::size_t kIndexSizeAt = 160;
+constexpr std::size_t kIndexDigestAt = 168;
+constexpr std::size_t kBlobCountAt = 184;
+constexpr std::size_t kTotalBytesAt = 192;
+constexpr std::size_t kTailReservedAt = 200;
+
+Status FieldError(std::size_t offset, std::string_view message) {
+  return RuleError(Code::kCorrupt, "R-MRK-04", message).AtOffset(offset);
+}
+
+// R-MRK-03.
+Result<MarkerKind> DecodeKind(ByteSpan bytes) {
+  const auto value = LoadLe<std::uint32_t>(bytes, kKindAt);
+  switch (static_cast<MarkerKind>(value)) {
+    case MarkerKind::kCommit:
+    case MarkerKind::kVoid:
+      return static_cast<MarkerKind>(value);
+  }
+  return RuleError(Code::kUnsupported, "R-MRK-03", "marker kind ", value, " is not registered")
+      .AtOffset(kKindAt);
+}
+
+// R-MRK-04 for a commit marker.
+Status CheckCommit(const Marker& marker) {
+  if (marker.attempt == marker.parent)
+    return FieldError(kParentAt, "the attempt is its own parent");
+  const bool has_parent = !marker.parent.is_zero();
+  if (has_parent ? marker.sequence < 2 : marker.sequence != 1) {
+    return RuleError(Code::kCorrupt, "R-MRK-04", "sequence ", marker.sequence,
+                     has_parent ? " with a parent" : " without a parent")
+        .AtOffset(kSequenceAt);
+  }
+  if (marker.index_size < kHeaderSize) {
+    return FieldError(kIndexSizeAt, "the index is shorter than its header");
+  }
+  return {};
+}
+
+// R-MRK-04 for a void marker: it pins nothing.
+Status CheckVoid(const Marker& marker) {
+  if (!marker.parent.is_zero()) return FieldError(kParentAt, "a void marker has a parent");
+  if (marker.sequence != 0) return FieldError(kSequenceAt, "a void marker has a sequence");
+  if (marker.index_size != 0) return FieldError(kIndexSizeAt, "a void marker has an index length");
+  if (!marker.index_digest.is_zero()) {
+    return FieldError(kIndexDigestAt, "a void marker has an index digest");
+  }
+  if (marker.blob_count != 0) return FieldError(kBlobCountAt, "a void marker has blobs");
+  if (marker.total_bytes != 0) return FieldError(kTotalBytesAt, "a void marker has bytes");
+  return {};
+}
+
+Status CheckFields(const Marker& marker) {
+  if (marker.attempt.is_zero()) return FieldError(kIdAt, "the attempt id is zero");
+  return marker.kind == MarkerKind::kCommit ? CheckCommit(marker) : CheckVoid(marker);
+}
+
+// What the common header does not judge: the rest of R-HDR-06, and R-HDR-08 as far as the file
+// itself shows it.
+Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
+  for (const ByteSpan reserved :
+       {bytes.subspan(kReservedAt, kReservedSize), bytes.subspan(kTailReservedAt)}) {
+    if (AllZero(reserved)) continue;
+    return RuleError(Code::kUnsupported, "R-HDR-06", "a reserved field of the marker is not zero")
+        .AtOffset(static_cast<std::uint64_t>(reserved.data() - bytes.data()));
+  }
+  if (header.id != header.attempt) {
+    return RuleError(Code::kCorrupt, "R-HDR-08", "id and attempt tag of the marker differ")
+        .AtOffset(kIdAt);
+  }
+  return {};
+}
+
+}  // namespace
+
+MarkerBytes EncodeMarker(const Marker& marker) {
+  MarkerBytes bytes{};
+  const MutableByteSpan out(bytes);
+  StoreLe(out, kKindAt, static_cast<std::uint32_t>(marker.kind));
+  StoreId(out, kParentAt, marker.parent);
+  StoreLe(out, kSequenceAt, marker.sequence);
+  StoreLe(out, kIndexSizeAt, marker.index_size);
+  StoreId(out, kIndexDigestAt, marker.index_digest);
+  StoreLe(out, kBlobCountAt, marker.blob_count);
+  StoreLe(out, kTotalBytesAt, marker.total_bytes);
+  EncodeHeader({.kind = FileKind::kMarker,
+                .features = marker.features,
+                .id = marker.attempt,
+                .attempt = marker.attempt,
+                .step = marker.step},
+               out);
+  return bytes;
+}
+
+Result<Marker> DecodeMarker(ByteSpan bytes) {
+  if (bytes.size() != kMarkerSize) {
+    return RuleError(Code::kCorrupt, "R-MRK-02", "the marker is ",
+                     bytes.size() < kMarkerSize ? "shorter" : "longer", " than ", kMarkerSize,
+                     " bytes")
+        .AtOffset(bytes.size() < kMarkerSize ? bytes.size() : kMarkerSize);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(bytes, FileKind::kMarker));
+  SEALPOINT_RETURN_IF_ERROR(CheckAgainstHeader(bytes, header));
+  SEALPOINT_ASSIGN_OR_RETURN(const MarkerKind kind, DecodeKind(bytes));
+  const Marker marker{.kind = kind,
+                      .features = header.features,
+                      .attempt = header.attempt,
+                      .step = header.step,
+                      .parent = LoadId(bytes, kParentAt),
+                      .sequence = LoadLe<std::uint64_t>(bytes, kSequenceAt),
+                      .index_size = LoadLe<std::uint64_t>(bytes, kIndexSizeAt),
+                      .index_digest = LoadId(bytes, kIndexDigestAt),
+                      .blob_count = LoadLe<std::uint64_t>(bytes, kBlobCountAt),
+                      .total_bytes = LoadLe<std::uint64_t>(bytes, kTotalBytesAt)};
+  SEALPOINT_RETURN_IF_ERROR(CheckFields(marker));
+  return marker;
+}
+
+}  // namespace sealpoint::internal
