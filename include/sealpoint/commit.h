@@ -19,13 +19,6 @@
 
 namespace sealpoint {
 
-// A committed checkpoint that the next one follows.
-struct ParentRef {
-  AttemptId attempt;
-  std::uint64_t sequence = 0;
-  friend bool operator==(const ParentRef&, const ParentRef&) = default;
-};
-
 using ProvenanceList = std::vector<std::pair<std::string, std::string>>;
 using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 

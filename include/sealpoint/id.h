@@ -39,6 +39,13 @@ using Digest = Id128;
 // "No step": a checkpoint that was imported and belongs to no training step.
 inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
+// A committed checkpoint that the next one follows.
+struct ParentRef {
+  AttemptId attempt;
+  std::uint64_t sequence = 0;
+  friend bool operator==(const ParentRef&, const ParentRef&) = default;
+};
+
 }  // namespace sealpoint
 
 #endif  // SEALPOINT_ID_H_

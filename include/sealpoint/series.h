@@ -9,13 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "sealpoint/commit.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
-#include "sealpoint/verify.h"
+#include "sealpoint/verdict.h"
 
 namespace sealpoint {
 

@@ -14,20 +14,9 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/verdict.h"
 
 namespace sealpoint {
-
-enum class Verdict : std::uint8_t {
-  kCommitted,    // valid at the level that was checked
-  kUncommitted,  // no marker, or a void one
-  kIncomplete,   // a pinned file is missing or short
-  kCorrupt,
-  kUnsupported,  // version, feature, id or limit beyond this build
-  kUnreadable,   // the storage failed, or there is no file of ours
-};
-SEALPOINT_EXPORT std::string_view VerdictName(Verdict verdict);
-// The verdict that an error of Checkpoint::Open or of a read amounts to.
-SEALPOINT_EXPORT Verdict VerdictOf(const Status& error);
 
 enum class VerifyLevel : std::uint8_t {
   kFiles,      // marker, index, existence and length of every blob

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/phases.h"
+
+#include <cstdio>
+
+#include "lib/base/phase_recorder.h"
+
+namespace sealpoint {
+
+std::string_view PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kPreflight:
+      return "preflight";
+    case Phase::kPlan:
+      return "plan";
+    case Phase::kWriteBlobs:
+      return "write blobs";
+    case Phase::kSyncBlobs:
+      return "sync blobs";
+    case Phase::kAgree:
+      return "agree";
+    case Phase::kCheckBlobs:
+      return "check blobs";
+    case Phase::kBuildIndex:
+      return "build index";
+    case Phase::kCheckIndex:
+      return "check index";
+    case Phase::kWriteIndex:
+      return "write index";
+    case Phase::kPublish:
+      return "publish";
+    case Phase::kVerdict:
+      return "verdict";
+    case Phase::kOpen:
+      return "open";
+    case Phase::kPlanRead:
+      return "plan read";
+    case Phase::kRead:
+      return "read";
+  }
+  return "unknown";
+}
+
+double PhaseReport::total_seconds() const {
+  double total = 0;
+  for (const PhaseTime& time : phases) total += time.seconds;
+  return total;
+}
+
+double PhaseReport::seconds(Phase phase) const {
+  double total = 0;
+  for (const PhaseTime& time : phases) {
+    if (time.phase == phase) total += time.seconds;
+  }
+  return total;
+}
+
+std::string PhaseReport::ToString() const {
+  std::string out;
+  for (const PhaseTime& time : phases) {
+    char line[128];
+    const std::string_view name = PhaseName(time.phase);
+    const double megabytes = static_cast<double>(time.bytes) / 1e6;
+    std::snprintf(line, sizeof(line), "%-12.*s %10.3f ms", static_cast<int>(name.size()),
+                  name.data(), time.seconds * 1e3);
+    out.append(line);
+    if (time.bytes > 0 && time.seconds > 0) {
+      std::snprintf(line, sizeof(line), " %12.1f MB %9.1f MB/s", megabytes,
+                    megabytes / time.seconds);
+      out.append(line);
+    }
+    out.push_back('\n');
+  }
+  return out;
+}
+
+namespace internal {
+
+void PhaseRecorder::Begin(Phase phase, std::uint64_t bytes_total) {
+  End();
+  current_ = {.phase = phase, .bytes_total = bytes_total};
+  is_running_ = true;
+  begin_ = std::chrono::steady_clock::now();
+  Tell(PhaseEvent::Kind::kBegin);
+}
+
+void PhaseRecorder::Progress(std::uint64_t bytes_done) {
+  current_.bytes_done = bytes_done;
+  Tell(PhaseEvent::Kind::kProgress);
+}
+
+void PhaseRecorder::End() {
+  if (!is_running_) return;
+  is_running_ = false;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+  report_.phases.push_back({current_.phase, elapsed.count(), current_.bytes_done});
+  Tell(PhaseEvent::Kind::kEnd);
+}
+
+void PhaseRecorder::Tell(PhaseEvent::Kind kind) const {
+  if (!callback_) return;
+  PhaseEvent event = current_;
+  event.kind = kind;
+  callback_(event);
+}
+
+}  // namespace internal
+}  // namespace sealpoint

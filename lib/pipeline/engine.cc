@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/engine.h"
+
+#include <unistd.h>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/pipeline/engine_parts.h"
+
+namespace sealpoint {
+namespace internal {
+
+Status EngineParts::CheckUsable() const {
+  if (getpid() == owner_pid) return Status();
+  return InvalidArgument("an engine cannot be used in a child after fork; make one there");
+}
+
+}  // namespace internal
+
+Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
+  if (options.io_thread_count < 1) {
+    return internal::InvalidArgument("io_thread_count must be at least 1, not ",
+                                     options.io_thread_count);
+  }
+  auto parts = std::make_unique<internal::EngineParts>();
+  SEALPOINT_ASSIGN_OR_RETURN(parts->pool,
+                             internal::StagingPool::Create(options.memory_budget_bytes,
+                                                           options.staging_buffer_size_bytes));
+  parts->io = std::make_unique<internal::ThreadPool>(options.io_thread_count);
+  parts->storage = options.storage ? options.storage : PosixStorage();
+  parts->owner_pid = getpid();
+  parts->options = std::move(options);
+  return std::unique_ptr<Engine>(new Engine(std::move(parts)));
+}
+
+Engine::Engine(std::unique_ptr<internal::EngineParts> parts) : parts_(std::move(parts)) {}
+Engine::~Engine() = default;
+
+Storage& Engine::storage() const { return *parts_->storage; }
+const EngineOptions& Engine::options() const { return parts_->options; }
+
+EngineStats Engine::stats() const {
+  return {parts_->pool->mapping_count(), parts_->pool->mapped_bytes()};
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
+#define SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
+
+#include <memory>
+
+#include "lib/device/staging_pool.h"
+#include "lib/pipeline/thread_pool.h"
+#include "sealpoint/engine.h"
+
+namespace sealpoint::internal {
+
+// What an Engine holds. The pool outlives the threads, whose jobs hold its buffers.
+struct EngineParts {
+  EngineOptions options;
+  std::shared_ptr<Storage> storage;
+  std::unique_ptr<StagingPool> pool;
+  std::unique_ptr<ThreadPool> io;
+  int owner_pid = 0;
+
+  // InvalidArgument in a child after fork: threads and staging memory stayed with the parent.
+  Status CheckUsable() const;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
