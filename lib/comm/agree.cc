@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/comm/agree.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/comm/status_codec.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// The last byte of a broadcast result says what stands before it.
+constexpr std::byte kIsValue{1};
+constexpr std::byte kIsError{2};
+
+// The error that was sent; Comm where the bytes are none.
+Status DecodeError(ByteSpan bytes, int root) {
+  std::optional<Status> status = DecodeStatus(bytes);
+  if (status && !status->ok()) return *std::move(status);
+  return MakeError(Code::kComm, "what rank ", root, " sent is not an error report");
+}
+
+}  // namespace
+
+Status AgreeOnStatus(Communicator& comm, const Status& mine) {
+  const auto size = static_cast<std::uint64_t>(comm.size());
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  // The lowest rank that failed has the greatest number; zero is success.
+  Result<std::vector<std::uint64_t>> worst = comm.AllReduceMax({mine.ok() ? 0 : size - rank});
+  if (!worst.ok()) return mine.ok() ? std::move(worst).error() : mine;
+  if (worst->size() != 1 || worst->front() > size) {
+    return MakeError(Code::kComm, "a reduction of one number gave something else");
+  }
+  if (worst->front() == 0) return {};
+
+  const int root = static_cast<int>(size - worst->front());
+  Bytes report;
+  if (comm.rank() == root) {
+    report = EncodeStatus(Status(Status(mine).AtRank(comm.rank(), comm.host())));
+  }
+  Status sent = comm.Broadcast(report, root);
+  if (!sent.ok()) return mine.ok() ? sent : mine;
+  return DecodeError(report, root);
+}
+
+Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root) {
+  const bool is_root = comm.rank() == root;
+  Bytes message;
+  if (is_root && at_root.ok()) {
+    message = std::move(at_root).value();
+    message.push_back(kIsValue);
+  } else if (is_root) {
+    message = EncodeStatus(Status(std::move(at_root).error().AtRank(root, comm.host())));
+    message.push_back(kIsError);
+  }
+  SEALPOINT_RETURN_IF_ERROR(comm.Broadcast(message, root));
+  if (message.empty()) return DecodeError(message, root);
+  const std::byte kind = message.back();
+  message.pop_back();
+  if (kind == kIsValue) return message;
+  return DecodeError(message, root);
+}
+
+}  // namespace sealpoint::internal

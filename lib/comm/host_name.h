@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_COMM_HOST_NAME_H_
+#define SEALPOINT_LIB_COMM_HOST_NAME_H_
+
+#include <string>
+
+namespace sealpoint::internal {
+
+// Of this machine; "unknown" where the system does not say.
+std::string HostName();
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_COMM_HOST_NAME_H_

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/comm/host_name.h"
+#include "sealpoint/communicator.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+Status CheckIsSelf(int root) {
+  if (root == 0) return {};
+  return InvalidArgument("there is no rank ", root, " among 1");
+}
+
+class SelfCommunicatorImpl final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const std::string& host() const override { return host_; }
+  void set_deadline(std::chrono::milliseconds /*deadline*/) override {}
+
+  Status Barrier() override { return {}; }
+  Status Broadcast(Bytes& /*bytes*/, int root) override { return CheckIsSelf(root); }
+  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
+    SEALPOINT_RETURN_IF_ERROR(CheckIsSelf(root));
+    return AllGather(bytes);
+  }
+  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
+    return std::vector<Bytes>{Bytes(bytes.begin(), bytes.end())};
+  }
+  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
+    if (outgoing.size() == 1) return outgoing;
+    return InvalidArgument("AllToAll got ", outgoing.size(), " messages for 1 rank");
+  }
+  Result<std::vector<std::uint64_t>> AllReduceMax(
+      const std::vector<std::uint64_t>& values) override {
+    return values;
+  }
+
+ private:
+  const std::string host_ = HostName();
+};
+
+}  // namespace
+}  // namespace internal
+
+std::unique_ptr<Communicator> SelfCommunicator() {
+  return std::make_unique<internal::SelfCommunicatorImpl>();
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+
+std::vector<int> RankCounts() { return {1, 2, 3, 4, 8}; }
+
+void WithRanks(int size, const std::function<void(Communicator&)>& body) {
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Communicator>& communicator : ThreadCommunicators(size)) {
+    communicator->set_deadline(std::chrono::minutes(1));
+    // The thread owns its communicator, so that a rank that returns early is seen to have left.
+    threads.emplace_back([&body, mine = std::move(communicator)]() mutable {
+      body(*mine);
+      mine.reset();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace sealpoint::testing
