@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/layout/replicas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace sealpoint::internal {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A 1-d region of elements of 4 bytes in chunks of 16 bytes: 4 elements each.
+HeldRegion Held(std::uint64_t begin, std::uint64_t end) {
+  return {.region = {.box = {.offset = {0}, .extent = {1ull << 40}}, .run = {begin, end}},
+          .element_size = 4,
+          .chunk_size_bytes = 16};
+}
+
+void ExpectPiece(const Piece& piece, std::size_t held_index, std::size_t holder, Run run) {
+  EXPECT_EQ(piece.held_index, held_index);
+  EXPECT_EQ(piece.holder, holder);
+  EXPECT_EQ(piece.region.run, run);
+}
+
+TEST(DivideEvenly, GivesOneHolderEverything) {
+  const std::vector<HeldRegion> held = {Held(3, 30), Held(0, 5)};
+  const auto pieces = DivideEvenly(held, 1);
+  ASSERT_THAT(pieces, SizeIs(2));
+  ExpectPiece(pieces[0], 0, 0, {3, 30});
+  ExpectPiece(pieces[1], 1, 0, {0, 5});
+}
+
+TEST(DivideEvenly, CutsOneRegionAtChunksFromItsBegin) {
+  // 27 elements from 3 on: 7 chunks, the last of 3 elements; 3 + 2 + 2 chunks.
+  const std::vector<HeldRegion> held = {Held(3, 30)};
+  const auto pieces = DivideEvenly(held, 3);
+  ASSERT_THAT(pieces, SizeIs(3));
+  ExpectPiece(pieces[0], 0, 0, {3, 15});
+  ExpectPiece(pieces[1], 0, 1, {15, 23});
+  ExpectPiece(pieces[2], 0, 2, {23, 30});
+}
+
+TEST(DivideEvenly, CutsAcrossRegions) {
+  // 2 + 1 + 3 chunks for 2 holders.
+  const std::vector<HeldRegion> held = {Held(0, 8), Held(0, 1), Held(4, 16)};
+  const auto pieces = DivideEvenly(held, 2);
+  ASSERT_THAT(pieces, SizeIs(3));
+  ExpectPiece(pieces[0], 0, 0, {0, 8});
+  ExpectPiece(pieces[1], 1, 0, {0, 1});
+  ExpectPiece(pieces[2], 2, 1, {4, 16});
+}
+
+TEST(DivideEvenly, LeavesHoldersBeyondTheChunksWithoutWork) {
+  const std::vector<HeldRegion> held = {Held(0, 8)};
+  const auto pieces = DivideEvenly(held, 5);
+  ASSERT_THAT(pieces, SizeIs(2));
+  ExpectPiece(pieces[0], 0, 0, {0, 4});
+  ExpectPiece(pieces[1], 0, 1, {4, 8});
+}
+
+TEST(DivideEvenly, GivesNothingForNothing) { EXPECT_THAT(DivideEvenly({}, 3), IsEmpty()); }
+
+TEST(DivideEvenly, MeasuresEachRegionInItsOwnChunks) {
+  std::vector<HeldRegion> held = {Held(0, 8), Held(0, 8)};
+  held[1].chunk_size_bytes = 4;  // 8 chunks; 10 in all
+  const auto pieces = DivideEvenly(held, 2);
+  ASSERT_THAT(pieces, SizeIs(3));
+  ExpectPiece(pieces[1], 1, 0, {0, 3});
+  ExpectPiece(pieces[2], 1, 1, {3, 8});
+}
+
+TEST(DivideEvenly, DividesAScalarToTheFirstHolder) {
+  const std::vector<HeldRegion> held = {
+      {.region = Region::Whole({}), .element_size = 8, .chunk_size_bytes = 4096}};
+  const auto pieces = DivideEvenly(held, 4);
+  ASSERT_THAT(pieces, SizeIs(1));
+  EXPECT_EQ(pieces[0].region, Region::Whole({}));
+  EXPECT_EQ(pieces[0].holder, 0u);
+}
+
+TEST(DivideEvenly, WorksBeyond32Bits) {
+  const std::vector<HeldRegion> held = {Held(0, (1ull << 34) + 1)};  // 2^32 + 1 chunks
+  const auto pieces = DivideEvenly(held, 2);
+  ASSERT_THAT(pieces, SizeIs(2));
+  ExpectPiece(pieces[0], 0, 0, {0, (1ull << 33) + 4});
+  ExpectPiece(pieces[1], 0, 1, {(1ull << 33) + 4, (1ull << 34) + 1});
+}
+
+TEST(DivideEvenly, EndsALastChunkWhoseFullEndWouldNotFit) {
+  const std::vector<HeldRegion> held = {
+      {.region = Region::Whole({~0ull}), .element_size = 1, .chunk_size_bytes = 1ull << 63}};
+  const auto pieces = DivideEvenly(held, 2);
+  ASSERT_THAT(pieces, SizeIs(2));
+  ExpectPiece(pieces[1], 0, 1, {1ull << 63, ~0ull});
+}
+
+TEST(DivideEvenlyDeathTest, RefusesNoHolder) {
+  const std::vector<HeldRegion> held = {Held(0, 8)};
+  EXPECT_DEATH(DivideEvenly(held, 0), "holder_count > 0");
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
