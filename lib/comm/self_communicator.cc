@@ -14,7 +14,7 @@ namespace {
 
 Status CheckIsSelf(int root) {
   if (root == 0) return {};
-  return InvalidArgument("there is no rank ", root, " among 1");
+  return MakeError(Code::kComm, "rank 0 names root ", root, " among 1 ranks");
 }
 
 class SelfCommunicatorImpl final : public Communicator {
@@ -35,7 +35,7 @@ class SelfCommunicatorImpl final : public Communicator {
   }
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
     if (outgoing.size() == 1) return outgoing;
-    return InvalidArgument("AllToAll got ", outgoing.size(), " messages for 1 rank");
+    return MakeError(Code::kComm, "rank 0 has ", outgoing.size(), " messages for 1 rank");
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {
