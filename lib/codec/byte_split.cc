@@ -44,45 +44,50 @@ void Interleave(std::size_t pairs, const std::byte* __restrict evens,
 
 // Plane p of the `count` <= kTileElements elements goes to out + p * stride. The even bytes are
 // elements of half the size whose plane q is plane 2q here, the odd ones those of plane 2q + 1.
+// `work` has room for two tiles: one for the halves, the rest for the steps below.
 template <std::size_t kElementSize>
-void SplitTile(std::size_t count, const std::byte* raw, std::byte* out, std::size_t stride) {
+void SplitTile(std::size_t count, const std::byte* raw, std::byte* out, std::size_t stride,
+               std::byte* work) {
   if constexpr (kElementSize == 2) {
     Part(count, raw, out, out + stride);
   } else {
-    std::array<std::byte, kTileElements * kElementSize> halves;
     const std::size_t half = count * kElementSize / 2;
-    Part(half, raw, halves.data(), halves.data() + half);
-    SplitTile<kElementSize / 2>(count, halves.data(), out, 2 * stride);
-    SplitTile<kElementSize / 2>(count, halves.data() + half, out + stride, 2 * stride);
+    std::byte* const below = work + 2 * half;
+    Part(half, raw, work, work + half);
+    SplitTile<kElementSize / 2>(count, work, out, 2 * stride, below);
+    SplitTile<kElementSize / 2>(count, work + half, out + stride, 2 * stride, below);
   }
 }
 
 template <std::size_t kElementSize>
-void JoinTile(std::size_t count, const std::byte* split, std::size_t stride, std::byte* raw) {
+void JoinTile(std::size_t count, const std::byte* split, std::size_t stride, std::byte* raw,
+              std::byte* work) {
   if constexpr (kElementSize == 2) {
     Interleave(count, split, split + stride, raw);
   } else {
-    std::array<std::byte, kTileElements * kElementSize> halves;
     const std::size_t half = count * kElementSize / 2;
-    JoinTile<kElementSize / 2>(count, split, 2 * stride, halves.data());
-    JoinTile<kElementSize / 2>(count, split + stride, 2 * stride, halves.data() + half);
-    Interleave(half, halves.data(), halves.data() + half, raw);
+    std::byte* const below = work + 2 * half;
+    JoinTile<kElementSize / 2>(count, split, 2 * stride, work, below);
+    JoinTile<kElementSize / 2>(count, split + stride, 2 * stride, work + half, below);
+    Interleave(half, work, work + half, raw);
   }
 }
 
 template <std::size_t kElementSize>
 void SplitElements(std::size_t count, const std::byte* raw, std::byte* out) {
+  std::array<std::byte, 2 * kTileElements * kElementSize> work{};
   for (std::size_t i = 0; i < count; i += kTileElements) {
     SplitTile<kElementSize>(std::min(kTileElements, count - i), raw + i * kElementSize, out + i,
-                            count);
+                            count, work.data());
   }
 }
 
 template <std::size_t kElementSize>
 void JoinElements(std::size_t count, const std::byte* split, std::byte* raw) {
+  std::array<std::byte, 2 * kTileElements * kElementSize> work{};
   for (std::size_t i = 0; i < count; i += kTileElements) {
     JoinTile<kElementSize>(std::min(kTileElements, count - i), split + i, count,
-                           raw + i * kElementSize);
+                           raw + i * kElementSize, work.data());
   }
 }
 
