@@ -18,5 +18,7 @@ write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY Same
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindxxHash.cmake DESTINATION ${sealpoint_config_dir})
 
+# Relative, so that an installation can be moved.
+file(RELATIVE_PATH sealpoint_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sealpoint.pc.in sealpoint.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpoint.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

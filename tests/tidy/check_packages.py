@@ -53,12 +53,13 @@ HEADERS = {
 IMPLIED = {"clang-19": ("libclang-rt-19-dev", "llvm-19")}
 
 
-def tracked(*suffixes):
-    skipped = ("build", ".git")
-    for path in sorted(ROOT.rglob("*")):
-        name = path.relative_to(ROOT)
-        if name.parts[0] not in skipped and path.is_file() and path.name.endswith(suffixes):
-            yield name.as_posix(), path.read_text(errors="replace")
+def sources(*suffixes):
+    for top in sorted(ROOT.iterdir()):
+        if top.name in ("build", ".git"):
+            continue
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.is_file() and path.name.endswith(suffixes):
+                yield path.relative_to(ROOT).as_posix(), path.read_text(errors="replace")
 
 
 def without_comments(text):
@@ -66,7 +67,7 @@ def without_comments(text):
 
 
 def needs_of_cmake():
-    for name, text in tracked("CMakeLists.txt", ".cmake", ".cmake.in"):
+    for name, text in sources("CMakeLists.txt", ".cmake", ".cmake.in"):
         text = without_comments(text)
         for package in re.findall(r"\b(?:find_package|find_dependency)\(\s*(\w+)", text):
             if package not in CMAKE_PACKAGES:
@@ -75,12 +76,13 @@ def needs_of_cmake():
                 yield name, package, debian
         for program in re.findall(r"\bfind_program\(\s*\w+\s+([\w+.-]+)", text):
             yield name, program, TOOLS.get(program)
-        for module in re.findall(r"\bpkg_check_modules\((?:\s*\w+)+?\s+(lib\w+)", text):
-            yield name, module, PKG_CONFIG_MODULES.get(module)
+        for arguments in re.findall(r"\bpkg_check_modules\(([^)]*)\)", text):
+            for module in re.findall(r"\blib\w+", arguments):
+                yield name, module, PKG_CONFIG_MODULES.get(module)
 
 
 def needs_of_scripts():
-    scripts = list(tracked(".sh")) + [(".ci/run", (ROOT / ".ci/run").read_text())]
+    scripts = list(sources(".sh")) + [(".ci/run", (ROOT / ".ci/run").read_text())]
     scripts.append(("CMakePresets.json", (ROOT / "CMakePresets.json").read_text()))
     for name, text in scripts:
         words = set(re.findall(r"(?<![\w./$-])[\w+-]+(?![\w/-])", without_comments(text)))
@@ -91,7 +93,7 @@ def needs_of_scripts():
 
 
 def needs_of_sources():
-    for name, text in tracked(".h", ".cc"):
+    for name, text in sources(".h", ".cc"):
         for header in re.findall(r"^\s*#\s*include\s*<([\w.+-]+)", text, re.MULTILINE):
             if header in HEADERS:
                 yield name, header, HEADERS[header]

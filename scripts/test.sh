@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds Sealpoint in every supported way and runs its tests.
+#   scripts/test.sh            all stages
+#   scripts/test.sh --quick    packages and g++ only
+#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal lint
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+all_stages=(packages gcc sanitizers threads minimal lint)
+jobs=$(nproc)
+fuzz_seconds=${FUZZ_SECONDS:-8}
+
+# One cache for all build folders: paths below the root do not count.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+export CTEST_OUTPUT_ON_FAILURE=1
+
+configure() {  # preset, further arguments
+  cmake --preset "$@" >"build/$1.configure.log" 2>&1 || {
+    cat "build/$1.configure.log"
+    return 1
+  }
+}
+
+build() {  # preset, targets...
+  local preset=$1
+  shift
+  local targets=()
+  if (($#)); then targets=(--target "$@"); fi
+  cmake --build "build/$preset" -j "$jobs" "${targets[@]}"
+}
+
+stage_packages() { scripts/install_packages.sh; }
+
+# g++, everything; every test.
+stage_gcc() {
+  configure dev
+  build dev
+  ctest --test-dir build/dev -j "$jobs"
+}
+
+# clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and each fuzz target for a moment.
+stage_sanitizers() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+  export UBSAN_OPTIONS=print_stacktrace=1
+  configure asan-ubsan
+  build asan-ubsan sealpoint_tests_single_process fuzzers
+  ctest --test-dir build/asan-ubsan -j "$jobs" -L '^(unit|property|conformance|fuzz)$'
+  local target
+  for target in build/asan-ubsan/fuzz/fuzz_*.inputs; do
+    [ -e "$target" ] && fuzz "${target%.inputs}"
+  done
+}
+
+fuzz() {  # program
+  local found inputs
+  found=build/asan-ubsan/fuzz/$(basename "$1").found
+  mapfile -t inputs < <(grep . "$1.inputs")
+  mkdir -p "$found"
+  echo "== $(basename "$1") for $fuzz_seconds s"
+  "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+    -artifact_prefix="$found/" "$found" "${inputs[@]}" 2>&1 |
+    grep -vE '^(INFO|stat::(slowest|new_units|peak))' || [ "${PIPESTATUS[0]}" -eq 0 ]
+}
+
+# clang, ThreadSanitizer: what has threads.
+stage_threads() {
+  export TSAN_OPTIONS=halt_on_error=1
+  configure tsan
+  build tsan sealpoint_tests_threaded
+  ctest --test-dir build/tsan -j "$jobs" -L '^threaded$'
+}
+
+# g++ without MPI and without CUDA.
+stage_minimal() {
+  configure no-mpi
+  build no-mpi
+  ctest --test-dir build/no-mpi -j "$jobs" -L '^(unit|property|conformance)$'
+}
+
+# clang-format and clang-tidy.
+stage_lint() {
+  git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-19 --dry-run --Werror
+  configure clang
+  if grep -q index_generated build/clang/build.ninja; then build clang sealpoint_schema_generated; fi
+  git ls-files 'lib/*.cc' 'readers/*.cc' |
+    xargs -n 1 -P "$jobs" clang-tidy-19 --quiet -p build/clang 2> >(grep -v 'warnings generated' >&2)
+}
+
+run_stages() {
+  local stage started failed=() report=()
+  mkdir -p build
+  for stage in "$@"; do
+    printf '\n======== %s ========\n' "$stage"
+    started=$SECONDS
+    # A new shell, because -e has no effect in the condition of an if.
+    if "$BASH" "$0" --run "$stage"; then
+      report+=("$(printf '%-12s passed %5d s' "$stage" $((SECONDS - started)))")
+    else
+      failed+=("$stage")
+      report+=("$(printf '%-12s FAILED %5d s' "$stage" $((SECONDS - started)))")
+    fi
+  done
+  printf '\n======== summary ========\n'
+  printf '%s\n' "${report[@]}"
+  [ ${#failed[@]} -eq 0 ]
+}
+
+case ${1:-} in
+  --run) "stage_$2" ;;
+  --quick) run_stages packages gcc ;;
+  -h | --help) sed -n '3,6s/^# *//p' scripts/test.sh ;;
+  '') run_stages "${all_stages[@]}" ;;
+  *)
+    for stage in "$@"; do
+      [[ " ${all_stages[*]} " == *" $stage "* ]] || {
+        echo "No stage $stage; there are: ${all_stages[*]}" >&2
+        exit 64
+      }
+    done
+    run_stages "$@"
+    ;;
+esac
