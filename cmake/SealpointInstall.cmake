@@ -20,5 +20,11 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_
 
 # Relative, so that an installation can be moved.
 file(RELATIVE_PATH sealpoint_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+# Who links the static library needs what it uses, even without pkg-config --static.
+if(BUILD_SHARED_LIBS)
+  set(sealpoint_pc_private .private)
+else()
+  set(sealpoint_pc_private "")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sealpoint.pc.in sealpoint.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpoint.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

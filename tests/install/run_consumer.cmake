@@ -18,3 +18,4 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/consumer -G ${GENERATOR} -D
     CMAKE_PREFIX_PATH=${WORK_DIR}/moved -D EXPECTED_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/consumer)
 run(${WORK_DIR}/consumer/consumer)
+run(${WORK_DIR}/consumer/consumer_pc)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mpi.h>
-#include <sealpoint/communicator.h>
+#include <sealpoint/mpi_communicator.h>
 
-int main() {
-  int version = 0;
-  int subversion = 0;
-  return MPI_Get_version(&version, &subversion) == MPI_SUCCESS && version >= 3 ? 0 : 1;
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const bool created = sealpoint::MpiCommunicator::Create(MPI_COMM_WORLD).ok();
+  MPI_Finalize();
+  return created ? 0 : 1;
 }
