@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sealpoint/mpi_communicator.h"
+
+// What only the MPI adapter does: messages in pieces, deadlines, errors of MPI.
+
+namespace sealpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::unique_ptr<MpiCommunicator> CreateWorld(MpiCommunicatorOptions options = {}) {
+  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD, options);
+  EXPECT_TRUE(comm.ok()) << comm.error().ToString();
+  (*comm)->set_deadline(std::chrono::minutes(1));
+  return std::move(*comm);
+}
+
+// No two bytes next to each other, or at the same place of two messages, are alike.
+Bytes Pattern(int from, int to, std::size_t length) {
+  Bytes bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(from * 31 + to * 13));
+  }
+  return bytes;
+}
+
+// Limits below, at and above the lengths of the messages, of which one is empty.
+class MpiPieces : public testing::TestWithParam<std::size_t> {
+ protected:
+  static std::size_t Length(int from, int to) {
+    return from == 0 ? 0 : static_cast<std::size_t>(10 * from + to);
+  }
+  std::unique_ptr<MpiCommunicator> comm_ = CreateWorld({.message_max_bytes = GetParam()});
+};
+
+TEST_P(MpiPieces, Broadcast) {
+  const int root = comm_->size() - 1;
+  Bytes bytes;
+  if (comm_->rank() == root) bytes = Pattern(root, 0, 53);
+  const Status status = comm_->Broadcast(bytes, root);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(bytes, Pattern(root, 0, 53));
+}
+
+TEST_P(MpiPieces, Gather) {
+  const int root = comm_->size() - 1;
+  const auto parts = comm_->Gather(Pattern(comm_->rank(), 0, Length(comm_->rank(), 0)), root);
+  ASSERT_TRUE(parts.ok()) << parts.error().ToString();
+  ASSERT_EQ(parts->size(), comm_->rank() == root ? static_cast<std::size_t>(comm_->size()) : 0);
+  for (int from = 0; from < static_cast<int>(parts->size()); ++from) {
+    EXPECT_EQ((*parts)[static_cast<std::size_t>(from)], Pattern(from, 0, Length(from, 0))) << from;
+  }
+}
+
+TEST_P(MpiPieces, AllGather) {
+  const auto parts = comm_->AllGather(Pattern(comm_->rank(), 0, Length(comm_->rank(), 0)));
+  ASSERT_TRUE(parts.ok()) << parts.error().ToString();
+  for (int from = 0; from < comm_->size(); ++from) {
+    EXPECT_EQ((*parts)[static_cast<std::size_t>(from)], Pattern(from, 0, Length(from, 0))) << from;
+  }
+}
+
+TEST_P(MpiPieces, AllToAll) {
+  const int me = comm_->rank();
+  std::vector<Bytes> outgoing;
+  for (int to = 0; to < comm_->size(); ++to) outgoing.push_back(Pattern(me, to, Length(me, to)));
+  const auto parts = comm_->AllToAll(outgoing);
+  ASSERT_TRUE(parts.ok()) << parts.error().ToString();
+  for (int from = 0; from < comm_->size(); ++from) {
+    EXPECT_EQ((*parts)[static_cast<std::size_t>(from)], Pattern(from, me, Length(from, me)))
+        << from;
+  }
+}
+
+TEST_P(MpiPieces, AllReduceMax) {
+  std::vector<std::uint64_t> numbers(20);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = i * 100 + static_cast<std::uint64_t>(comm_->rank());
+  }
+  const auto greatest = comm_->AllReduceMax(numbers);
+  ASSERT_TRUE(greatest.ok()) << greatest.error().ToString();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(greatest->at(i), i * 100 + static_cast<std::uint64_t>(comm_->size() - 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, MpiPieces, testing::Values(1, 7, 10, 53, 1000));
+
+TEST(MpiCommunicator, LimitOutsideTheRangeOfIntIsRefused) {
+  EXPECT_EQ(MpiCommunicator::Create(MPI_COMM_WORLD, {.message_max_bytes = 0}).error().code(),
+            Code::kInvalidArgument);
+  const std::size_t too_much = std::size_t{1} << 31;
+  EXPECT_EQ(MpiCommunicator::Create(MPI_COMM_WORLD, {.message_max_bytes = too_much}).error().code(),
+            Code::kInvalidArgument);
+}
+
+TEST(MpiCommunicator, NullCommunicatorIsRefused) {
+  EXPECT_EQ(MpiCommunicator::Create(MPI_COMM_NULL).error().code(), Code::kInvalidArgument);
+}
+
+TEST(MpiCommunicator, MessagesDoNotMeetThoseOfTheParent) {
+  const auto comm = CreateWorld();
+  // A collective of the program is under way on the parent while ours runs.
+  MPI_Request request = MPI_REQUEST_NULL;
+  int value = comm->rank() == 0 ? 42 : 0;
+  MPI_Ibcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
+  const auto greatest = comm->AllReduceMax({7});
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  ASSERT_TRUE(greatest.ok());
+  EXPECT_EQ(greatest->front(), 7u);
+  EXPECT_EQ(value, 42);
+}
+
+TEST(MpiCommunicator, RootThatIsNotThereIsRefused) {
+  const auto comm = CreateWorld();
+  Bytes bytes;
+  EXPECT_EQ(comm->Broadcast(bytes, comm->size()).code(), Code::kComm);
+  EXPECT_EQ(comm->Barrier().code(), Code::kComm);
+}
+
+TEST(MpiCommunicator, TooFewMessagesAreFoundOnAllRanks) {
+  const auto comm = CreateWorld();
+  const bool wrong = comm->rank() == comm->size() - 1;
+  const auto count = static_cast<std::size_t>(comm->size());
+  const auto result = comm->AllToAll(std::vector<Bytes>(wrong ? count - 1 : count));
+  EXPECT_EQ(result.error().code(), Code::kComm);
+}
+
+// The last rank comes too late; the memory of the others' calls is gone by then.
+TEST(MpiCommunicator, DeadlineEndsTheWaitAndTheLateRankHarmsNobody) {
+  const auto comm = CreateWorld();
+  if (comm->size() == 1) GTEST_SKIP() << "needs somebody to wait for";
+  const bool is_late = comm->rank() == comm->size() - 1;
+  if (is_late) {
+    comm->set_deadline(milliseconds(500));
+    std::this_thread::sleep_for(milliseconds(400));
+    const auto late = comm->AllGather(Bytes(100'000));
+    EXPECT_TRUE(late.ok() || late.error().code() == Code::kTimeout) << late.error().ToString();
+  } else {
+    comm->set_deadline(milliseconds(50));
+    const auto begin = std::chrono::steady_clock::now();
+    const auto result = comm->AllGather(Bytes(100'000));
+    EXPECT_EQ(result.error().code(), Code::kTimeout);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(390));
+    EXPECT_EQ(comm->Barrier(), result.error()) << "stays broken";
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+}  // namespace sealpoint
