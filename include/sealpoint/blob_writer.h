@@ -24,9 +24,9 @@ namespace sealpoint {
 
 // The global tensor. All writers of a checkpoint state the same values for the same name.
 struct TensorSpec {
-  std::string name;  // 1 to 1024 bytes of UTF-8 without control characters
+  std::string name{};  // 1 to 1024 bytes of UTF-8 without control characters
   DType dtype = DType::kF32;
-  Shape shape;
+  Shape shape{};
   // Bytes per element; 0: that of the registered dtype. Needed for a dtype id that is not
   // registered.
   std::uint32_t element_size = 0;
@@ -36,9 +36,9 @@ struct TensorSpec {
   int codec_level = 1;  // zstd's
   // Writers put tensors of different groups into different blobs (weights apart from optimizer
   // state).
-  std::string group;
+  std::string group{};
   // Provenance only: how the tensor lies on the writer's mesh.
-  std::vector<std::string> placement;
+  std::vector<std::string> placement{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
@@ -82,9 +82,9 @@ struct BlobWriterOptions {
   // runs at chunk borders. At least 1 MiB.
   std::uint64_t size_max_bytes = 64 * kGiB;
   // Zero where the attempt is not known yet.
-  AttemptId attempt;
+  AttemptId attempt{};
   std::uint64_t step = kNoStep;
-  Limits limits;
+  Limits limits{};
   // Told the payload bytes staged so far; on the caller's thread.
   std::function<void(std::uint64_t bytes)> on_progress;
 };
@@ -106,8 +106,8 @@ class SEALPOINT_EXPORT BlobWriter {
 
   // Stores `region` of the tensor from `source`. The bytes are taken during the call: when it
   // returns, the source may change. An empty tensor (an extent of 0) is declared by AddEmpty.
-  // Errors: InvalidArgument (region, name, null memory, overlap with an earlier shard of this
-  // writer's blob), NoSpace, Io.
+  // Errors: InvalidArgument (region, name, null memory, another dtype or shape than before),
+  // NoSpace, Io. Holes and overlaps are found by Commit, which sees all blobs.
   virtual Status Add(const TensorSpec& tensor, const Region& region,
                      const ConstMemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;

@@ -24,40 +24,40 @@
 namespace sealpoint {
 
 struct TensorInfo {
-  std::string name;
+  std::string name{};
   DType dtype = DType::kF32;
   std::uint32_t element_size = 0;  // bytes
-  Shape shape;
+  Shape shape{};
   std::uint64_t chunk_size_bytes = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t shard_count = 0;
-  std::vector<std::string> placement;  // provenance
+  std::vector<std::string> placement{};  // provenance
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
 struct ShardInfo {
-  Region region;
-  BlobId blob;
+  Region region{};
+  BlobId blob{};
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
 struct ObjectInfo {
-  std::string name;
-  std::string media_type;
+  std::string name{};
+  std::string media_type{};
   std::uint64_t size_bytes = 0;
   friend bool operator==(const ObjectInfo&, const ObjectInfo&) = default;
 };
 
 struct BlobInfo {
-  BlobId id;
+  BlobId id{};
   std::uint64_t file_size_bytes = 0;
   std::uint64_t chunk_count = 0;
   friend bool operator==(const BlobInfo&, const BlobInfo&) = default;
 };
 
 struct OpenOptions {
-  std::shared_ptr<Storage> storage;  // PosixStorage() where null
-  Limits limits;
+  std::shared_ptr<Storage> storage{};  // PosixStorage() where null
+  Limits limits{};
   // Stat every blob, so that an incomplete copy is found here.
   bool check_files = true;
   // Read payload past the page cache where the file system can.
@@ -71,7 +71,7 @@ struct ReadOptions {
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
   bool isolate = false;
-  PhaseCallback on_phase;
+  PhaseCallback on_phase{};
 };
 
 // A committed checkpoint, open for reading. Marker and index are verified when it is made; payload

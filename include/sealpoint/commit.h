@@ -23,19 +23,19 @@ using ProvenanceList = std::vector<std::pair<std::string, std::string>>;
 using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 
 struct CommitOptions {
-  AttemptId attempt;  // zero: a fresh random id
+  AttemptId attempt{};  // zero: a fresh random id
   std::uint64_t step = kNoStep;
-  std::optional<ParentRef> parent;
-  MeshAxes mesh;              // provenance only
-  ProvenanceList provenance;  // unique keys; "sealpoint." is reserved
-  Limits limits;
-  PhaseCallback on_phase;
+  std::optional<ParentRef> parent{};
+  MeshAxes mesh{};              // provenance only
+  ProvenanceList provenance{};  // unique keys; "sealpoint." is reserved
+  Limits limits{};
+  PhaseCallback on_phase{};
 };
 
 struct CommitInfo {
-  std::string directory;
-  AttemptId attempt;
-  AttemptId parent;  // zero if none
+  std::string directory{};
+  AttemptId attempt{};
+  AttemptId parent{};  // zero if none
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
   std::uint64_t blob_count = 0;
@@ -43,7 +43,7 @@ struct CommitInfo {
   std::uint64_t raw_bytes = 0;    // of tensors and objects
   std::uint64_t total_bytes = 0;  // of the blobs
   std::uint64_t index_bytes = 0;
-  PhaseReport report;  // of this process
+  PhaseReport report{};  // of this process
 
   ParentRef as_parent() const { return {attempt, sequence}; }
 };

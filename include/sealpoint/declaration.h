@@ -20,18 +20,18 @@ namespace sealpoint {
 
 // One region that this rank holds.
 struct HeldTensor {
-  TensorSpec tensor;
+  TensorSpec tensor{};
   // Absent: the whole tensor.
-  std::optional<Region> region;
+  std::optional<Region> region{};
   // All ranks that hold exactly this region, this one among them, ascending; empty: only this rank.
   // Each of them declares the same list. The bytes are divided among them, each is written once.
-  std::vector<int> replicas;
+  std::vector<int> replicas{};
   friend bool operator==(const HeldTensor&, const HeldTensor&) = default;
 };
 
 struct HeldObject {
-  std::string name;
-  std::string media_type;
+  std::string name{};
+  std::string media_type{};
   Codec codec = Codec::kNone;
   friend bool operator==(const HeldObject&, const HeldObject&) = default;
 };

@@ -39,9 +39,9 @@ enum class DType : std::uint16_t {
 };
 
 struct DTypeInfo {
-  DType dtype;
-  std::string_view name;     // "bf16", "f8_e4m3fn", …
-  std::uint32_t size_bytes;  // of one element
+  DType dtype{};
+  std::string_view name{};     // "bf16", "f8_e4m3fn", …
+  std::uint32_t size_bytes{};  // of one element
 };
 
 // All registered dtypes, ascending by id.

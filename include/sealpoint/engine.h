@@ -28,7 +28,7 @@ struct EngineOptions {
   // Write blobs past the page cache where the file system can.
   bool direct_io = true;
   // PosixStorage() where null.
-  std::shared_ptr<Storage> storage;
+  std::shared_ptr<Storage> storage{};
 };
 
 struct EngineStats {

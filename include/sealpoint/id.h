@@ -41,7 +41,7 @@ inline constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 
 // A committed checkpoint that the next one follows.
 struct ParentRef {
-  AttemptId attempt;
+  AttemptId attempt{};
   std::uint64_t sequence = 0;
   friend bool operator==(const ParentRef&, const ParentRef&) = default;
 };

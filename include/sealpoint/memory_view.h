@@ -19,7 +19,7 @@ namespace sealpoint {
 template <typename Byte>
 struct BasicMemoryView {
   Byte* data = nullptr;
-  std::vector<std::int64_t> strides_bytes;
+  std::vector<std::int64_t> strides_bytes{};
 
   friend bool operator==(const BasicMemoryView&, const BasicMemoryView&) = default;
 };

@@ -57,7 +57,7 @@ struct PhaseTime {
 
 // Where the time of one save or load went on this process.
 struct SEALPOINT_EXPORT PhaseReport {
-  std::vector<PhaseTime> phases;
+  std::vector<PhaseTime> phases{};
 
   double total_seconds() const;
   // 0 where the phase did not run.

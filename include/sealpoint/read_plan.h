@@ -20,18 +20,18 @@ namespace sealpoint {
 
 // One wish: elements of a stored tensor, and where they go.
 struct ReadItem {
-  std::string tensor;
-  std::optional<Region> region;  // absent: the whole tensor
-  MutableMemoryView destination;
+  std::string tensor{};
+  std::optional<Region> region{};  // absent: the whole tensor
+  MutableMemoryView destination{};
   // What the caller believes; compared under the LoadContract where present.
-  std::optional<DType> dtype;
-  std::optional<Shape> shape;
+  std::optional<DType> dtype{};
+  std::optional<Shape> shape{};
 };
 
 // Many wishes that are planned and read together. Borrows the destinations until the read returned.
 // Destinations must not overlap.
 struct SEALPOINT_EXPORT ReadRequest {
-  std::vector<ReadItem> items;
+  std::vector<ReadItem> items{};
 
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
@@ -64,8 +64,8 @@ struct LoadContract {
 
 struct LoadFinding {
   enum class Kind : std::uint8_t { kMissing, kUnexpected, kDType, kShape, kCoverage } kind;
-  std::string tensor;
-  std::string detail;
+  std::string tensor{};
+  std::string detail{};
   friend bool operator==(const LoadFinding&, const LoadFinding&) = default;
 };
 
@@ -107,9 +107,9 @@ class SEALPOINT_EXPORT ReadPlan {
 };
 
 struct LoadReport {
-  PlanSummary plan;
-  std::vector<LoadFinding> findings;
-  PhaseReport phases;
+  PlanSummary plan{};
+  std::vector<LoadFinding> findings{};
+  PhaseReport phases{};
 };
 
 }  // namespace sealpoint

@@ -20,8 +20,8 @@ using Shape = std::vector<std::uint64_t>;
 // An axis-aligned part of a tensor: per dimension the half-open interval
 // [offset, offset + extent), in elements. Both vectors have the tensor's ndim entries.
 struct Box {
-  std::vector<std::uint64_t> offset;
-  std::vector<std::uint64_t> extent;
+  std::vector<std::uint64_t> offset{};
+  std::vector<std::uint64_t> extent{};
   friend auto operator<=>(const Box&, const Box&) = default;
 };
 
@@ -35,8 +35,8 @@ struct Run {
 // A box and a contiguous run of its row-major elements. A plain box is its full run. ZeRO, FSDP1
 // and the Megatron distributed optimizer hold runs of a tensor-parallel box.
 struct SEALPOINT_EXPORT Region {
-  Box box;
-  Run run;
+  Box box{};
+  Run run{};
 
   // The whole tensor of this shape. Precondition: the element count fits 64 bits (checked by the
   // functions that take regions from callers). Never fails.

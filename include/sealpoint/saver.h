@@ -26,15 +26,15 @@ struct SEALPOINT_EXPORT SaveTarget {
   // Exactly this directory, made where it is missing; `parent` as the caller knows it.
   static SaveTarget Directory(std::string directory, std::optional<ParentRef> parent = {});
 
-  std::string path;
+  std::string path{};
   bool is_series = false;
-  std::optional<ParentRef> parent;
+  std::optional<ParentRef> parent{};
 };
 
 struct SaveOptions {
   std::uint64_t step = kNoStep;  // required in a series
-  MeshAxes mesh;
-  ProvenanceList provenance;  // rank 0's is stored
+  MeshAxes mesh{};
+  ProvenanceList provenance{};  // rank 0's is stored
 };
 
 struct SaverOptions {
@@ -43,8 +43,8 @@ struct SaverOptions {
   // Time that one collective call may wait for the other ranks; zero: for ever. A save whose wait
   // ends so returns Timeout (on this rank), and the saver refuses further use.
   std::chrono::milliseconds deadline{0};
-  Limits limits;
-  PhaseCallback on_phase;
+  Limits limits{};
+  PhaseCallback on_phase{};
 };
 
 // The collective save: preflight, plan, write, agree, commit (spec/commit.md). One per training

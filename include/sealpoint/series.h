@@ -24,16 +24,16 @@ SEALPOINT_EXPORT std::string SeriesDirectoryName(std::uint64_t step, const Attem
 
 // One directory of a series.
 struct SeriesEntry {
-  std::string name;  // within the series
-  std::string path;
+  std::string name{};  // within the series
+  std::string path{};
   // By the marker alone: committed, uncommitted (no marker, or void), corrupt, unsupported,
   // unreadable.
   Verdict verdict = Verdict::kUncommitted;
-  Status problem;  // why it is not committed
+  Status problem{};  // why it is not committed
   bool is_void = false;
   bool is_kept = false;  // has a KEEP file
-  AttemptId attempt;
-  AttemptId parent;
+  AttemptId attempt{};
+  AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
   std::uint64_t size_bytes = 0;  // of all files of ours in the directory
@@ -42,11 +42,11 @@ struct SeriesEntry {
 // The directories of a series, looked at once.
 struct SEALPOINT_EXPORT SeriesListing {
   // Committed ones by descending (sequence, attempt), then the others by name.
-  std::vector<SeriesEntry> entries;
+  std::vector<SeriesEntry> entries{};
   // Attempts that share their parent with another committed one (two jobs wrote at once).
-  std::vector<AttemptId> forks;
+  std::vector<AttemptId> forks{};
   // Names that are not directories of checkpoints; never touched.
-  std::vector<std::string> foreign;
+  std::vector<std::string> foreign{};
 
   // Greatest sequence (on a fork: then greatest attempt id); nothing where none is committed.
   const SeriesEntry* newest() const;
@@ -56,12 +56,13 @@ struct ResumeOptions {
   // Go back to an older checkpoint where the newest one's files are missing or damaged. What was
   // passed over is reported. Off: that is an error.
   bool allow_fallback = false;
-  Limits limits;
+  Limits limits{};
 };
 
 struct ResumePoint {
-  SeriesEntry entry;
-  std::vector<SeriesEntry> passed_over;  // newer ones whose file-level check failed, `problem` set
+  SeriesEntry entry{};
+  std::vector<SeriesEntry>
+      passed_over{};  // newer ones whose file-level check failed, `problem` set
 };
 
 // A directory of checkpoints of one training. Stateless; every call looks at the storage anew.

@@ -59,12 +59,12 @@ SEALPOINT_EXPORT std::string_view CodeName(Code code);
 
 // Where it went wrong. Each part is optional; an absent part is not printed.
 struct Place {
-  std::string rule;                     // id in spec/, such as "R-HDR-03"
-  std::string path;                     // file, as given by the caller plus our file name
-  std::optional<std::uint64_t> offset;  // byte offset in `path`
-  std::string tensor;                   // tensor or object name
-  std::optional<int> rank;              // rank on which the first cause happened
-  std::string host;                     // its host name
+  std::string rule{};                     // id in spec/, such as "R-HDR-03"
+  std::string path{};                     // file, as given by the caller plus our file name
+  std::optional<std::uint64_t> offset{};  // byte offset in `path`
+  std::string tensor{};                   // tensor or object name
+  std::optional<int> rank{};              // rank on which the first cause happened
+  std::string host{};                     // its host name
   friend bool operator==(const Place&, const Place&) = default;
 };
 

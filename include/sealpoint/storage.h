@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kDirectIoAlignmentBytes = 4096;
 enum class EntryKind : std::uint8_t { kFile, kDirectory, kSymlink, kOther };
 
 struct EntryInfo {
-  std::string name;
+  std::string name{};
   EntryKind kind = EntryKind::kOther;  // of the entry itself, a symbolic link is not followed
   std::uint64_t size_bytes = 0;        // of a file; of the target of a link to a file; else 0
   friend bool operator==(const EntryInfo&, const EntryInfo&) = default;

@@ -35,26 +35,26 @@ struct VerifyOptions {
   int threads = 1;
   // At full level, read past the page cache, so that the disk is judged. Falls back to buffered.
   bool direct_io = true;
-  Limits limits;
-  std::shared_ptr<Storage> storage;  // PosixStorage() where null
+  Limits limits{};
+  std::shared_ptr<Storage> storage{};  // PosixStorage() where null
   // Called from any thread, one call at a time.
   std::function<void(const VerifyProgress&)> on_progress;
 };
 
 struct VerifyReport {
-  std::string path;
+  std::string path{};
   Verdict verdict = Verdict::kUnreadable;
   VerifyLevel level = VerifyLevel::kFull;
   // Every violation that could be reached, in the order marker, index, blobs by id, offsets. The
   // verdict follows from them: corrupt before incomplete before unreadable before unsupported.
-  std::vector<Status> violations;
+  std::vector<Status> violations{};
   // Leftovers, foreign names, ignored compat features; they do not change the verdict.
-  std::vector<std::string> notes;
+  std::vector<std::string> notes{};
   std::uint64_t leftover_bytes = 0;
 
   // Known where the marker was good.
-  AttemptId attempt;
-  AttemptId parent;
+  AttemptId attempt{};
+  AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
   // Known where the index was good.

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/blob_file.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/format/trailer.h"
+#include "lib/writer/blob_summary_parts.h"
+#include "lib/writer/tensor_checks.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Upper bound of what a manifest entry takes beside its name: table, vectors, padding.
+constexpr std::uint64_t kManifestEntrySize = 256;
+
+}  // namespace
+
+Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Directory& directory,
+                                                   const AttemptId& attempt, std::uint64_t step) {
+  FileHeader header{
+      .kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = attempt, .step = step};
+  SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
+  const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
+  SEALPOINT_ASSIGN_OR_RETURN(auto file, directory.CreateExclusive(BlobName(header.id), mode));
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file)));
+  SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->header_bytes_));
+  return blob;
+}
+
+BlobFile::BlobFile(EngineParts& engine, const FileHeader& header,
+                   std::unique_ptr<WritableFile> file)
+    : engine_(engine),
+      header_(header),
+      header_bytes_(kHeaderSize),
+      file_(std::move(file)),
+      stream_(*file_, *engine.pool, *engine.io) {
+  EncodeHeader(header_, header_bytes_);
+}
+
+std::uint64_t BlobFile::projected_size() const {
+  return stream_.offset() + 2 * records_.size() + manifest_estimate_ + kTrailerSize +
+         kFileAlignment;
+}
+
+std::uint64_t BlobFile::RoomFor(std::string_view name, std::size_t ndim,
+                                const ShardEncoding& encoding) {
+  const std::uint64_t chunks = DivideRoundUp(encoding.raw_size, encoding.chunk_size);
+  return kLargeShardAlignment + encoding.raw_size + 2 * kRecordSize * chunks + kManifestEntrySize +
+         2 * name.size() + 64 * ndim;
+}
+
+Status BlobFile::AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
+                          const ShardEncoding& encoding) {
+  SEALPOINT_ASSIGN_OR_RETURN(ManifestTensor* const declared, Declare(tensor));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t first_record, AppendShard(source, encoding));
+  declared->shards.push_back({region, first_record});
+  manifest_estimate_ += kManifestEntrySize + 64 * tensor.shape.size();
+  return Status();
+}
+
+Status BlobFile::AddEmptyTensor(const TensorSpec& tensor) { return Declare(tensor).status(); }
+
+Status BlobFile::AddObject(std::string_view name, std::string_view media_type, SourceReader source,
+                           const ShardEncoding& encoding) {
+  ManifestObject object{.name = std::string(name),
+                        .media_type = std::string(media_type),
+                        .size = encoding.raw_size,
+                        .chunk_size = encoding.chunk_size,
+                        .first_record = 0};
+  if (encoding.raw_size > 0) {
+    SEALPOINT_ASSIGN_OR_RETURN(object.first_record, AppendShard(source, encoding));
+  }
+  manifest_estimate_ += kManifestEntrySize + name.size() + media_type.size();
+  if (!objects_.emplace(object.name, object).second) {
+    return InvalidArgument("object added twice").AtTensor(name);
+  }
+  return Status();
+}
+
+Result<ManifestTensor*> BlobFile::Declare(const TensorSpec& tensor) {
+  ManifestTensor wanted{.name = tensor.name,
+                        .dtype = tensor.dtype,
+                        .element_size = ElementSize(tensor),
+                        .chunk_size = tensor.chunk_size_bytes,
+                        .shape = tensor.shape,
+                        .placement = tensor.placement,
+                        .shards = {}};
+  const auto [found, is_new] = tensors_.try_emplace(tensor.name, wanted);
+  ManifestTensor& declared = found->second;
+  if (is_new) {
+    manifest_estimate_ += kManifestEntrySize + tensor.name.size() + 64 * tensor.shape.size();
+    return &declared;
+  }
+  const bool agrees = declared.dtype == wanted.dtype && declared.shape == wanted.shape &&
+                      declared.element_size == wanted.element_size &&
+                      declared.chunk_size == wanted.chunk_size &&
+                      declared.placement == wanted.placement;
+  if (agrees) return &declared;
+  return InvalidArgument("added before with another dtype, shape, chunk size or placement")
+      .AtTensor(tensor.name);
+}
+
+Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEncoding& encoding) {
+  const std::uint64_t first_record = records_.size() / kRecordSize;
+  const std::uint64_t chunks = DivideRoundUp(encoding.raw_size, encoding.chunk_size);
+  if (first_record + chunks > std::numeric_limits<std::uint32_t>::max()) {
+    return MakeError(Code::kLimitExceeded, "a blob cannot have more than 2^32 - 1 chunks");
+  }
+  SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(ShardAlignment(encoding.raw_size)));
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::uint64_t size =
+        std::min(encoding.chunk_size, encoding.raw_size - chunk * encoding.chunk_size);
+    ChunkRecord record{.offset = stream_.offset(),
+                       .stored_size = static_cast<std::uint32_t>(size),
+                       .raw_size = static_cast<std::uint32_t>(size),
+                       .shard = shard_count_,
+                       .chunk = static_cast<std::uint32_t>(chunk),
+                       .codec = Codec::kNone,
+                       .raw_digest = {},
+                       .stored_digest = {}};
+    const bool is_coded = encoding.codec != Codec::kNone;
+    SEALPOINT_RETURN_IF_ERROR(is_coded ? AppendCodedChunk(source, encoding, size, record)
+                                       : AppendRawChunk(source, size, record));
+    records_.resize(records_.size() + kRecordSize);
+    EncodeRecord(record, MutableByteSpan(records_).last(kRecordSize));
+  }
+  ++shard_count_;
+  raw_bytes_ += encoding.raw_size;
+  return static_cast<std::uint32_t>(first_record);
+}
+
+Status BlobFile::AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkRecord& record) {
+  for (std::uint64_t done = 0; done < size;) {
+    const ByteSpan piece = source.Next(size - done);
+    SEALPOINT_RETURN_IF_ERROR(stream_.Append(piece, hasher_));
+    done += piece.size();
+  }
+  record.raw_digest = hasher_.Finish();
+  return Status();
+}
+
+Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
+                                  std::uint64_t size, ChunkRecord& record) {
+  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer raw_buffer, engine_.pool->AcquireScratch(size));
+  const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
+  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer out_buffer, engine_.pool->AcquireScratch(bound));
+  const MutableByteSpan raw = raw_buffer.bytes().first(size);
+  for (std::uint64_t done = 0; done < size;) {
+    const ByteSpan piece = source.Next(size - done);
+    hasher_.CopyAndUpdate(piece, raw.subspan(done, piece.size()));
+    done += piece.size();
+  }
+  record.raw_digest = hasher_.Finish();
+  SEALPOINT_ASSIGN_OR_RETURN(const std::size_t stored_size,
+                             codec_.Encode(encoding.codec, encoding.codec_level,
+                                           encoding.element_size, raw, out_buffer.bytes()));
+  if (stored_size >= size) return stream_.Append(raw);
+  record.codec = encoding.codec;
+  record.stored_size = static_cast<std::uint32_t>(stored_size);
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(out_buffer.bytes().first(stored_size), hasher_));
+  record.stored_digest = hasher_.Finish();
+  return Status();
+}
+
+Result<BlobSummary> BlobFile::Finish() {
+  std::vector<ManifestTensor> tensors;
+  tensors.reserve(tensors_.size());
+  for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));
+  std::vector<ManifestObject> objects;
+  objects.reserve(objects_.size());
+  for (auto& [name, object] : objects_) objects.push_back(std::move(object));
+  const Bytes manifest = EncodeManifest(std::move(tensors), std::move(objects));
+  if (manifest.empty()) {
+    return MakeError(Code::kLimitExceeded, "the manifest of a blob would pass 2 GiB");
+  }
+  Bytes trailer;
+  SEALPOINT_RETURN_IF_ERROR(AppendTail(manifest, trailer));
+  SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
+  SEALPOINT_RETURN_IF_ERROR(file_->Sync());
+  SEALPOINT_RETURN_IF_ERROR(file_->Close());
+  return BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest));
+}
+
+Status BlobFile::AppendTail(const Bytes& manifest, Bytes& trailer_bytes) {
+  const Bytes group_list = EncodeGroupList(records_);
+  Trailer trailer{.blob = header_.id,
+                  .file_size = 0,
+                  .chunks_end = stream_.offset(),
+                  .record_count = static_cast<std::uint32_t>(records_.size() / kRecordSize),
+                  .shard_count = shard_count_,
+                  .manifest_size = manifest.size(),
+                  .raw_bytes = raw_bytes_,
+                  .group_list_digest = ComputeDigest(group_list),
+                  .manifest_digest = ComputeDigest(manifest),
+                  .header_digest = StoredHeaderDigest(header_bytes_)};
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const BlobSections sections,
+      ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
+  trailer.file_size = sections.file_size;
+  const TrailerBytes encoded = EncodeTrailer(trailer);
+  trailer_bytes.assign(encoded.begin(), encoded.end());
+
+  SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(group_list));
+  SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(records_));
+  SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(manifest));
+  SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(sections.trailer - stream_.offset()));
+  return stream_.Append(trailer_bytes);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_BLOB_FILE_H_
+#define SEALPOINT_LIB_WRITER_BLOB_FILE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/codec/chunk_codec.h"
+#include "lib/digest/hasher.h"
+#include "lib/format/chunk_table.h"
+#include "lib/format/contents_builder.h"
+#include "lib/format/file_header.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/pipeline/file_stream.h"
+#include "lib/writer/source_reader.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// How a shard's bytes are cut and coded.
+struct ShardEncoding {
+  std::uint64_t raw_size = 0;
+  std::uint64_t chunk_size = 0;
+  std::uint32_t element_size = 1;
+  Codec codec = Codec::kNone;
+  int codec_level = 1;
+};
+
+// One blob under way (spec/container.md §5): header, then shards as they come, then table,
+// manifest and trailer. After the first error nothing more may be asked of it but Remove.
+class BlobFile {
+ public:
+  // Creates `<blob id>.blob` with a fresh id. `directory` and `engine` outlive the file.
+  static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, Directory& directory,
+                                                  const AttemptId& attempt, std::uint64_t step);
+
+  const BlobId& id() const { return header_.id; }
+  // Length the file would have if it were finished now, but for the alignment of its end.
+  std::uint64_t projected_size() const;
+  // Room that one more shard of this name and size needs at most.
+  static std::uint64_t RoomFor(std::string_view name, std::size_t ndim,
+                               const ShardEncoding& encoding);
+
+  // Appends a shard, the next raw_size bytes of `source`, and declares it. Preconditions: checked
+  // arguments (tensor_checks.h).
+  Status AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
+                  const ShardEncoding& encoding);
+  Status AddEmptyTensor(const TensorSpec& tensor);
+  Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
+                   const ShardEncoding& encoding);
+
+  // Table, manifest, trailer; flush, sync, close.
+  Result<BlobSummary> Finish();
+
+ private:
+  BlobFile(EngineParts& engine, const FileHeader& header, std::unique_ptr<WritableFile> file);
+
+  Result<ManifestTensor*> Declare(const TensorSpec& tensor);
+  // Appends the chunks; returns the number of the first record.
+  Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
+  Status AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkRecord& record);
+  Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, std::uint64_t size,
+                          ChunkRecord& record);
+  Status AppendTail(const Bytes& manifest, Bytes& trailer_bytes);
+
+  EngineParts& engine_;
+  FileHeader header_;
+  Bytes header_bytes_;
+  std::unique_ptr<WritableFile> file_;
+  FileStream stream_;
+  Hasher hasher_;
+  ChunkCodec codec_;
+  Bytes records_;
+  std::uint32_t shard_count_ = 0;
+  std::uint64_t raw_bytes_ = 0;
+  std::uint64_t manifest_estimate_ = 0;
+  std::map<std::string, ManifestTensor, std::less<>> tensors_;
+  std::map<std::string, ManifestObject, std::less<>> objects_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_BLOB_FILE_H_

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/writer/blob_summary_parts.h"
+#include "sealpoint/blob_writer.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+void AppendTo(Bytes& out, ByteSpan part) { out.insert(out.end(), part.begin(), part.end()); }
+
+Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer,
+                                ByteSpan header_bytes, ByteSpan manifest) {
+  if (trailer.blob != header.id) {
+    return RuleError(Code::kCorrupt, "R-BLB-03", "header and trailer have different blob ids");
+  }
+  if (trailer.header_digest != StoredHeaderDigest(header_bytes)) {
+    return RuleError(Code::kCorrupt, "R-BLB-03", "the trailer pins another header");
+  }
+  if (trailer.manifest_size != manifest.size() ||
+      trailer.manifest_digest != ComputeDigest(manifest)) {
+    return RuleError(Code::kCorrupt, "R-BLB-06", "the manifest is not the one the trailer pins");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest) {
+  Bytes out;
+  out.reserve(header.size() + trailer.size() + manifest.size());
+  AppendTo(out, header);
+  AppendTo(out, trailer);
+  AppendTo(out, manifest);
+  return out;
+}
+
+Result<DecodedSummary> DecodeSummary(ByteSpan header_bytes, ByteSpan trailer_bytes,
+                                     ByteSpan manifest, const Limits& limits) {
+  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_bytes, FileKind::kBlob));
+  SEALPOINT_ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(trailer_bytes));
+  SEALPOINT_RETURN_IF_ERROR(CheckPartsBelongTogether(header, trailer, header_bytes, manifest));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const BlobSections sections,
+      ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
+  const auto owner = std::make_shared<const Bytes>(manifest.begin(), manifest.end());
+  SEALPOINT_ASSIGN_OR_RETURN(
+      Contents contents,
+      Contents::DecodeManifest(owner, *owner, {trailer.record_count, trailer.shard_count}, limits));
+  const BlobPin pin{.id = trailer.blob,
+                    .file_size = trailer.file_size,
+                    .table_offset = sections.table,
+                    .record_count = trailer.record_count,
+                    .shard_count = trailer.shard_count,
+                    .group_list_digest = trailer.group_list_digest,
+                    .trailer_digest = StoredTrailerDigest(trailer_bytes)};
+  return DecodedSummary{header, trailer, pin, std::move(contents)};
+}
+
+}  // namespace internal
+
+Bytes BlobSummary::Serialize() const {
+  return internal::JoinSummaryParts(header_, trailer_, manifest_);
+}
+
+Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limits) {
+  constexpr std::size_t kFixedSize = internal::kHeaderSize + internal::kTrailerSize;
+  if (bytes.size() < kFixedSize) {
+    return internal::MakeError(Code::kCorrupt, "a blob summary of ", bytes.size(),
+                               " bytes is too short");
+  }
+  BlobSummary summary;
+  const auto copy = [bytes](std::size_t offset, std::size_t size) {
+    const ByteSpan part = bytes.subspan(offset, size);
+    return Bytes(part.begin(), part.end());
+  };
+  summary.header_ = copy(0, internal::kHeaderSize);
+  summary.trailer_ = copy(internal::kHeaderSize, internal::kTrailerSize);
+  summary.manifest_ = copy(kFixedSize, bytes.size() - kFixedSize);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const internal::DecodedSummary decoded,
+      internal::DecodeSummary(summary.header_, summary.trailer_, summary.manifest_, limits));
+  summary.blob_ = decoded.pin.id;
+  summary.file_size_bytes_ = decoded.pin.file_size;
+  summary.raw_bytes_ = decoded.trailer.raw_bytes;
+  return summary;
+}
+
+Bytes SerializeSummaries(const std::vector<BlobSummary>& summaries) {
+  Bytes out;
+  for (const BlobSummary& summary : summaries) {
+    const Bytes one = summary.Serialize();
+    const std::size_t at = out.size();
+    out.resize(at + sizeof(std::uint64_t));
+    internal::StoreLe<std::uint64_t>(out, at, one.size());
+    internal::AppendTo(out, one);
+  }
+  return out;
+}
+
+Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan bytes, const Limits& limits) {
+  std::vector<BlobSummary> summaries;
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    constexpr std::size_t kPrefixSize = sizeof(std::uint64_t);
+    const bool has_prefix = internal::RangeFits(at, kPrefixSize, bytes.size());
+    const std::uint64_t size = has_prefix ? internal::LoadLe<std::uint64_t>(bytes, at) : 0;
+    if (!has_prefix || !internal::RangeFits(at + kPrefixSize, size, bytes.size())) {
+      return internal::MakeError(Code::kCorrupt, "a list of blob summaries is cut off")
+          .AtOffset(at);
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(
+        BlobSummary summary,
+        BlobSummary::Deserialize(bytes.subspan(at + kPrefixSize, size), limits));
+    summaries.push_back(std::move(summary));
+    at += kPrefixSize + size;
+  }
+  return summaries;
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_
+#define SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_
+
+#include "lib/format/contents.h"
+#include "lib/format/file_header.h"
+#include "lib/format/trailer.h"
+#include "sealpoint/blob_writer.h"
+
+namespace sealpoint::internal {
+
+// The serialised form of a summary: header, trailer, manifest, one behind the other.
+Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest);
+
+// What an index needs of a summary. Borrows nothing.
+struct DecodedSummary {
+  FileHeader header;
+  Trailer trailer;
+  BlobPin pin;
+  Contents manifest;
+};
+// Verifies the three parts and that they belong together. Errors: Corrupt, Unsupported,
+// LimitExceeded.
+Result<DecodedSummary> DecodeSummary(ByteSpan header, ByteSpan trailer, ByteSpan manifest,
+                                     const Limits& limits);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/commit_steps.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/format/contents_builder.h"
+#include "sealpoint/version.h"
+
+namespace sealpoint::internal {
+namespace {
+
+Status CheckBlobsAreThere(const Directory& directory, std::span<const BlobSummary> summaries) {
+  for (const BlobSummary& summary : summaries) {
+    const std::string name = BlobName(summary.blob());
+    const auto info = directory.Stat(name);
+    if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
+    const bool is_whole = info.ok() && info->kind == EntryKind::kFile &&
+                          info->size_bytes == summary.file_size_bytes();
+    if (is_whole) continue;
+    return RuleError(Code::kIncomplete, "R-CMT-02", "blob is ",
+                     info.ok() ? std::to_string(info->size_bytes) + " bytes long" : "missing",
+                     ", not ", summary.file_size_bytes(), " bytes long")
+        .AtPath(JoinPath(directory.path(), name));
+  }
+  return Status();
+}
+
+std::uint64_t NowUnixNs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+IndexFacts FactsOf(const CommitOptions& options) {
+  IndexFacts facts{
+      .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
+  facts.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
+  return facts;
+}
+
+Result<Bytes> BuildIndexFile(const CommitOptions& options, std::span<const BlobSummary> summaries) {
+  std::vector<DecodedSummary> decoded;
+  decoded.reserve(summaries.size());
+  for (const BlobSummary& summary : summaries) {
+    SEALPOINT_ASSIGN_OR_RETURN(
+        DecodedSummary one,
+        DecodeSummary(summary.header(), summary.trailer(), summary.manifest(), options.limits));
+    const bool is_ours = one.header.attempt.is_zero() || one.header.attempt == options.attempt;
+    if (!is_ours) {
+      return RuleError(Code::kInvalidArgument, "R-HDR-08", "blob ", one.pin.id.ToHex(),
+                       " belongs to attempt ", one.header.attempt.ToHex());
+    }
+    decoded.push_back(std::move(one));
+  }
+  std::vector<BlobContribution> contributions;
+  contributions.reserve(decoded.size());
+  for (const DecodedSummary& one : decoded) contributions.push_back({one.pin, &one.manifest});
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer,
+                             EncodeIndex(contributions, FactsOf(options), options.limits));
+  Bytes file(kHeaderSize + buffer.size());
+  std::copy(buffer.begin(), buffer.end(), file.begin() + kHeaderSize);
+  EncodeHeader({.kind = FileKind::kIndex,
+                .features = {},
+                .id = options.attempt,
+                .attempt = options.attempt,
+                .step = options.step},
+               MutableByteSpan(file).first(kHeaderSize));
+  return file;
+}
+
+// The marker for these index bytes, after they passed the reader's whole pass (R-CMT-03).
+Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options, const Bytes& index_file,
+                                       CommitInfo& info) {
+  const auto owner = std::make_shared<const Bytes>(index_file);
+  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*owner, FileKind::kIndex));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const Contents contents,
+      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner).subspan(kHeaderSize),
+                       options.limits));
+  Marker marker{.kind = MarkerKind::kCommit,
+                .features = header.features,
+                .attempt = options.attempt,
+                .step = options.step,
+                .parent = options.parent ? options.parent->attempt : AttemptId{},
+                .sequence = options.parent ? options.parent->sequence + 1 : 1,
+                .index_size = index_file.size(),
+                .index_digest = ComputeDigest(index_file),
+                .blob_count = contents.blob_count(),
+                .total_bytes = 0};
+  for (std::size_t i = 0; i < contents.blob_count(); ++i) {
+    marker.total_bytes += contents.blob(i).file_size;
+  }
+  info.attempt = marker.attempt;
+  info.parent = marker.parent;
+  info.sequence = marker.sequence;
+  info.step = marker.step;
+  info.blob_count = marker.blob_count;
+  info.tensor_count = contents.tensor_count();
+  info.raw_bytes = contents.raw_bytes();
+  info.total_bytes = marker.total_bytes;
+  info.index_bytes = index_file.size();
+  return marker;
+}
+
+Status UnknownOutcome(const Directory& directory, const Status& cause) {
+  return RuleError(Code::kIo, kUnknownOutcomeRule,
+                   "it is not known whether the checkpoint was committed: ", cause.message())
+      .AtPath(JoinPath(directory.path(), kMarkerName));
+}
+
+// What COMMIT holds now: our marker, another one (AlreadyExists), nothing (NotFound), or an error.
+Status ReadMarkerBack(const Directory& directory, const MarkerBytes& marker) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             directory.OpenForRead(kMarkerName, IoMode::kBuffered));
+  MarkerBytes found{};
+  if (file->size_bytes() == found.size()) {
+    SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, found));
+    if (found == marker) return Status();
+  }
+  return RuleError(Code::kAlreadyExists, "R-CMT-01", "another marker was published first")
+      .AtPath(JoinPath(directory.path(), kMarkerName));
+}
+
+}  // namespace
+
+Status CheckNoMarker(Directory& directory) {
+  const auto info = directory.Stat(kMarkerName);
+  if (info.ok()) {
+    return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory already holds a marker")
+        .AtPath(JoinPath(directory.path(), kMarkerName));
+  }
+  return info.error().code() == Code::kNotFound ? Status() : info.error();
+}
+
+Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities) {
+  if (capabilities.publish == PublishMethod::kNone) {
+    return RuleError(Code::kUnsupported, "R-CMT-04",
+                     "the file system offers no exclusive publication (link, renameat2)")
+        .AtPath(directory.path());
+  }
+  if (!capabilities.directory_sync) {
+    return RuleError(Code::kUnsupported, "R-CMT-05", "the file system cannot sync a directory")
+        .AtPath(directory.path());
+  }
+  return Status();
+}
+
+Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.CreateExclusive(name, IoMode::kBuffered));
+  SEALPOINT_RETURN_IF_ERROR(file->WriteAt(0, content));
+  SEALPOINT_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+Status PublishMarker(Directory& directory, PublishMethod method, const std::string& unpublished,
+                     const MarkerBytes& marker) {
+  const Status published = directory.PublishExclusive(unpublished, kMarkerName, method);
+  if (!published.ok()) {
+    const Status found = ReadMarkerBack(directory, marker);
+    if (found.code() == Code::kNotFound) return published;
+    if (found.code() == Code::kAlreadyExists) return found;
+    if (!found.ok()) return UnknownOutcome(directory, published);
+  }
+  const Status synced = directory.Sync();
+  if (!synced.ok()) return UnknownOutcome(directory, synced);
+  // The second name of the marker is litter from here on; a reader ignores it.
+  static_cast<void>(directory.Remove(unpublished));
+  return Status();
+}
+
+namespace {
+
+Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
+                           const Bytes& index_file, const MarkerBytes& marker) {
+  SEALPOINT_RETURN_IF_ERROR(WriteFileDurably(directory, IndexName(options.attempt), index_file));
+  SEALPOINT_RETURN_IF_ERROR(
+      WriteFileDurably(directory, UnpublishedMarkerName(options.attempt), marker));
+  return directory.Sync();
+}
+
+void RemoveOwnFiles(Directory& directory, const AttemptId& attempt) {
+  static_cast<void>(directory.Remove(UnpublishedMarkerName(attempt)));
+  static_cast<void>(directory.Remove(IndexName(attempt)));
+}
+
+}  // namespace
+
+Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
+                             const CommitOptions& options, std::span<const BlobSummary> summaries,
+                             PhaseRecorder& recorder) {
+  CommitInfo info{.directory = directory.path()};
+  recorder.Begin(Phase::kCheckBlobs);
+  SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, summaries));
+  recorder.Begin(Phase::kBuildIndex);
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes index_file, BuildIndexFile(options, summaries));
+  recorder.Begin(Phase::kCheckIndex);
+  SEALPOINT_ASSIGN_OR_RETURN(const Marker marker,
+                             CheckIndexAndMakeMarker(options, index_file, info));
+  const MarkerBytes marker_bytes = EncodeMarker(marker);
+  recorder.Begin(Phase::kWriteIndex, index_file.size());
+  Status status = WriteIndexAndMarker(directory, options, index_file, marker_bytes);
+  recorder.Progress(index_file.size());
+  if (status.ok()) {
+    recorder.Begin(Phase::kPublish);
+    status = PublishMarker(directory, method, UnpublishedMarkerName(options.attempt), marker_bytes);
+  }
+  recorder.End();
+  if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, options.attempt);
+  if (!status.ok()) return status;
+  info.report = recorder.report();
+  return info;
+}
+
+}  // namespace sealpoint::internal

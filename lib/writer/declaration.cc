@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/declaration.h"
+
+#include <algorithm>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/digest/hasher.h"
+#include "lib/writer/declaration_codec.h"
+#include "lib/writer/tensor_checks.h"
+
+namespace sealpoint {
+namespace {
+
+Status CheckReplicas(const std::vector<int>& replicas) {
+  if (!std::is_sorted(replicas.begin(), replicas.end()) ||
+      std::adjacent_find(replicas.begin(), replicas.end()) != replicas.end()) {
+    return internal::InvalidArgument("replicas must be ascending ranks without repetition");
+  }
+  if (!replicas.empty() && replicas.front() < 0) {
+    return internal::InvalidArgument("replica rank ", replicas.front(), " is negative");
+  }
+  return Status();
+}
+
+Status CheckHeld(const HeldTensor& held) {
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(held.tensor));
+  SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas));
+  if (!internal::IsEmpty(held.tensor)) {
+    return held.region ? CheckRegion(held.tensor.shape, *held.region) : Status();
+  }
+  if (held.region) return internal::InvalidArgument("an empty tensor has no region");
+  return Status();
+}
+
+}  // namespace
+
+Result<std::size_t> Declaration::Add(HeldTensor held) {
+  SEALPOINT_RETURN_IF_ERROR(CheckHeld(held).AtTensor(held.tensor.name));
+  tensors_.push_back(std::move(held));
+  return tensors_.size() - 1;
+}
+
+Status Declaration::AddObject(HeldObject object) {
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::CheckObjectName(object.name, object.media_type, object.codec));
+  const bool is_twice = std::any_of(objects_.begin(), objects_.end(), [&](const HeldObject& other) {
+    return other.name == object.name;
+  });
+  if (is_twice) return internal::InvalidArgument("object declared twice").AtTensor(object.name);
+  objects_.push_back(std::move(object));
+  return Status();
+}
+
+Digest Declaration::ComputeDigest() const {
+  internal::Hasher hasher;
+  Bytes encoded;
+  for (const HeldTensor& held : tensors_) {
+    encoded.clear();
+    internal::EncodeHeldTensor(held, encoded);
+    hasher.Update(encoded);
+  }
+  for (const HeldObject& object : objects_) {
+    encoded.clear();
+    internal::EncodeHeldObject(object, encoded);
+    hasher.Update(encoded);
+  }
+  return hasher.Finish();
+}
+
+Sources::Sources(const Declaration& declaration)
+    : declaration_(&declaration),
+      tensors_(declaration.tensors().size()),
+      objects_(declaration.objects().size()) {}
+
+Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
+  if (slot >= tensors_.size()) {
+    return internal::InvalidArgument("slot ", slot, " was never declared");
+  }
+  const HeldTensor& held = declaration_->tensors()[slot];
+  if (tensors_[slot]) {
+    return internal::InvalidArgument("memory bound twice").AtTensor(held.tensor.name);
+  }
+  if (!internal::IsEmpty(held.tensor)) {
+    const Region region = held.region.value_or(Region::Whole(held.tensor.shape));
+    SEALPOINT_RETURN_IF_ERROR(internal::CheckSource(held.tensor, region, view));
+  }
+  tensors_[slot] = std::move(view);
+  return Status();
+}
+
+Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
+  const auto& all = declaration_->tensors();
+  const auto is_named = [tensor](const HeldTensor& held) { return held.tensor.name == tensor; };
+  const auto first = std::find_if(all.begin(), all.end(), is_named);
+  if (first == all.end()) {
+    return internal::InvalidArgument("tensor was never declared").AtTensor(tensor);
+  }
+  if (std::any_of(first + 1, all.end(), is_named)) {
+    return internal::InvalidArgument("tensor has several slots here; bind by slot")
+        .AtTensor(tensor);
+  }
+  return Bind(static_cast<std::size_t>(first - all.begin()), std::move(view));
+}
+
+Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
+  const auto& all = declaration_->objects();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [object](const HeldObject& held) { return held.name == object; });
+  if (found == all.end()) {
+    return internal::InvalidArgument("object was never declared").AtTensor(object);
+  }
+  std::optional<ByteSpan>& slot = objects_[static_cast<std::size_t>(found - all.begin())];
+  if (slot) return internal::InvalidArgument("object bound twice").AtTensor(object);
+  if (bytes.data() == nullptr && !bytes.empty()) {
+    return internal::InvalidArgument("object bytes are null").AtTensor(object);
+  }
+  slot = bytes;
+  return Status();
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/source_reader.h"
+
+#include <algorithm>
+
+#include "lib/layout/box_copy.h"
+#include "lib/layout/region_algebra.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Of strided memory gathered at a time; small enough for the second use to hit the cache.
+constexpr std::uint64_t kGatherSizeBytes = 64 * kKiB;
+
+}  // namespace
+
+SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
+                           const ConstMemoryView& source)
+    : region_(region),
+      element_size_(element_size),
+      source_(source),
+      is_dense_(source.strides_bytes.empty() ||
+                source.strides_bytes == DenseStridesBytes(region.box.extent, element_size)),
+      end_(region.element_count() * element_size) {
+  if (!is_dense_) gathered_.resize(std::min(kGatherSizeBytes, end_));
+}
+
+SourceReader::SourceReader(ByteSpan bytes) : source_{bytes.data(), {}}, end_(bytes.size()) {}
+
+ByteSpan SourceReader::Next(std::uint64_t size_max) {
+  if (is_dense_) {
+    const std::uint64_t size = std::min(size_max, remaining_bytes());
+    const ByteSpan bytes(source_.data + position_, size);
+    position_ += size;
+    return bytes;
+  }
+  const std::uint64_t size =
+      std::min({size_max, remaining_bytes(), static_cast<std::uint64_t>(gathered_.size())});
+  const Region piece =
+      SubRun(region_, position_ / element_size_, (position_ + size) / element_size_);
+  for (const Box& part : DecomposeRun(piece)) {
+    const StridedCopy copy =
+        CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
+    RunStridedCopy(copy, source_.data, gathered_.data());
+  }
+  position_ += size;
+  return ByteSpan(gathered_).first(size);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_SOURCE_READER_H_
+#define SEALPOINT_LIB_WRITER_SOURCE_READER_H_
+
+#include <cstdint>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+
+namespace sealpoint::internal {
+
+// Delivers the bytes of a region in row-major (run) order. Dense memory is handed out as it lies;
+// strided memory is gathered piece by piece into a small buffer that stays in the cache.
+class SourceReader {
+ public:
+  // Precondition: CheckSource passed. Borrows the memory.
+  SourceReader(const Region& region, std::uint32_t element_size, const ConstMemoryView& source);
+  // The bytes [begin, end) of the dense source, without a view: objects.
+  explicit SourceReader(ByteSpan bytes);
+
+  std::uint64_t remaining_bytes() const { return end_ - position_; }
+  // The next bytes, at most `size_max`; valid until the next call. At least one element where
+  // something remains. Precondition: size_max is a positive multiple of the element size.
+  ByteSpan Next(std::uint64_t size_max);
+
+ private:
+  Region region_;
+  std::uint64_t element_size_ = 1;
+  ConstMemoryView source_;
+  bool is_dense_ = true;
+  std::uint64_t position_ = 0;  // bytes of the region delivered
+  std::uint64_t end_ = 0;
+  Bytes gathered_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_SOURCE_READER_H_

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/tensor_checks.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/utf8.h"
+
+namespace sealpoint::internal {
+namespace {
+
+Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max) {
+  if (text.empty()) return InvalidArgument(what, " is empty");
+  if (text.size() > size_max) {
+    return InvalidArgument(what, " has ", text.size(), " bytes, at most ", size_max);
+  }
+  if (!IsPrintableUtf8(text))
+    return InvalidArgument(what, " is not UTF-8 without control characters");
+  return Status();
+}
+
+Status CheckElementSize(const TensorSpec& tensor) {
+  if (static_cast<std::uint16_t>(tensor.dtype) == 0) return InvalidArgument("dtype is 0");
+  const std::uint32_t registered = DTypeSizeBytes(tensor.dtype);
+  if (registered != 0 && tensor.element_size != 0 && tensor.element_size != registered) {
+    return InvalidArgument("element size ", tensor.element_size, " given for dtype ",
+                           DTypeName(tensor.dtype), " of ", registered, " bytes");
+  }
+  const std::uint32_t size = ElementSize(tensor);
+  if (size == 0 || size > 256 || !std::has_single_bit(size)) {
+    return InvalidArgument("element size is ", size, ", not a power of two from 1 to 256");
+  }
+  return Status();
+}
+
+Status CheckChunking(const TensorSpec& tensor) {
+  const std::uint64_t size = tensor.chunk_size_bytes;
+  if (!std::has_single_bit(size) || size < kChunkSizeMinBytes || size > kChunkSizeMaxBytes) {
+    return InvalidArgument("chunk size is ", size, " bytes, not a power of two from ",
+                           kChunkSizeMinBytes, " to ", kChunkSizeMaxBytes);
+  }
+  if (CodecName(tensor.codec) == "unknown") {
+    return InvalidArgument("codec ", static_cast<std::uint32_t>(tensor.codec), " is not known");
+  }
+  return Status();
+}
+
+Status CheckSize(const TensorSpec& tensor) {
+  if (tensor.shape.size() > kNdimMax) {
+    return InvalidArgument("ndim is ", tensor.shape.size(), ", at most ", kNdimMax);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t elements, ElementCount(tensor.shape));
+  if (!CheckedMul<std::uint64_t>(elements, ElementSize(tensor))) {
+    return MakeError(Code::kLimitExceeded, "the tensor's bytes do not fit 64 bits");
+  }
+  return Status();
+}
+
+Status CheckTensorParts(const TensorSpec& tensor) {
+  SEALPOINT_RETURN_IF_ERROR(CheckText("tensor name", tensor.name, kNameSizeMaxBytes));
+  SEALPOINT_RETURN_IF_ERROR(CheckElementSize(tensor));
+  SEALPOINT_RETURN_IF_ERROR(CheckChunking(tensor));
+  SEALPOINT_RETURN_IF_ERROR(CheckSize(tensor));
+  for (const std::string& text : tensor.placement) {
+    SEALPOINT_RETURN_IF_ERROR(CheckText("placement", text, kNameSizeMaxBytes));
+  }
+  return Status();
+}
+
+Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
+                        const ConstMemoryView& source) {
+  SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
+  if (source.data == nullptr) return InvalidArgument("memory is null");
+  if (source.strides_bytes.empty()) return Status();
+  if (source.strides_bytes.size() != tensor.shape.size()) {
+    return InvalidArgument(source.strides_bytes.size(), " strides given for ndim ",
+                           tensor.shape.size());
+  }
+  if (region != Region::Of(region.box)) {
+    return InvalidArgument("strides given for a run; its memory must be dense");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status CheckTensorSpec(const TensorSpec& tensor) {
+  return CheckTensorParts(tensor).AtTensor(tensor.name);
+}
+
+Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec) {
+  Status status = CheckText("object name", name, kNameSizeMaxBytes);
+  if (status.ok()) status = CheckText("media type", media_type, kMediaTypeSizeMaxBytes);
+  if (status.ok() && CodecName(codec) == "unknown") {
+    status = InvalidArgument("codec ", static_cast<std::uint32_t>(codec), " is not known");
+  }
+  return std::move(status).AtTensor(name);
+}
+
+Status CheckSource(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source) {
+  return CheckSourceParts(tensor, region, source).AtTensor(tensor.name);
+}
+
+std::uint32_t ElementSize(const TensorSpec& tensor) {
+  return tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
+}
+
+bool IsEmpty(const TensorSpec& tensor) {
+  return std::find(tensor.shape.begin(), tensor.shape.end(), 0u) != tensor.shape.end();
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_TENSOR_CHECKS_H_
+#define SEALPOINT_LIB_WRITER_TENSOR_CHECKS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What the caller says of a tensor or an object, checked before the first byte. All InvalidArgument
+// (LimitExceeded for sizes beyond 64 bits), with the tensor as the place.
+Status CheckTensorSpec(const TensorSpec& tensor);
+Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec);
+// Region and memory of a tensor that passed CheckTensorSpec.
+Status CheckSource(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
+
+// Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
+std::uint32_t ElementSize(const TensorSpec& tensor);
+// Precondition: CheckTensorSpec, so nothing overflows.
+bool IsEmpty(const TensorSpec& tensor);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_TENSOR_CHECKS_H_
