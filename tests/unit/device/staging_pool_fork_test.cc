@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a forked child sees of the pool. Each child reports by its exit status.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "lib/device/staging_pool.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kBuffer = 64 * kKiB;
+
+// True where `check` holds in a forked child.
+template <typename Check>
+bool HoldsInChild(const Check& check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool IsMapped(MutableByteSpan bytes) {
+  std::array<unsigned char, kBuffer / 4096> present{};
+  return mincore(bytes.data(), bytes.size(), present.data()) == 0 || errno != ENOMEM;
+}
+
+TEST(StagingPoolFork, TheChildDoesNotInheritBuffersOrScratch) {
+  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  const StagingBuffer buffer = pool->Acquire().value();
+  const StagingBuffer scratch = pool->AcquireScratch(kBuffer).value();
+  EXPECT_TRUE(IsMapped(buffer.bytes()) && IsMapped(scratch.bytes()));
+  EXPECT_TRUE(HoldsInChild([&] { return !IsMapped(buffer.bytes()); }));
+  EXPECT_TRUE(HoldsInChild([&] { return !IsMapped(scratch.bytes()); }));
+}
+
+TEST(StagingPoolFork, TheChildIsRefusedBuffersAndScratch) {
+  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  static_cast<void>(pool->Acquire().value());
+  EXPECT_TRUE(
+      HoldsInChild([&] { return pool->Acquire().status().code() == Code::kInvalidArgument; }));
+  EXPECT_TRUE(HoldsInChild(
+      [&] { return pool->AcquireScratch(1).status().code() == Code::kInvalidArgument; }));
+}
+
+TEST(StagingPoolFork, TheChildMayDestroyABufferAndItsParentStillHasIt) {
+  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  StagingBuffer buffer = pool->Acquire().value();
+  buffer.bytes().front() = std::byte{42};
+  EXPECT_TRUE(HoldsInChild([&] {
+    buffer = StagingBuffer();
+    return true;
+  }));
+  EXPECT_EQ(buffer.bytes().front(), std::byte{42});
+}
+
+// The child maps other memory where the pool's was; the pool's destructor must leave it alone.
+TEST(StagingPoolFork, TheChildsPoolUnmapsNothing) {
+  auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  StagingBuffer buffer = pool->Acquire().value();
+  const MutableByteSpan bytes = buffer.bytes();
+  buffer = StagingBuffer();
+  EXPECT_TRUE(HoldsInChild([&] {
+    void* const mapped = mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    pool.reset();
+    return mapped == bytes.data() && IsMapped(bytes);
+  }));
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
