@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "lib/pipeline/file_stream.h"
+#include "tests/unit/pipeline/fake_files.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kBuffer = 8 * kKiB;
+
+// One writing thread, so that writes fail in a known order.
+class FileStreamFailure : public testing::Test {
+ protected:
+  // Fails the second write, and appends until the stream knows.
+  void FailSecondWrite() {
+    file_.FailWrite(2, failure_);
+    const Bytes bytes(kBuffer);
+    while (stream_.Append(bytes).ok()) {
+    }
+  }
+
+  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  FakeWritableFile file_;
+  ThreadPool io_{1};
+  FileStream stream_{file_, *pool_, io_};
+  const Status failure_{Code::kNoSpace, "write: no space left on device"};
+};
+
+TEST_F(FileStreamFailure, OfAWriteIsReportedByFlush) {
+  file_.FailWrite(1, failure_);
+  static_cast<void>(stream_.Append(NumberedBytes(kBuffer)));
+  EXPECT_EQ(stream_.Flush(), failure_);
+}
+
+TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
+  FailSecondWrite();
+  Hasher hasher;
+  EXPECT_EQ(stream_.Append(NumberedBytes(1)), failure_);
+  EXPECT_EQ(stream_.Append(NumberedBytes(1), hasher), failure_);
+  EXPECT_EQ(stream_.AppendZeros(1), failure_);
+  EXPECT_EQ(stream_.AlignTo(64), failure_);
+  EXPECT_EQ(stream_.Window().status(), failure_);
+  EXPECT_EQ(stream_.Flush(), failure_);
+  EXPECT_EQ(stream_.Flush(), failure_);
+}
+
+TEST_F(FileStreamFailure, OfAWriteStopsTheWritesBehindIt) {
+  file_.CloseGate();
+  file_.FailWrite(1, failure_);
+  ASSERT_TRUE(stream_.Append(NumberedBytes(2 * kBuffer)).ok());
+  file_.WaitUntilBegun(1);
+  file_.OpenGate();
+  EXPECT_EQ(stream_.Flush(), failure_);
+  EXPECT_EQ(file_.writes().size(), 1U);
+}
+
+TEST_F(FileStreamFailure, OfAWriteGivesAllBuffersBack) {
+  FailSecondWrite();
+  EXPECT_FALSE(stream_.Flush().ok());
+  const auto first = pool_->Acquire();
+  EXPECT_TRUE(pool_->Acquire().ok());  // would wait for ever
+}
+
+TEST_F(FileStreamFailure, OfAFlushAtAnUnalignedOffsetWritesNothing) {
+  ASSERT_TRUE(stream_.Append(NumberedBytes(4097)).ok());
+  EXPECT_EQ(stream_.Flush().code(), Code::kInvalidArgument);
+  EXPECT_EQ(stream_.Append(NumberedBytes(1)).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(file_.writes().empty());
+}
+
+TEST_F(FileStreamFailure, ForWantOfMemoryIsKept) {
+  const auto pool = StagingPool::Create(0, std::uint64_t{1} << 50).value();
+  FileStream stream(file_, *pool, io_);
+  EXPECT_EQ(stream.Append(NumberedBytes(1)).code(), Code::kIo);
+  EXPECT_EQ(stream.Flush().code(), Code::kIo);
+}
+
+TEST(FileStreamDeathTest, RefusesToAdvanceBeyondTheWindow) {
+  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  FakeWritableFile file;
+  ThreadPool io(1);
+  FileStream stream(file, *pool, io);
+  static_cast<void>(stream.Window().value());
+  EXPECT_DEATH(stream.Advance(kBuffer + 1), "count <=");
+}
+
+}  // namespace
+}  // namespace sealpoint::internal

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pipeline/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sealpoint::internal {
+namespace {
+
+TEST(ThreadPool, BeginsJobsInTheOrderOfSubmission) {
+  std::vector<int> order;
+  {
+    ThreadPool pool(1);
+    for (int i = 0; i < 100; ++i) pool.Submit([&order, i] { order.push_back(i); });
+  }
+  ASSERT_EQ(order.size(), 100U);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(ThreadPool, RunsAsManyJobsAtATimeAsItHasThreads) {
+  std::barrier together(3);
+  std::atomic<int> met{0};
+  {
+    ThreadPool pool(3);
+    EXPECT_EQ(pool.thread_count(), 3);
+    for (int i = 0; i < 3; ++i) {
+      pool.Submit([&] {
+        together.arrive_and_wait();  // would wait for ever
+        ++met;
+      });
+    }
+  }
+  EXPECT_EQ(met, 3);
+}
+
+TEST(ThreadPool, DestroysAJobRightAfterItsRun) {
+  ThreadPool pool(1);
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = held;
+  pool.Submit([held = std::move(held)] {});
+  std::atomic<bool> gone{false};
+  std::atomic<bool> asked{false};
+  pool.Submit([&] {
+    gone = watched.expired();
+    asked = true;
+  });
+  while (!asked) std::this_thread::yield();
+  EXPECT_TRUE(gone);
+}
+
+TEST(ThreadPool, RunsNoJobOnTheSubmittingThread) {
+  std::thread::id runner;
+  {
+    ThreadPool pool(1);
+    pool.Submit([&] { runner = std::this_thread::get_id(); });
+  }
+  EXPECT_NE(runner, std::this_thread::get_id());
+  EXPECT_NE(runner, std::thread::id());
+}
+
+TEST(ParallelFor, VisitsEveryIndexOnceWithWorkersInRange) {
+  std::vector<std::atomic<int>> visits(1000);
+  std::atomic<bool> out_of_range{false};
+  const Status status = ParallelFor(3, visits.size(), [&](int worker, std::size_t index) {
+    if (worker < 0 || worker >= 3) out_of_range = true;
+    ++visits[index];
+    return Status();
+  });
+  EXPECT_TRUE(status.ok());
+  EXPECT_FALSE(out_of_range);
+  for (const auto& count : visits) EXPECT_EQ(count, 1);
+}
+
+TEST(ParallelFor, NeverRunsOneWorkerTwiceAtATime) {
+  std::vector<std::mutex> busy(4);
+  std::atomic<bool> overlap{false};
+  const Status status = ParallelFor(4, 400, [&](int worker, std::size_t) {
+    std::unique_lock lock(busy[static_cast<std::size_t>(worker)], std::try_to_lock);
+    if (!lock.owns_lock()) overlap = true;
+    std::this_thread::yield();
+    return Status();
+  });
+  EXPECT_TRUE(status.ok());
+  EXPECT_FALSE(overlap);
+}
+
+TEST(ParallelFor, RunsOnTheCallingThreadWithOneWorker) {
+  bool elsewhere = false;
+  const Status status =
+      ParallelFor(1, 5, [&, caller = std::this_thread::get_id()](int, std::size_t) {
+        if (std::this_thread::get_id() != caller) elsewhere = true;
+        return Status();
+      });
+  EXPECT_TRUE(status.ok());
+  EXPECT_FALSE(elsewhere);
+}
+
+TEST(ParallelFor, DoesNothingForNoIndex) {
+  EXPECT_TRUE(
+      ParallelFor(4, 0, [](int, std::size_t) { return Status(Code::kInternal, "called"); }).ok());
+}
+
+TEST(ParallelFor, BeginsNoIndexAfterAFailure) {
+  std::vector<std::size_t> visited;
+  const Status status = ParallelFor(1, 10, [&](int, std::size_t index) {
+    visited.push_back(index);
+    return index == 3 ? Status(Code::kIo, "third") : Status();
+  });
+  EXPECT_EQ(status, Status(Code::kIo, "third"));
+  EXPECT_EQ(visited, (std::vector<std::size_t>{0, 1, 2, 3}));
+}
+
+// The second index fails first; the first only after it knows of that.
+TEST(ParallelFor, ReturnsTheFailureWithTheSmallestIndex) {
+  std::atomic<bool> second_failing{false};
+  const Status status = ParallelFor(2, 2, [&](int, std::size_t index) {
+    if (index == 1) {
+      second_failing = true;
+    } else {
+      while (!second_failing) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return Status(Code::kIo, std::to_string(index));
+  });
+  EXPECT_EQ(status, Status(Code::kIo, "0"));
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
