@@ -5,7 +5,7 @@
 // Marks what the shared library exports; everything else is hidden. SEALPOINT_SHARED is defined by
 // the build of, and by every consumer of, the shared variant of the library.
 #if defined(SEALPOINT_SHARED)
-#define SEALPOINT_EXPORT __attribute__((visibility("default")))
+#define SEALPOINT_EXPORT [[gnu::visibility("default")]]
 #else
 #define SEALPOINT_EXPORT
 #endif
