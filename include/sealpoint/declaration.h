@@ -66,7 +66,7 @@ class SEALPOINT_EXPORT Sources {
   explicit Sources(const Declaration& declaration);
 
   // By slot, or by name where the tensor has one slot here. Errors: InvalidArgument (unknown slot
-  // or name, more than one slot, null data, strides of a run or of the wrong count, bound twice).
+  // or name, more than one slot, null data, strides of the wrong count, bound twice).
   Status Bind(std::size_t slot, ConstMemoryView view);
   Status Bind(std::string_view tensor, ConstMemoryView view);
   Status BindObject(std::string_view object, ByteSpan bytes);

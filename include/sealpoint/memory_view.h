@@ -13,9 +13,10 @@ namespace sealpoint {
 // it alive and unchanged for as long as the call that takes it says.
 //
 // Without strides the elements of the region lie densely in row-major order (of a run: in run
-// order). With strides, one per dimension in bytes, element (i0, i1, …) of the region's box lies at
-// data + i0*strides[0] + i1*strides[1] + …; allowed for plain boxes only. Strides may be negative;
-// a destination's must not make two elements share a byte. Any alignment is fine.
+// order). With strides, one per dimension in bytes, element (i0, i1, …) of the region's *box* lies
+// at data + i0*strides[0] + i1*strides[1] + …, whatever part of the box the run is. Strides may be
+// negative; those of a destination are for plain boxes only and must not make two elements share a
+// byte. Any alignment is fine.
 template <typename Byte>
 struct BasicMemoryView {
   Byte* data = nullptr;

@@ -55,16 +55,15 @@ Status Declaration::AddObject(HeldObject object) {
 Digest Declaration::ComputeDigest() const {
   internal::Hasher hasher;
   Bytes encoded;
+  internal::WireWriter out(encoded);
+  out.Put(std::uint64_t{tensors_.size()});
   for (const HeldTensor& held : tensors_) {
-    encoded.clear();
-    internal::EncodeHeldTensor(held, encoded);
+    internal::EncodeHeldTensor(held, out);
     hasher.Update(encoded);
-  }
-  for (const HeldObject& object : objects_) {
     encoded.clear();
-    internal::EncodeHeldObject(object, encoded);
-    hasher.Update(encoded);
   }
+  for (const HeldObject& object : objects_) internal::EncodeHeldObject(object, out);
+  hasher.Update(encoded);
   return hasher.Finish();
 }
 

@@ -79,9 +79,6 @@ Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
     return InvalidArgument(source.strides_bytes.size(), " strides given for ndim ",
                            tensor.shape.size());
   }
-  if (region != Region::Of(region.box)) {
-    return InvalidArgument("strides given for a run; its memory must be dense");
-  }
   return Status();
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_BASE_WIRE_H_
+#define SEALPOINT_LIB_BASE_WIRE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/id.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Values as bytes between the ranks of one job, never in a file: numbers as 8 little-endian bytes,
+// texts and lists behind their count. Equal values have equal bytes. Appended to the end of `out`.
+class WireWriter {
+ public:
+  explicit WireWriter(Bytes& out) : out_(out) {}
+
+  void Put(std::uint64_t number);
+  void Put(std::string_view text);
+  void Put(const Id128& id);
+  void Put(const std::vector<std::uint64_t>& numbers);
+
+ private:
+  Bytes& out_;
+};
+
+// Reads them in the same order. Errors: Comm, where the bytes are not what a rank of this version
+// sends; nothing is allocated for a count that the bytes cannot hold.
+class WireReader {
+ public:
+  explicit WireReader(ByteSpan bytes) : bytes_(bytes) {}
+
+  bool at_end() const { return at_ == bytes_.size(); }
+  Result<std::uint64_t> Number();
+  Result<std::string> Text();
+  Result<Id128> Id();
+  Result<std::vector<std::uint64_t>> Numbers();
+
+ private:
+  ByteSpan bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_BASE_WIRE_H_
