@@ -31,13 +31,13 @@ struct ShardRef {
 };
 
 struct BlobPin {
-  BlobId id;
+  BlobId id{};
   std::uint64_t file_size = 0;
   std::uint64_t table_offset = 0;
   std::uint32_t record_count = 0;
   std::uint32_t shard_count = 0;
-  Digest group_list_digest;
-  Digest trailer_digest;
+  Digest group_list_digest{};
+  Digest trailer_digest{};
   friend bool operator==(const BlobPin&, const BlobPin&) = default;
 };
 
@@ -57,8 +57,9 @@ class TensorView {
   bool is_grid() const;
   // All shard regions in stored order. O(shards).
   std::vector<Region> regions() const;
-  // Numbers and regions of the shards that may share elements with `box`; for a grid found by
-  // binary search in the cuts, for a box list by a scan.
+  // Numbers (ascending) and regions of the shards that may share elements with `box`; for a grid
+  // found by binary search in the cuts (with run cuts, after a scan of their counts), for a box
+  // list by a scan. Precondition: the box has the tensor's ndim and lies in its shape.
   std::vector<std::pair<std::size_t, Region>> ShardsTouching(const Box& box) const;
 
  private:
@@ -89,9 +90,11 @@ std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size);
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
 class Contents {
  public:
-  // `buffer` is the FlatBuffer (for an index: behind the file header), 8-byte aligned; it is kept
-  // alive by the returned object. Runs limits, the FlatBuffers verifier and the semantic pass.
-  // Errors carry the rule; offsets are relative to the FlatBuffer.
+  // An index; a manifest needs its counts, see below (InvalidArgument). `buffer` is the FlatBuffer
+  // (for an index: behind the file header) inside the bytes of `owner`, which the result keeps
+  // alive; InvalidArgument unless it is 8-byte aligned. Runs limits, the FlatBuffers verifier and
+  // the semantic pass. Errors carry the rule; offsets are relative to the FlatBuffer. Beside the
+  // buffer it takes at most a bit per record, 12 bytes per blob and what one box list needs.
   static Result<Contents> Decode(ContentsKind kind, std::shared_ptr<const Bytes> owner,
                                  ByteSpan buffer, const Limits& limits);
   // For a manifest the blob's own counts, so that R-IDX-20 and the shard count are judged.
@@ -121,7 +124,11 @@ class Contents {
   std::uint64_t total_shard_count() const { return total_shard_count_; }
 
  private:
+  friend struct ContentsTables;
   Contents() = default;
+  static Result<Contents> DecodeAny(ContentsKind kind, std::shared_ptr<const Bytes> owner,
+                                    ByteSpan buffer, ManifestCounts counts, const Limits& limits);
+
   ContentsKind kind_ = ContentsKind::kIndex;
   std::shared_ptr<const Bytes> owner_;
   const void* root_ = nullptr;  // the generated root type
