@@ -49,16 +49,22 @@ Digest HeaderDigest(ByteSpan header) {
   return hasher.Finish();
 }
 
+// R-HDR-02 for a marker, which may be anybody's file; R-HDR-10 for a file that ours refer to.
+Status CheckMagic(ByteSpan prefix, FileKind expected_kind) {
+  if (std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) return {};
+  const bool is_marker = expected_kind == FileKind::kMarker;
+  return HeaderError(is_marker ? Code::kNotACheckpoint : Code::kCorrupt,
+                     is_marker ? "R-HDR-02" : "R-HDR-10", kMagicAt, "not the magic of our files");
+}
+
 // R-HDR-01 to R-HDR-04: how many of the bytes are the header, once its digest covers that number.
-Result<ByteSpan> VerifiedHeader(ByteSpan prefix) {
+Result<ByteSpan> VerifiedHeader(ByteSpan prefix, FileKind expected_kind) {
   if (prefix.size() < kFrozenPrefixSize) {
     return RuleError(Code::kCorrupt, "R-HDR-01", "the file has ", prefix.size(),
                      " bytes, fewer than the shortest header")
         .AtOffset(prefix.size());
   }
-  if (!std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
-    return HeaderError(Code::kNotACheckpoint, "R-HDR-02", kMagicAt, "not the magic of our files");
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckMagic(prefix, expected_kind));
   const auto header_size = LoadLe<std::uint32_t>(prefix, kHeaderSizeAt);
   if (header_size % kHeaderSizeStep != 0 || header_size < kFrozenPrefixSize ||
       header_size > kHeaderSizeMax) {
@@ -138,7 +144,7 @@ void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
 }
 
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
-  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix));
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix, expected_kind));
   SEALPOINT_RETURN_IF_ERROR(CheckVersion(header));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kReservedAt, kReservedSize));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kTailReservedAt, kTailReservedSize));

@@ -22,9 +22,9 @@ struct FeatureMasks {
 // The common file header without what follows from its kind.
 struct FileHeader {
   FileKind kind = FileKind::kBlob;
-  FeatureMasks features;
-  Id128 id;
-  AttemptId attempt;  // zero where it was not known
+  FeatureMasks features{};
+  Id128 id{};
+  AttemptId attempt{};  // zero where it was not known
   std::uint64_t step = kNoStep;
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
@@ -33,7 +33,7 @@ struct FileHeader {
 // is already filled in) and then the header digest over all of it.
 void EncodeHeader(const FileHeader& header, MutableByteSpan out);
 
-// Checks R-HDR-01 to R-HDR-07 on the beginning of a file: `prefix` holds its first
+// Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the beginning of a file: `prefix` holds its first
 // min(file size, kHeaderSizeMax) bytes.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind);
 

@@ -113,7 +113,7 @@ TEST(FileHeader, RejectsAnotherMagicBeforeAnythingElse) {
     Bytes bytes = Encoded();
     bytes[i] ^= std::byte{1};
     StoreLe<std::uint32_t>(bytes, 16, 7);
-    EXPECT_THAT(DecodeStatus(bytes), BreaksRule(Code::kNotACheckpoint, "R-HDR-02", 0)) << i;
+    EXPECT_THAT(DecodeStatus(bytes), BreaksRule(Code::kCorrupt, "R-HDR-10", 0)) << i;
   }
 }
 

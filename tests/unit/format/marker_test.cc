@@ -102,6 +102,13 @@ TEST(Marker, RejectsEverySingleFlippedBit) {
   EXPECT_TRUE(DecodeStatus(bytes).ok());
 }
 
+TEST(Marker, TakesAFileOfAnotherMagicAsNotOurs) {
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_THAT(DecodeStatus(With(Commit(), i, std::uint8_t{0x7f})),
+                BreaksRule(Code::kNotACheckpoint, "R-HDR-02", 0));
+  }
+}
+
 TEST(Marker, RejectsADamagedFieldByTheDigest) {
   MarkerBytes bytes = EncodeMarker(Commit());
   bytes[160] ^= std::byte{1};
