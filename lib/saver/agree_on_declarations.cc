@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/agree_on_declarations.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/comm/agree.h"
+#include "lib/layout/tiling.h"
+#include "lib/saver/save_plan.h"
+#include "lib/writer/declaration_codec.h"
+#include "lib/writer/tensor_checks.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+struct Holding {
+  int rank = 0;
+  HeldTensor held{};
+};
+
+// What the ranks declared of the names that one rank judges. Ordered, so that the first error is
+// the same whoever judges.
+struct Judged {
+  std::map<std::string, std::vector<Holding>> tensors{};
+  std::map<std::string, std::vector<int>> object_ranks{};
+};
+
+std::size_t JudgeOf(std::string_view name, int size) {
+  const Digest digest = ComputeDigest(AsBytes(name));
+  return static_cast<std::size_t>(LoadLe<std::uint64_t>(digest.bytes, 0) %
+                                  static_cast<std::uint64_t>(size));
+}
+
+std::vector<Bytes> EncodeForJudges(const Declaration& declaration, int size) {
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
+  for (const HeldTensor& held : declaration.tensors()) {
+    WireWriter out(outgoing[JudgeOf(held.tensor.name, size)]);
+    out.Put(std::uint64_t{1});
+    EncodeHeldTensor(held, out);
+  }
+  for (const HeldObject& object : declaration.objects()) {
+    WireWriter out(outgoing[JudgeOf(object.name, size)]);
+    out.Put(std::uint64_t{0});
+    EncodeHeldObject(object, out);
+  }
+  return outgoing;
+}
+
+Status DecodeFrom(int rank, ByteSpan bytes, Judged& judged) {
+  WireReader in(bytes);
+  while (!in.at_end()) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
+    if (is_tensor != 0) {
+      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, DecodeHeldTensor(in));
+      judged.tensors[held.tensor.name].push_back({rank, std::move(held)});
+    } else {
+      SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, DecodeHeldObject(in));
+      judged.object_ranks[object.name].push_back(rank);
+    }
+  }
+  return Status();
+}
+
+Status CheckSameTensor(const Holding& first, const Holding& other) {
+  const TensorSpec& a = first.held.tensor;
+  const TensorSpec& b = other.held.tensor;
+  const auto differ = [&](std::string_view what) {
+    return InvalidArgument("ranks ", first.rank, " and ", other.rank, " declare different ", what)
+        .AtRank(other.rank, "");
+  };
+  if (a.dtype != b.dtype || ElementSize(a) != ElementSize(b)) return differ("dtypes");
+  if (a.shape != b.shape) return differ("shapes");
+  if (a.chunk_size_bytes != b.chunk_size_bytes) return differ("chunk sizes");
+  if (a.placement != b.placement) return differ("placements");
+  return Status();
+}
+
+std::string RanksToString(const std::vector<int>& ranks) {
+  std::string out;
+  for (const int rank : ranks) {
+    if (!out.empty()) out.append(", ");
+    out.append(std::to_string(rank));
+  }
+  return out;
+}
+
+// One region: who holds it must be whom each of them lists.
+Status CheckReplicas(const Region& region, const std::vector<const Holding*>& holdings) {
+  std::vector<int> holders;
+  for (const Holding* holding : holdings) holders.push_back(holding->rank);
+  for (const Holding* holding : holdings) {
+    const std::vector<int>& listed = holding->held.replicas;
+    const bool is_alone = listed.empty() && holders.size() == 1;
+    if (is_alone || listed == holders) continue;
+    return InvalidArgument("region ", region.ToString(), " is held by ranks ",
+                           RanksToString(holders), " but rank ", holding->rank, " lists ",
+                           listed.empty() ? "no replicas" : RanksToString(listed))
+        .AtRank(holding->rank, "");
+  }
+  return Status();
+}
+
+Status DescribeFault(const TilingFault& fault, const std::vector<Region>& regions,
+                     const std::vector<std::vector<const Holding*>>& holdings) {
+  std::string holders;
+  for (const std::size_t i : fault.holders) {
+    holders.append(holders.empty() ? ": rank " : " and rank ");
+    holders.append(std::to_string(holdings[i].front()->rank)).append(" holds ");
+    holders.append(regions[i].ToString());
+  }
+  const std::string element = ShapeToString(fault.element);
+  if (fault.times_covered == 0) return InvalidArgument("no rank holds element ", element);
+  return InvalidArgument("element ", element, " is held ", fault.times_covered, " times", holders)
+      .AtRank(holdings[fault.holders.back()].front()->rank, "");
+}
+
+Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
+  for (const Holding& holding : holdings) {
+    SEALPOINT_RETURN_IF_ERROR(CheckSameTensor(holdings.front(), holding));
+  }
+  if (IsEmpty(holdings.front().held.tensor)) return Status();
+  std::map<Region, std::vector<const Holding*>> by_region;  // holdings in rank order
+  for (const Holding& holding : holdings) {
+    by_region[HeldRegionOf(holding.held)].push_back(&holding);
+  }
+  std::vector<Region> regions;
+  std::vector<std::vector<const Holding*>> holders;
+  for (const auto& [region, same] : by_region) {
+    SEALPOINT_RETURN_IF_ERROR(CheckReplicas(region, same));
+    regions.push_back(region);
+    holders.push_back(same);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::optional<TilingFault> fault,
+      FindTilingFault(holdings.front().held.tensor.shape, regions, limits.tiling_corner_count_max));
+  return fault ? DescribeFault(*fault, regions, holders) : Status();
+}
+
+Status CheckJudged(const Judged& judged, const Limits& limits) {
+  for (const auto& [name, holdings] : judged.tensors) {
+    SEALPOINT_RETURN_IF_ERROR(CheckTensor(holdings, limits).AtTensor(name));
+  }
+  for (const auto& [name, ranks] : judged.object_ranks) {
+    if (ranks.size() == 1) continue;
+    return InvalidArgument("object is declared by ranks ", RanksToString(ranks),
+                           "; exactly one may hold it")
+        .AtRank(ranks[1], "")
+        .AtTensor(name);
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
+                           const Limits& limits) {
+  auto incoming = comm.AllToAll(EncodeForJudges(declaration, comm.size()));
+  if (!incoming.ok()) return std::move(incoming).error();
+  Judged judged;
+  Status mine;
+  for (int rank = 0; rank < comm.size() && mine.ok(); ++rank) {
+    mine = DecodeFrom(rank, (*incoming)[static_cast<std::size_t>(rank)], judged);
+  }
+  if (mine.ok()) mine = CheckJudged(judged, limits);
+  return AgreeOnStatus(comm, mine);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/preflight.h"
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "lib/format/constants.h"
+#include "lib/writer/commit_steps.h"
+#include "sealpoint/series.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// What rank 0 tells the others: its own arguments, to be compared, and the attempt it opened.
+struct Announcement {
+  std::string target{};
+  bool is_series = false;
+  std::uint64_t step = kNoStep;
+  AttemptId attempt{};
+  std::string directory{};
+  ParentRef parent{};  // zero if none
+  PublishMethod publish = PublishMethod::kNone;
+  Id128 probe{};
+};
+
+Bytes EncodeAnnouncement(const Announcement& announcement) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(announcement.target);
+  out.Put(std::uint64_t{announcement.is_series ? 1u : 0u});
+  out.Put(announcement.step);
+  out.Put(announcement.attempt);
+  out.Put(announcement.directory);
+  out.Put(announcement.parent.attempt);
+  out.Put(announcement.parent.sequence);
+  out.Put(static_cast<std::uint64_t>(announcement.publish));
+  out.Put(announcement.probe);
+  return bytes;
+}
+
+Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
+  WireReader in(bytes);
+  Announcement announcement;
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.target, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_series, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.step, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.directory, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.attempt, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.sequence, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t publish, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, in.Id());
+  announcement.is_series = is_series != 0;
+  announcement.publish = static_cast<PublishMethod>(publish);
+  return announcement;
+}
+
+std::string SharedProbeName(const AttemptId& attempt) { return ProbeName(attempt) + ".shared"; }
+
+// Fills in directory and parent. In a series the parent is the newest committed checkpoint.
+Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOptions& options,
+                       Announcement& announcement) {
+  announcement.directory = target.path;
+  if (target.parent) announcement.parent = *target.parent;
+  if (!target.is_series) return Status();
+  if (options.step == kNoStep) return InvalidArgument("a checkpoint in a series needs a step");
+  const std::shared_ptr<Storage> borrowed(std::shared_ptr<Storage>(), &storage);
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, Series(target.path, borrowed).List());
+  if (const SeriesEntry* newest = listing.newest()) {
+    announcement.parent = {newest->attempt, newest->sequence};
+  }
+  announcement.directory =
+      JoinPath(target.path, SeriesDirectoryName(options.step, announcement.attempt));
+  return Status();
+}
+
+Status PrepareDirectory(Directory& directory, Announcement& announcement) {
+  SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(directory));
+  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                             directory.Probe(ProbeName(announcement.attempt)));
+  SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(directory, capabilities));
+  announcement.publish = capabilities.publish;
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, Id128::Random());
+  return WriteFileDurably(directory, SharedProbeName(announcement.attempt),
+                          announcement.probe.bytes);
+}
+
+Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
+                                const SaveOptions& options, const Status& mine) {
+  SEALPOINT_RETURN_IF_ERROR(mine);
+  Announcement announcement{
+      .target = target.path, .is_series = target.is_series, .step = options.step};
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
+  SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
+  SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(announcement.directory));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(announcement.directory));
+  const Status prepared = PrepareDirectory(*opened, announcement);
+  if (prepared.ok()) return EncodeAnnouncement(announcement);
+  static_cast<void>(opened->Remove(SharedProbeName(announcement.attempt)));
+  // Fails where the directory was there before and holds anything, which is meant.
+  static_cast<void>(storage.RemoveDirectory(announcement.directory));
+  return prepared;
+}
+
+Status CompareArguments(const SaveTarget& target, const SaveOptions& options,
+                        const Announcement& announcement) {
+  if (target.path != announcement.target || target.is_series != announcement.is_series) {
+    return InvalidArgument("ranks disagree on the target: rank 0 saves to ", announcement.target,
+                           ", this rank to ", target.path);
+  }
+  if (options.step != announcement.step) {
+    return InvalidArgument("ranks disagree on the step: rank 0 saves step ", announcement.step,
+                           ", this rank step ", options.step);
+  }
+  return Status();
+}
+
+Status ReadSharedProbe(const Directory& directory, const Announcement& announcement) {
+  const auto foreign = [&](std::string_view why) {
+    return MakeError(Code::kIo, "not the same file system as rank 0: ", why)
+        .AtRule("R-CMT-09")
+        .AtPath(directory.path());
+  };
+  const auto file = directory.OpenForRead(SharedProbeName(announcement.attempt), IoMode::kBuffered);
+  if (!file.ok() && file.error().code() == Code::kNotFound)
+    return foreign("its probe is not there");
+  if (!file.ok()) return file.error();
+  Id128 found;
+  if ((*file)->size_bytes() != found.bytes.size()) return foreign("its probe has another length");
+  SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, found.bytes));
+  return found == announcement.probe ? Status() : foreign("its probe has another content");
+}
+
+Status JoinAttempt(Storage& storage, const SaveTarget& target, const SaveOptions& options,
+                   const Announcement& announcement, Attempt& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(CompareArguments(target, options, announcement));
+  auto opened = storage.OpenDirectory(announcement.directory);
+  if (!opened.ok() && opened.error().code() == Code::kNotFound) {
+    return MakeError(Code::kIo, "not the same file system as rank 0: its directory is not there")
+        .AtRule("R-CMT-09")
+        .AtPath(announcement.directory);
+  }
+  if (!opened.ok()) return std::move(opened).error();
+  attempt.opened = std::move(opened).value();
+  return ReadSharedProbe(*attempt.opened, announcement);
+}
+
+}  // namespace
+
+Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
+                             const SaveOptions& options, const Status& mine) {
+  const bool is_root = comm.rank() == 0;
+  Result<Bytes> at_root = is_root ? OpenAttemptOnRoot(storage, target, options, mine) : Bytes();
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
+  Attempt attempt{.id = announcement.attempt,
+                  .directory = announcement.directory,
+                  .parent = {},
+                  .publish = announcement.publish,
+                  .opened = {}};
+  if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
+  Status joined = mine;
+  if (joined.ok()) joined = JoinAttempt(storage, target, options, announcement, attempt);
+  const Status agreed = AgreeOnStatus(comm, joined);
+  if (is_root && attempt.opened) {
+    static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
+  }
+  if (agreed.ok()) return attempt;
+  if (is_root) RemoveEmptyDirectory(storage, attempt);
+  return agreed;
+}
+
+void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt) {
+  static_cast<void>(storage.RemoveDirectory(attempt.directory));
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_PREFLIGHT_H_
+#define SEALPOINT_LIB_SAVER_PREFLIGHT_H_
+
+#include <memory>
+#include <string>
+
+#include "sealpoint/communicator.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// What all ranks of an attempt share once the preflight has passed.
+struct Attempt {
+  AttemptId id{};
+  std::string directory{};
+  std::optional<ParentRef> parent{};
+  PublishMethod publish = PublishMethod::kNone;
+  std::unique_ptr<Directory> opened{};  // this rank's handle
+};
+
+// Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
+// for a marker, probes what the file system offers and writes a probe file, which every rank reads
+// back. `mine` is this rank's own outcome so far (bad arguments); it takes part whatever that is.
+// After a failure the directory is gone again if it was made here.
+Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
+                             const SaveOptions& options, const Status& mine);
+
+// Rank 0 removes the attempt's directory if nothing is left in it. Not collective.
+void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_PREFLIGHT_H_

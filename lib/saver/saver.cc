@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/saver.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/phase_recorder.h"
+#include "lib/comm/agree.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/saver/agree_on_declarations.h"
+#include "lib/saver/commit_info_codec.h"
+#include "lib/saver/preflight.h"
+#include "lib/saver/save_plan.h"
+#include "lib/writer/commit_steps.h"
+#include "lib/writer/tensor_checks.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+class SaverImpl final : public Saver {
+ public:
+  SaverImpl(Engine& engine, Communicator& comm, SaverOptions options)
+      : engine_(engine), comm_(comm), options_(std::move(options)) {
+    comm_.set_deadline(options_.deadline);
+  }
+
+  Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
+                          const Sources& sources) override;
+
+ private:
+  Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
+  Status Plan(const Declaration& declaration);
+  Status CheckFreeSpace(const Attempt& attempt);
+  Result<CommitInfo> WriteAndCommit(const Attempt& attempt, const SaveOptions& options,
+                                    const Sources& sources, PhaseRecorder& recorder);
+  Status Write(BlobWriter& writer, const Sources& sources) const;
+  Result<CommitInfo> CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
+                                  const std::vector<Bytes>& gathered, PhaseRecorder& recorder);
+  Status Fail(const Attempt& attempt, BlobWriter* writer, Status why);
+
+  Engine& engine_;
+  Communicator& comm_;
+  SaverOptions options_;
+  // The plan of the last declaration that all ranks agreed on, and its key. One entry only: the
+  // agreement was on what all ranks declared at the same time.
+  std::optional<Digest> planned_for_;
+  SavePlan plan_;
+  Status broken_;  // the communicator failed; ranks may disagree on where they are
+};
+
+bool IsCommFailure(const Status& status) {
+  return status.code() == Code::kComm || status.code() == Code::kTimeout;
+}
+
+Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
+                                   const Sources& sources) {
+  SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
+  if (!broken_.ok()) return broken_;
+  PhaseRecorder recorder(options_.on_phase);
+  recorder.Begin(Phase::kPreflight);
+  auto attempt =
+      RunPreflight(engine_.storage(), comm_, target, options, CheckArguments(options, sources));
+  Status status = attempt.status();
+  if (status.ok()) {
+    recorder.Begin(Phase::kPlan);
+    status = Plan(sources.declaration());
+    if (status.ok()) status = CheckFreeSpace(*attempt);
+    if (!status.ok()) status = Fail(*attempt, nullptr, std::move(status));
+  }
+  Result<CommitInfo> result = status.ok() ? WriteAndCommit(*attempt, options, sources, recorder)
+                                          : Result<CommitInfo>(status);
+  recorder.End();
+  if (!result.ok() && IsCommFailure(result.error())) broken_ = result.error();
+  if (result.ok()) result->report = recorder.report();
+  return result;
+}
+
+Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckProvenance(options.provenance));
+  const Declaration& declaration = sources.declaration();
+  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
+    const HeldTensor& held = declaration.tensors()[slot];
+    if (!IsEmpty(held.tensor) && !sources.tensors()[slot]) {
+      return InvalidArgument("no memory is bound").AtTensor(held.tensor.name);
+    }
+  }
+  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+    if (!sources.objects()[i]) {
+      return InvalidArgument("no bytes are bound").AtTensor(declaration.objects()[i].name);
+    }
+  }
+  return Status();
+}
+
+// One small reduction says whether anything changed since the last agreement; only then are
+// declarations exchanged.
+Status SaverImpl::Plan(const Declaration& declaration) {
+  const Digest digest = declaration.ComputeDigest();
+  const bool is_changed = planned_for_ != digest;
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> changed,
+                             comm_.AllReduceMax({is_changed ? 1u : 0u}));
+  if (changed[0] == 0) return Status();
+  planned_for_.reset();
+  auto plan = MakeSavePlan(declaration, comm_.rank(), comm_.size());
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnDeclarations(comm_, declaration, options_.limits));
+  plan_ = std::move(plan).value();
+  planned_for_ = digest;
+  return Status();
+}
+
+Status SaverImpl::CheckFreeSpace(const Attempt& attempt) {
+  Bytes mine;
+  WireWriter(mine).Put(plan_.tensor_bytes);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(mine, 0));
+  std::uint64_t wanted = 0;
+  for (const Bytes& bytes : all) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t one, WireReader(bytes).Number());
+    wanted += one;
+  }
+  Status status;
+  if (comm_.rank() == 0) {
+    const auto space = attempt.opened->FreeSpace();
+    const std::uint64_t files = static_cast<std::uint64_t>(comm_.size()) + 3;
+    if (!space.ok()) {
+      status = space.error();
+    } else if (space->free_bytes < wanted || space->free_inodes < files) {
+      status = MakeError(Code::kNoSpace, "the save needs ", wanted, " bytes and ", files,
+                         " files; free are ", space->free_bytes, " bytes and ", space->free_inodes,
+                         " inodes")
+                   .AtRule("R-CMT-08")
+                   .AtPath(attempt.directory);
+    }
+  }
+  return AgreeOnStatus(comm_, status);
+}
+
+Result<CommitInfo> SaverImpl::WriteAndCommit(const Attempt& attempt, const SaveOptions& options,
+                                             const Sources& sources, PhaseRecorder& recorder) {
+  recorder.Begin(Phase::kWriteBlobs, plan_.tensor_bytes);
+  auto writer = BlobWriter::Create(
+      engine_, attempt.directory,
+      {.size_max_bytes = options_.blob_size_max_bytes,
+       .attempt = attempt.id,
+       .step = options.step,
+       .limits = options_.limits,
+       .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }});
+  Status mine = writer.status();
+  if (mine.ok()) mine = Write(**writer, sources);
+  recorder.Begin(Phase::kSyncBlobs);
+  Bytes summaries;
+  if (mine.ok()) {
+    auto finished = (*writer)->Finish();
+    mine = finished.status();
+    if (finished.ok()) summaries = SerializeSummaries(*finished);
+  }
+  BlobWriter* const own = writer.ok() ? writer->get() : nullptr;
+  recorder.Begin(Phase::kAgree);
+  const Status agreed = AgreeOnStatus(comm_, mine);
+  if (!agreed.ok()) return Fail(attempt, own, agreed);
+  auto gathered = comm_.Gather(summaries, 0);
+  if (!gathered.ok()) return Fail(attempt, own, gathered.error());
+
+  Result<Bytes> at_root = Bytes();
+  if (comm_.rank() == 0) {
+    const auto info = CommitOnRoot(attempt, options, *gathered, recorder);
+    at_root = info.ok() ? Result<Bytes>(EncodeCommitInfo(*info)) : Result<Bytes>(info.error());
+  }
+  recorder.Begin(Phase::kVerdict);
+  const auto verdict = BroadcastResult(comm_, 0, std::move(at_root));
+  if (verdict.ok()) return DecodeCommitInfo(*verdict);
+  // A communicator that fails here leaves open whether rank 0 published.
+  const bool is_unknown = OutcomeIsUnknown(verdict.error()) || IsCommFailure(verdict.error());
+  return is_unknown ? verdict.error() : Fail(attempt, own, verdict.error());
+}
+
+Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
+  const Declaration& declaration = sources.declaration();
+  for (const PlannedPiece& piece : plan_.pieces) {
+    const HeldTensor& held = declaration.tensors()[piece.slot];
+    ConstMemoryView view = *sources.tensors()[piece.slot];
+    if (view.strides_bytes.empty()) {
+      const std::uint64_t skipped = piece.region.run.begin - HeldRegionOf(held).run.begin;
+      view.data += skipped * ElementSize(held.tensor);
+    }
+    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, piece.region, view));
+  }
+  for (const std::size_t slot : plan_.empty_slots) {
+    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(declaration.tensors()[slot].tensor));
+  }
+  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+    const HeldObject& object = declaration.objects()[i];
+    SEALPOINT_RETURN_IF_ERROR(
+        writer.AddObject(object.name, object.media_type, *sources.objects()[i], object.codec));
+  }
+  return Status();
+}
+
+Result<CommitInfo> SaverImpl::CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
+                                           const std::vector<Bytes>& gathered,
+                                           PhaseRecorder& recorder) {
+  std::vector<BlobSummary> summaries;
+  for (const Bytes& bytes : gathered) {
+    SEALPOINT_ASSIGN_OR_RETURN(std::vector<BlobSummary> of_rank,
+                               DeserializeSummaries(bytes, options_.limits));
+    for (BlobSummary& summary : of_rank) summaries.push_back(std::move(summary));
+  }
+  CommitOptions commit{.attempt = attempt.id,
+                       .step = options.step,
+                       .parent = attempt.parent,
+                       .mesh = options.mesh,
+                       .provenance = options.provenance,
+                       .limits = options_.limits};
+  commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
+  return RunCommit(*attempt.opened, attempt.publish, commit, summaries, recorder);
+}
+
+// After an agreed failure before publication every rank removes its own files; the last one out is
+// rank 0, which removes the directory if that left it empty. Returns `why`.
+Status SaverImpl::Fail(const Attempt& attempt, BlobWriter* writer, Status why) {
+  if (writer != nullptr) static_cast<void>(writer->Abandon());
+  if (!IsCommFailure(why) && !comm_.Barrier().ok()) return why;
+  if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt);
+  return why;
+}
+
+}  // namespace
+}  // namespace internal
+
+SaveTarget SaveTarget::InSeries(std::string series_directory) {
+  return {.path = std::move(series_directory), .is_series = true, .parent = {}};
+}
+
+SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef> parent) {
+  return {.path = std::move(directory), .is_series = false, .parent = parent};
+}
+
+Result<std::unique_ptr<Saver>> Saver::Create(Engine& engine, Communicator& communicator,
+                                             SaverOptions options) {
+  SEALPOINT_RETURN_IF_ERROR(engine.parts().CheckUsable());
+  return std::unique_ptr<Saver>(
+      std::make_unique<internal::SaverImpl>(engine, communicator, std::move(options)));
+}
+
+}  // namespace sealpoint
