@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/checkpoint_impl.h"
+
+#include <algorithm>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/phase_recorder.h"
+#include "readers/load/contract.h"
+#include "readers/load/run_plan.h"
+#include "readers/open/resize.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kRangeMaxBytes = 8 * kMiB;
+constexpr std::uint64_t kRangeMinBytes = 64 * kKiB;
+constexpr std::uint64_t kPoolBufferBytes = 4096;  // the pool is used for its scratch memory only
+
+// A read holds four ranges of the budget at least, so that threads do not starve.
+std::uint64_t RangeSizeMax(std::uint64_t memory_budget_bytes) {
+  return std::clamp(memory_budget_bytes / 4, kRangeMinBytes, kRangeMaxBytes);
+}
+
+std::uint64_t PayloadBytes(const ReadPlanData& plan) {
+  std::uint64_t bytes = 0;
+  for (const PlanChunk& chunk : plan.chunks) bytes += chunk.stored_size;
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpoint>> CheckpointImpl::Make(const std::string& path,
+                                                         OpenOptions options,
+                                                         std::optional<GivenFiles> given) {
+  if (!options.storage) options.storage = PosixStorage();
+  SEALPOINT_ASSIGN_OR_RETURN(auto pool,
+                             StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      CommittedFiles files,
+      OpenCommitted(*options.storage, path, options.limits, options.check_files, std::move(given)));
+  std::unique_ptr<Checkpoint> checkpoint =
+      std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files), std::move(pool));
+  return checkpoint;
+}
+
+CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
+                               std::unique_ptr<StagingPool> pool)
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      files_(std::move(files)),
+      pool_(std::move(pool)),
+      tables_(*files_.directory, files_.index.contents) {}
+
+PlanBuilder CheckpointImpl::NewPlan() const {
+  return {index(), tables_, RangeSizeMax(options_.memory_budget_bytes)};
+}
+
+Result<ReadPlan> CheckpointImpl::Plan(const ReadRequest& request,
+                                      const LoadContract& contract) const {
+  SEALPOINT_ASSIGN_OR_RETURN(ResolvedRequest resolved, ResolveRequest(index(), request, contract));
+  PlanBuilder builder = NewPlan();
+  for (const ResolvedItem& item : resolved.items) {
+    if (!item.destination) {
+      builder.AddNothing();
+      continue;
+    }
+    SEALPOINT_RETURN_IF_ERROR(builder.AddTensor(index().tensor(item.tensor), *item.destination));
+  }
+  auto data = std::make_shared<ReadPlanData>(builder.Finish());
+  data->attempt = attempt();
+  data->findings = std::move(resolved.findings);
+  return ReadPlan(std::move(data));
+}
+
+Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions& options) const {
+  const ReadPlanData& data = plan.data();
+  if (data.attempt != attempt()) {
+    return InvalidArgument("the plan is one of attempt ", data.attempt.ToHex(), ", not of ",
+                           attempt().ToHex());
+  }
+  PhaseRecorder phases(options.on_phase);
+  phases.Begin(Phase::kRead, data.summary.bytes_read);
+  BlobFiles files(*files_.directory, index(),
+                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  const PlanSource source{data, index(), path_, files, *pool_};
+  const Status status = RunPlan(source, options, options_.memory_budget_bytes, phases);
+  phases.End();
+  if (!status.ok()) return status;
+  return LoadReport{.plan = data.summary, .findings = data.findings, .phases = phases.report()};
+}
+
+Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
+  const std::optional<std::size_t> number = index().FindObject(name);
+  if (!number) {
+    return MakeError(Code::kNotFound, "the checkpoint has no such object").AtTensor(name);
+  }
+  PlanBuilder builder = NewPlan();
+  SEALPOINT_RETURN_IF_ERROR(builder.AddObject(index().object(*number)));
+  return Collect(builder.Finish());
+}
+
+// Grows with what was decoded, and is given at once only what the files are known to hold: a few
+// stored bytes may claim to be a large object.
+Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
+  Bytes object;
+  const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_wanted);
+  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
+  BlobFiles files(*files_.directory, index(),
+                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  const PlanSource source{plan, index(), path_, files, *pool_};
+  ChunkReader reader(source);
+  std::uint64_t size = 0;
+  const auto append = [&](const PlanChunk&, ByteSpan raw) -> Status {
+    if (object.size() - size < raw.size()) {
+      const std::uint64_t grown = std::max(size + raw.size(), 2 * size);
+      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, std::min(grown, plan.summary.bytes_wanted)));
+    }
+    std::copy(raw.begin(), raw.end(), object.begin() + static_cast<std::ptrdiff_t>(size));
+    size += raw.size();
+    return {};
+  };
+  for (const PlanRange& range : plan.ranges) {
+    SEALPOINT_RETURN_IF_ERROR(reader.ReadRange(range, append));
+  }
+  SEALPOINT_CHECK(size == plan.summary.bytes_wanted);
+  return object;
+}
+
+}  // namespace sealpoint::internal

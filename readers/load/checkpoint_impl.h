@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_CHECKPOINT_IMPL_H_
+#define SEALPOINT_READERS_LOAD_CHECKPOINT_IMPL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/device/staging_pool.h"
+#include "lib/format/contents.h"
+#include "readers/load/plan_builder.h"
+#include "readers/open/blob_files.h"
+#include "readers/open/blob_tables.h"
+#include "readers/open/open_checkpoint.h"
+#include "sealpoint/checkpoint.h"
+
+namespace sealpoint::internal {
+
+class CheckpointImpl final : public Checkpoint {
+ public:
+  static Result<std::unique_ptr<Checkpoint>> Make(const std::string& path, OpenOptions options,
+                                                  std::optional<GivenFiles> given);
+  CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
+                 std::unique_ptr<StagingPool> pool);
+
+  ByteSpan marker_bytes() const override { return files_.marker.bytes; }
+  ByteSpan index_bytes() const override { return *files_.index.bytes; }
+  const std::string& path() const override { return path_; }
+  AttemptId attempt() const override { return files_.marker.marker.attempt; }
+  AttemptId parent() const override { return files_.marker.marker.parent; }
+  std::uint64_t sequence() const override { return files_.marker.marker.sequence; }
+  std::uint64_t step() const override { return files_.marker.marker.step; }
+  std::uint64_t created_unix_ns() const override { return index().created_unix_ns(); }
+  std::uint64_t raw_bytes() const override { return index().raw_bytes(); }
+  std::vector<std::pair<std::string, std::uint32_t>> mesh() const override;
+  std::vector<std::pair<std::string, std::string>> provenance() const override;
+  std::vector<BlobInfo> blobs() const override;
+
+  std::size_t tensor_count() const override { return index().tensor_count(); }
+  TensorInfo tensor(std::size_t i) const override;
+  std::optional<TensorInfo> FindTensor(std::string_view name) const override;
+  std::size_t object_count() const override { return index().object_count(); }
+  ObjectInfo object(std::size_t i) const override;
+  std::optional<ObjectInfo> FindObject(std::string_view name) const override;
+  Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const override;
+
+  Result<ReadPlan> Plan(const ReadRequest& request, const LoadContract& contract) const override;
+  Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
+  Result<Bytes> ReadObject(std::string_view name) const override;
+
+ private:
+  const Contents& index() const { return files_.index.contents; }
+  PlanBuilder NewPlan() const;
+  Result<Bytes> Collect(const ReadPlanData& plan) const;
+
+  const std::string path_;
+  const OpenOptions options_;
+  const CommittedFiles files_;
+  const std::unique_ptr<StagingPool> pool_;
+  // Caches, which lock for themselves.
+  mutable BlobTables tables_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_CHECKPOINT_IMPL_H_

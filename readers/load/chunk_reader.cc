@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/chunk_reader.h"
+
+#include <span>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/pipeline/range_reader.h"
+#include "readers/open/resize.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+std::span<const PlanChunk> ChunksOf(const ReadPlanData& plan, const PlanRange& range) {
+  return std::span(plan.chunks).subspan(range.first_chunk, range.chunk_count);
+}
+
+// R-CHK-02.
+Status CheckRaw(const PlanChunk& chunk, ByteSpan raw) {
+  if (ComputeDigest(raw) == chunk.raw_digest) return {};
+  return RuleError(Code::kCorrupt, "R-CHK-02", "the digest of a chunk of ", raw.size(),
+                   " bytes differs");
+}
+
+}  // namespace
+
+Status ChunkReader::ReadRange(const PlanRange& range, const Take& take) {
+  return At(range, source_.plan.chunks[range.first_chunk], Fetch(range, take));
+}
+
+Status ChunkReader::Fetch(const PlanRange& range, const Take& take) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, source_.files.Open(range.blob));
+  SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes fetched,
+                             internal::ReadRange(*file, source_.pool, range.offset, range.size));
+  for (const PlanChunk& chunk : ChunksOf(source_.plan, range)) {
+    const ByteSpan stored = fetched.bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
+    Result<ByteSpan> raw = Verify(chunk, stored);
+    if (!raw) return At(range, chunk, std::move(raw).error());
+    SEALPOINT_RETURN_IF_ERROR(take(chunk, *raw));
+  }
+  return {};
+}
+
+Result<bool> ChunkReader::ReadInPlace(const PlanRange& range) {
+  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+  const auto file = source_.files.Open(range.blob);
+  if (!file) return At(range, first, file.error());
+  if ((*file)->is_direct()) return false;
+  const MutableByteSpan target(range.in_place, range.size);
+  Status status = (*file)->ReadAt(range.offset, target);
+  if (!status.ok()) return At(range, first, std::move(status));
+  for (const PlanChunk& chunk : ChunksOf(source_.plan, range)) {
+    status = CheckRaw(chunk, target.subspan(chunk.offset - range.offset, chunk.raw_size));
+    if (!status.ok()) return At(range, chunk, std::move(status));
+  }
+  return true;
+}
+
+Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
+  ByteSpan raw = stored;
+  if (chunk.codec != Codec::kNone) {
+    if (ComputeDigest(stored) != chunk.stored_digest) {
+      return RuleError(Code::kCorrupt, "R-CHK-01", "the digest of the ", stored.size(),
+                       " stored bytes of a chunk differs");
+    }
+    if (decoded_.size() < chunk.raw_size) {
+      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(decoded_, chunk.raw_size));
+    }
+    const MutableByteSpan out = MutableByteSpan(decoded_).first(chunk.raw_size);
+    SEALPOINT_RETURN_IF_ERROR(codec_.Decode(chunk.codec, chunk.element_size, stored, out));
+    raw = out;
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckRaw(chunk, raw));
+  return raw;
+}
+
+// What an inner frame named already stays. An offset of a codec's error counts in the chunk.
+Status ChunkReader::At(const PlanRange& range, const PlanChunk& chunk, Status error) const {
+  if (error.ok()) return error;
+  return std::move(error)
+      .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(range.blob).id)))
+      .AtOffset(chunk.offset)
+      .AtTensor(source_.plan.names[chunk.name]);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_CHUNK_READER_H_
+#define SEALPOINT_READERS_LOAD_CHUNK_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lib/codec/chunk_codec.h"
+#include "lib/device/staging_pool.h"
+#include "readers/load/read_plan_data.h"
+#include "readers/open/blob_files.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What the readers of one plan share.
+struct PlanSource {
+  const ReadPlanData& plan;
+  const Contents& index;
+  std::string directory_path;  // for errors
+  BlobFiles& files;
+  StagingPool& pool;
+};
+
+// Fetches ranges and verifies their chunks, on one thread: it keeps the decoder and a buffer.
+// Errors carry rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete,
+// Io.
+class ChunkReader {
+ public:
+  explicit ChunkReader(const PlanSource& source) : source_(source) {}
+
+  // Calls `take` with the verified raw bytes of each chunk, in order. They are valid during the
+  // call.
+  using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw)>;
+  Status ReadRange(const PlanRange& range, const Take& take);
+  // Reads the range where its bytes belong and verifies them there; false where the file is read
+  // directly, which needs aligned memory. Precondition: range.in_place.
+  Result<bool> ReadInPlace(const PlanRange& range);
+
+ private:
+  Status Fetch(const PlanRange& range, const Take& take);
+  Result<ByteSpan> Verify(const PlanChunk& chunk, ByteSpan stored);
+  Status At(const PlanRange& range, const PlanChunk& chunk, Status error) const;
+
+  const PlanSource& source_;
+  ChunkCodec codec_;
+  Bytes decoded_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_CHUNK_READER_H_

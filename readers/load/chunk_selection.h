@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_CHUNK_SELECTION_H_
+#define SEALPOINT_READERS_LOAD_CHUNK_SELECTION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "sealpoint/region.h"
+
+namespace sealpoint::internal {
+
+// A chunk of a shard and what is wanted of it.
+struct SelectedChunk {
+  std::uint64_t chunk = 0;  // number in the shard
+  Region region;            // its elements
+  std::vector<Box> parts;   // the wanted ones, disjoint, in tensor coordinates
+};
+
+// The chunks of `shard` that hold elements of `wanted`, ascending. Costs time for the chunks
+// between the first and the last element of each box that shard and wanted region share.
+// Preconditions: both regions passed CheckRegion for one shape; chunk_elements > 0.
+std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk_elements,
+                                        const Region& wanted);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_CHUNK_SELECTION_H_

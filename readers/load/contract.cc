@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/contract.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "readers/load/coverage.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using Kind = LoadFinding::Kind;
+
+Status Mismatch(std::string_view tensor, std::string_view detail) {
+  return MakeError(Code::kMismatch, detail).AtTensor(tensor);
+}
+
+std::string NameOf(DType dtype) {
+  if (FindDType(dtype)) return std::string(DTypeName(dtype));
+  return StrCat("dtype ", static_cast<std::uint16_t>(dtype));
+}
+
+// Compares one request with one index under one contract.
+class Resolver {
+ public:
+  Resolver(const Contents& index, const LoadContract& contract)
+      : index_(index), contract_(contract), wanted_(index.tensor_count()) {}
+
+  Status AddItem(const ReadItem& item);
+  // What shows only when all items are known.
+  Status CheckUnexpected();
+  Status CheckCoverage();
+
+  ResolvedRequest Take() && { return std::move(resolved_); }
+
+ private:
+  // What is wanted of a stored tensor.
+  struct Wanted {
+    bool is_wanted = false;
+    std::vector<Region> regions;  // kept only where coverage is judged
+  };
+
+  Status Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail);
+  Status CheckDType(const ReadItem& item, const TensorView& tensor);
+  Result<std::optional<Region>> ChooseRegion(const ReadItem& item, const Shape& stored);
+  Result<std::optional<Region>> BelievedRegion(const ReadItem& item, const Shape& stored);
+
+  const Contents& index_;
+  const LoadContract& contract_;
+  std::vector<Wanted> wanted_;
+  ResolvedRequest resolved_;
+};
+
+Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail) {
+  if (policy == OnMismatch::kError) return Mismatch(tensor, detail);
+  if (policy == OnMismatch::kReport) {
+    resolved_.findings.push_back(
+        {.kind = kind, .tensor = std::string(tensor), .detail = std::move(detail)});
+  }
+  return {};
+}
+
+Status Resolver::AddItem(const ReadItem& item) {
+  const std::optional<std::size_t> number = index_.FindTensor(item.tensor);
+  if (!number) {
+    return Differ(contract_.missing, Kind::kMissing, item.tensor,
+                  "the tensor is not in the checkpoint");
+  }
+  const TensorView tensor = index_.tensor(*number);
+  wanted_[*number].is_wanted = true;
+  SEALPOINT_RETURN_IF_ERROR(CheckDType(item, tensor));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<Region> region,
+                             ChooseRegion(item, tensor.shape()));
+  ResolvedItem resolved{.tensor = *number, .destination = {}};
+  if (region) {
+    SEALPOINT_RETURN_IF_ERROR(
+        CheckDestination(item.destination, *region, tensor.element_size()).AtTensor(item.tensor));
+    resolved.destination = Destination::Make(item.destination, *region, tensor.element_size());
+    if (contract_.coverage != OnMismatch::kAllow) wanted_[*number].regions.push_back(*region);
+  }
+  resolved_.items.push_back(std::move(resolved));
+  return {};
+}
+
+Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
+  if (!item.dtype || *item.dtype == tensor.dtype()) return {};
+  std::string detail =
+      StrCat("stored as ", NameOf(tensor.dtype()), ", wanted as ", NameOf(*item.dtype));
+  // An unregistered dtype has no size to compare; its bytes can only be copied.
+  const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
+  if (wanted_size != 0 && wanted_size != tensor.element_size())
+    return Mismatch(item.tensor, detail);
+  return Differ(contract_.dtype, Kind::kDType, item.tensor, std::move(detail));
+}
+
+// The region to read; nothing where it has no elements.
+Result<std::optional<Region>> Resolver::ChooseRegion(const ReadItem& item, const Shape& stored) {
+  if (item.shape && *item.shape != stored) {
+    SEALPOINT_RETURN_IF_ERROR(Differ(contract_.shape, Kind::kShape, item.tensor,
+                                     StrCat("stored with shape ", ShapeToString(stored),
+                                            ", wanted with ", ShapeToString(*item.shape))));
+    if (!item.region) return BelievedRegion(item, stored);
+  }
+  if (item.region) {
+    SEALPOINT_RETURN_IF_ERROR(CheckRegion(stored, *item.region).AtTensor(item.tensor));
+    return item.region;
+  }
+  if (std::find(stored.begin(), stored.end(), 0u) != stored.end()) return std::optional<Region>();
+  return std::optional(Region::Whole(stored));
+}
+
+// The whole tensor in the caller's belief: the destination has room for that and for no more.
+Result<std::optional<Region>> Resolver::BelievedRegion(const ReadItem& item, const Shape& stored) {
+  const Shape& shape = *item.shape;
+  const Result<std::uint64_t> count = ElementCount(shape);
+  if (count && *count == 0) return std::optional<Region>();
+  if (count) {
+    Region region = Region::Whole(shape);
+    if (CheckRegion(stored, region).ok()) return std::optional(std::move(region));
+  }
+  return Mismatch(item.tensor, StrCat("the wanted shape ", ShapeToString(shape),
+                                      " does not lie in the stored ", ShapeToString(stored)));
+}
+
+Status Resolver::CheckUnexpected() {
+  if (contract_.unexpected == OnMismatch::kAllow) return {};
+  const auto is_wanted = [](const Wanted& wanted) { return wanted.is_wanted; };
+  const auto others = static_cast<std::size_t>(
+      std::count_if(wanted_.begin(), wanted_.end(), std::not_fn(is_wanted)));
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i].is_wanted) continue;
+    std::string detail = "the stored tensor is wanted by no item";
+    if (contract_.unexpected == OnMismatch::kError && others > 1) {
+      detail += StrCat(", and so are ", others - 1, " more");
+    }
+    SEALPOINT_RETURN_IF_ERROR(Differ(contract_.unexpected, Kind::kUnexpected,
+                                     index_.tensor(i).name(), std::move(detail)));
+  }
+  return {};
+}
+
+Status Resolver::CheckCoverage() {
+  if (contract_.coverage == OnMismatch::kAllow) return {};
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (!wanted_[i].is_wanted) continue;
+    const Shape shape = index_.tensor(i).shape();
+    const std::uint64_t uncovered = CountUncovered(shape, wanted_[i].regions);
+    if (uncovered == 0) continue;
+    SEALPOINT_RETURN_IF_ERROR(Differ(
+        contract_.coverage, Kind::kCoverage, index_.tensor(i).name(),
+        StrCat(uncovered, " elements of shape ", ShapeToString(shape), " are wanted by no item")));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ResolvedRequest> ResolveRequest(const Contents& index, const ReadRequest& request,
+                                       const LoadContract& contract) {
+  Resolver resolver(index, contract);
+  for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));
+  SEALPOINT_RETURN_IF_ERROR(resolver.CheckUnexpected());
+  SEALPOINT_RETURN_IF_ERROR(resolver.CheckCoverage());
+  return std::move(resolver).Take();
+}
+
+}  // namespace sealpoint::internal

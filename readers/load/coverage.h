@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_COVERAGE_H_
+#define SEALPOINT_READERS_LOAD_COVERAGE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "sealpoint/region.h"
+
+namespace sealpoint::internal {
+
+// How many elements of a tensor none of the regions holds; the regions may overlap. Each region
+// cuts what is left of the tensor into more boxes, so that the time grows with the square of their
+// number at worst. Preconditions: the regions passed CheckRegion for `shape`.
+std::uint64_t CountUncovered(const Shape& shape, const std::vector<Region>& regions);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_COVERAGE_H_

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/plan_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/layout/region_algebra.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// What the index says of the shard whose chunks are added.
+struct PlanBuilder::ShardFacts {
+  ShardRef ref;
+  ShardShape shape;
+  std::uint32_t element_size = 1;
+  std::uint32_t name = 0;
+};
+
+namespace {
+
+constexpr std::uint64_t kInPlaceMinBytes = kMiB;
+
+std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+// Whether `next` begins where `before` ends, on both sides; both normalized.
+bool Continues(const PlanCopy& before, const PlanCopy& next) {
+  const StridedCopy& a = before.copy;
+  const StridedCopy& b = next.copy;
+  return before.target == next.target && a.is_contiguous() && b.is_contiguous() &&
+         Bits(a.source_offset_bytes) + a.element_size == Bits(b.source_offset_bytes) &&
+         Bits(a.target_offset_bytes) + a.element_size == Bits(b.target_offset_bytes);
+}
+
+std::byte* TargetOf(const PlanCopy& copy) { return copy.target + copy.copy.target_offset_bytes; }
+
+// The memory of a chunk whose raw bytes are wanted as they are stored, in one piece; else null.
+std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
+  if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
+  const PlanCopy& copy = data.copies[chunk.first_copy];
+  const bool is_whole = copy.copy.is_contiguous() && copy.copy.element_size == chunk.raw_size;
+  return is_whole ? TargetOf(copy) : nullptr;
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Contents& index, BlobTables& tables, std::uint64_t range_size_max)
+    : index_(index), tables_(tables), range_size_max_(range_size_max) {}
+
+Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
+  ++data_.summary.items;
+  const Region& wanted = destination.region;
+  data_.summary.bytes_wanted += wanted.element_count() * tensor.element_size();
+  // The boxes of a run are narrower than its box, which matters for a run of few rows.
+  std::vector<std::pair<std::size_t, Region>> shards;
+  for (const Box& box : DecomposeRun(wanted)) {
+    for (auto& shard : tensor.ShardsTouching(box)) shards.push_back(std::move(shard));
+  }
+  std::sort(shards.begin(), shards.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  shards.erase(std::unique(shards.begin(), shards.end(),
+                           [](const auto& a, const auto& b) { return a.first == b.first; }),
+               shards.end());
+  data_.names.emplace_back(tensor.name());
+  ShardFacts facts{.ref = {},
+                   .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
+                   .element_size = tensor.element_size(),
+                   .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  for (const auto& [number, region] : shards) {
+    facts.ref = tensor.shard_ref(number);
+    facts.shape.raw_size = region.element_count() * facts.element_size;
+    auto selected = SelectChunks(region, facts.shape.chunk_size / facts.element_size, wanted);
+    SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(selected), &destination));
+  }
+  return {};
+}
+
+Status PlanBuilder::AddObject(const ObjectView& object) {
+  ++data_.summary.items;
+  data_.summary.bytes_wanted += object.size();
+  if (object.size() == 0) return {};
+  data_.names.emplace_back(object.name());
+  const ShardFacts facts{.ref = object.shard_ref(),
+                         .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
+                         .element_size = 1,
+                         .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  std::vector<SelectedChunk> all(ChunkCount(object.size(), object.chunk_size()));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].chunk = i;
+  return AddShard(facts, std::move(all), nullptr);
+}
+
+// Loads the records of each unbroken series of chunks at once.
+Status PlanBuilder::AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
+                             const Destination* destination) {
+  for (std::size_t begin = 0; begin < selected.size();) {
+    std::size_t end = begin + 1;
+    while (end < selected.size() && selected[end].chunk == selected[end - 1].chunk + 1) ++end;
+    // R-IDX-20 bounds the records of a shard by 32 bits.
+    Result<std::vector<ChunkRecord>> records =
+        tables_.Load({.shard = facts.ref,
+                      .shape = facts.shape,
+                      .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk),
+                      .count = static_cast<std::uint32_t>(end - begin)},
+                     data_.summary.table_bytes_read);
+    if (!records) return std::move(records).error().AtTensor(data_.names[facts.name]);
+    for (std::size_t i = begin; i < end; ++i) {
+      AddChunk(facts, (*records)[i - begin], selected[i], destination);
+    }
+    begin = end;
+  }
+  return {};
+}
+
+void PlanBuilder::AddChunk(const ShardFacts& facts, const ChunkRecord& record,
+                           const SelectedChunk& selected, const Destination* destination) {
+  const std::size_t first_copy = pending_copies_.size();
+  for (const Box& part : selected.parts) {
+    PlanCopy copy{.copy = CopyFromLinear(selected.region, part, destination->region.box,
+                                         destination->strides_bytes, facts.element_size),
+                  .target = destination->data};
+    copy.copy.target_offset_bytes = static_cast<std::int64_t>(Bits(copy.copy.target_offset_bytes) +
+                                                              Bits(destination->shift_bytes));
+    if (pending_copies_.size() > first_copy && Continues(pending_copies_.back(), copy)) {
+      pending_copies_.back().copy.element_size += copy.copy.element_size;
+    } else {
+      pending_copies_.push_back(std::move(copy));
+    }
+  }
+  pending_.push_back({.blob = facts.ref.blob,
+                      .record = facts.ref.first_record + record.chunk,
+                      .chunk = {.offset = record.offset,
+                                .stored_size = record.stored_size,
+                                .raw_size = record.raw_size,
+                                .codec = record.codec,
+                                .element_size = static_cast<std::uint16_t>(facts.element_size),
+                                .name = facts.name,
+                                .first_copy = first_copy,
+                                .copy_count = pending_copies_.size() - first_copy,
+                                .raw_digest = record.raw_digest,
+                                .stored_digest = record.stored_digest}});
+}
+
+ReadPlanData PlanBuilder::Finish() {
+  MergeChunks();
+  CutRanges();
+  Summarize();
+  return std::move(data_);
+}
+
+// A chunk that several items want is read once.
+void PlanBuilder::MergeChunks() {
+  const auto key = [](const PendingChunk& p) {
+    return std::tuple(p.blob, p.chunk.offset, p.record);
+  };
+  std::stable_sort(pending_.begin(), pending_.end(),
+                   [&](const PendingChunk& a, const PendingChunk& b) { return key(a) < key(b); });
+  data_.chunks.reserve(pending_.size());
+  data_.copies.reserve(pending_copies_.size());
+  const PendingChunk* last = nullptr;
+  for (const PendingChunk& pending : pending_) {
+    if (last == nullptr || key(*last) != key(pending)) {
+      data_.chunks.push_back(pending.chunk);
+      data_.chunks.back().first_copy = data_.copies.size();
+      data_.chunks.back().copy_count = 0;
+      chunk_blobs_.push_back(pending.blob);
+    }
+    last = &pending;
+    data_.chunks.back().copy_count += pending.chunk.copy_count;
+    const auto from =
+        pending_copies_.begin() + static_cast<std::ptrdiff_t>(pending.chunk.first_copy);
+    std::move(from, from + static_cast<std::ptrdiff_t>(pending.chunk.copy_count),
+              std::back_inserter(data_.copies));
+  }
+  pending_ = {};
+  pending_copies_ = {};
+}
+
+void PlanBuilder::CutRanges() {
+  for (std::size_t i = 0; i < data_.chunks.size(); ++i) {
+    const PlanChunk& chunk = data_.chunks[i];
+    std::byte* const target = PlainTarget(data_, chunk);
+    PlanRange* const range = data_.ranges.empty() ? nullptr : &data_.ranges.back();
+    const bool is_adjacent = range != nullptr && range->blob == chunk_blobs_[i] &&
+                             range->offset + range->size == chunk.offset &&
+                             range->size + chunk.stored_size <= range_size_max_;
+    const bool stays_in_place = is_adjacent && target != nullptr && range->in_place != nullptr &&
+                                range->in_place + range->size == target;
+    // Reading in place saves a pass over the bytes; worth a read of its own for a longer range.
+    const bool is_cut = is_adjacent && !stays_in_place && range->in_place != nullptr &&
+                        range->size >= kInPlaceMinBytes;
+    if (is_adjacent && !is_cut) {
+      if (!stays_in_place) range->in_place = nullptr;
+      range->size += chunk.stored_size;
+      ++range->chunk_count;
+      continue;
+    }
+    data_.ranges.push_back({.blob = chunk_blobs_[i],
+                            .offset = chunk.offset,
+                            .size = chunk.stored_size,
+                            .first_chunk = i,
+                            .chunk_count = 1,
+                            .in_place = target});
+  }
+  chunk_blobs_ = {};
+}
+
+void PlanBuilder::Summarize() {
+  PlanSummary& summary = data_.summary;
+  summary.chunks = data_.chunks.size();
+  summary.requests = data_.ranges.size();
+  for (const PlanRange& range : data_.ranges) {
+    summary.bytes_read += range.size;
+    const std::uint64_t begin = range.offset - range.offset % kDirectIoAlignmentBytes;
+    const std::uint64_t end = AlignUp(range.offset + range.size, kDirectIoAlignmentBytes);
+    // The staging pool lends powers of two.
+    data_.range_memory_max = std::max(data_.range_memory_max, std::bit_ceil(end - begin));
+    const std::string name = BlobName(index_.blob(range.blob).id);
+    // Blobs of an index ascend by id, and so do their names.
+    if (data_.blob_names.empty() || data_.blob_names.back() != name) {
+      data_.blob_names.push_back(name);
+    }
+  }
+  for (const PlanChunk& chunk : data_.chunks) {
+    if (chunk.codec == Codec::kNone) continue;
+    data_.decoded_size_max = std::max<std::uint64_t>(data_.decoded_size_max, chunk.raw_size);
+  }
+  summary.files = data_.blob_names.size();
+  if (summary.bytes_wanted > 0) {
+    summary.amplification =
+        static_cast<double>(summary.bytes_read) / static_cast<double>(summary.bytes_wanted);
+  }
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_PLAN_BUILDER_H_
+#define SEALPOINT_READERS_LOAD_PLAN_BUILDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "lib/format/contents.h"
+#include "readers/load/chunk_selection.h"
+#include "readers/load/read_plan_data.h"
+#include "readers/open/blob_tables.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Memory that receives a region, with a stride for each dimension of its box.
+struct Destination {
+  std::byte* data = nullptr;
+  Region region;
+  std::vector<std::int64_t> strides_bytes;
+  // Added to where an element lies by the strides: not 0 for a run, whose first element is not that
+  // of its box.
+  std::int64_t shift_bytes = 0;
+
+  // Precondition: the view fits the region (CheckDestination).
+  static Destination Make(const MutableMemoryView& view, const Region& region,
+                          std::uint32_t element_size);
+};
+
+// Errors: InvalidArgument: null memory, strides of another ndim or for a run, or so short that
+// elements overlap. Precondition: the region is valid.
+Status CheckDestination(const MutableMemoryView& view, const Region& region,
+                        std::uint32_t element_size);
+
+// Collects wishes and makes of them ranges, chunks and copies. Memory grows with the chunks
+// touched. Borrows index and tables.
+class PlanBuilder {
+ public:
+  // No range is longer than `range_size_max`, but for one of a single chunk.
+  PlanBuilder(const Contents& index, BlobTables& tables, std::uint64_t range_size_max);
+
+  // Preconditions: a valid region and destination of this tensor.
+  Status AddTensor(const TensorView& tensor, const Destination& destination);
+  // All chunks of an object, without copies.
+  Status AddObject(const ObjectView& object);
+  // Counts an item that needs nothing.
+  void AddNothing() { ++data_.summary.items; }
+
+  // The last call.
+  ReadPlanData Finish();
+
+ private:
+  struct PendingChunk {
+    std::uint32_t blob = 0;
+    std::uint32_t record = 0;  // number in the blob: what a chunk is known by
+    PlanChunk chunk;           // its copies are in pending_copies_
+  };
+  struct ShardFacts;
+
+  Status AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
+                  const Destination* destination);
+  void AddChunk(const ShardFacts& facts, const ChunkRecord& record, const SelectedChunk& selected,
+                const Destination* destination);
+  void MergeChunks();
+  void CutRanges();
+  void Summarize();
+
+  const Contents& index_;
+  BlobTables& tables_;
+  const std::uint64_t range_size_max_;
+  ReadPlanData data_;
+  std::vector<PendingChunk> pending_;
+  std::vector<PlanCopy> pending_copies_;
+  std::vector<std::uint32_t> chunk_blobs_;  // one per chunk of data_, until the ranges are cut
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_PLAN_BUILDER_H_

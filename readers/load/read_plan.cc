@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/read_plan.h"
+
+#include <cstdio>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "readers/load/read_plan_data.h"
+
+namespace sealpoint {
+namespace {
+
+using internal::PlanRange;
+using internal::ReadPlanData;
+using internal::StrCat;
+
+std::string Mib(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / double{kMiB});
+  return text;
+}
+
+std::string Counted(std::uint64_t count, std::string_view noun) {
+  return StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+// The names, of which a few are enough.
+std::string ListNames(const ReadPlanData& plan, const std::set<std::uint32_t>& numbers) {
+  constexpr std::size_t kNamedMax = 4;
+  std::string list;
+  std::size_t named = 0;
+  for (const std::uint32_t number : numbers) {
+    if (named == kNamedMax) return StrCat(list, " and ", numbers.size() - kNamedMax, " more");
+    list += StrCat(named++ == 0 ? "" : ", ", plan.names[number]);
+  }
+  return list;
+}
+
+// One line on ranges [begin, end), which are those of one blob.
+std::string ExplainFile(const ReadPlanData& plan, std::string_view name, std::size_t begin,
+                        std::size_t end) {
+  std::uint64_t bytes = 0;
+  std::uint64_t chunks = 0;
+  std::set<std::uint32_t> names;
+  for (std::size_t i = begin; i < end; ++i) {
+    const PlanRange& range = plan.ranges[i];
+    bytes += range.size;
+    chunks += range.chunk_count;
+    for (std::size_t k = 0; k < range.chunk_count; ++k) {
+      names.insert(plan.chunks[range.first_chunk + k].name);
+    }
+  }
+  return StrCat("  ", name, ": ", Counted(end - begin, "range"), ", ", Counted(chunks, "chunk"),
+                ", ", Mib(bytes), ": ", ListNames(plan, names), "\n");
+}
+
+}  // namespace
+
+void ReadRequest::Add(std::string_view tensor, MutableMemoryView destination) {
+  items.push_back({.tensor = std::string(tensor), .destination = std::move(destination)});
+}
+
+void ReadRequest::Add(std::string_view tensor, Region region, MutableMemoryView destination) {
+  items.push_back({.tensor = std::string(tensor),
+                   .region = std::move(region),
+                   .destination = std::move(destination)});
+}
+
+void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destination) {
+  Add(tensor, Region::Of(std::move(box)), std::move(destination));
+}
+
+std::string PlanSummary::ToString() const {
+  char ratio[32];
+  std::snprintf(ratio, sizeof(ratio), "%.3f", amplification);
+  return StrCat(Counted(items, "item"), ": ", Mib(bytes_wanted), " wanted, ", Mib(bytes_read),
+                " read (x ", ratio, ") in ", Counted(requests, "range"), " of ",
+                Counted(files, "file"), ", ", Counted(chunks, "chunk"), "; ", table_bytes_read,
+                " table bytes");
+}
+
+ReadPlan::ReadPlan(std::shared_ptr<const internal::ReadPlanData> data) : data_(std::move(data)) {}
+
+PlanSummary ReadPlan::Summary() const { return data_->summary; }
+
+std::string ReadPlan::Explain() const {
+  std::string text = data_->summary.ToString() + "\n";
+  std::size_t file = 0;
+  for (std::size_t begin = 0; begin < data_->ranges.size(); ++file) {
+    std::size_t end = begin + 1;
+    while (end < data_->ranges.size() && data_->ranges[end].blob == data_->ranges[begin].blob) {
+      ++end;
+    }
+    text += ExplainFile(*data_, data_->blob_names[file], begin, end);
+    begin = end;
+  }
+  return text;
+}
+
+const std::vector<LoadFinding>& ReadPlan::findings() const { return data_->findings; }
+
+}  // namespace sealpoint

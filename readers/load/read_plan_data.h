@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_READ_PLAN_DATA_H_
+#define SEALPOINT_READERS_LOAD_READ_PLAN_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/layout/box_copy.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/id.h"
+#include "sealpoint/read_plan.h"
+
+namespace sealpoint::internal {
+
+// From the raw bytes of a chunk into the memory at `target`.
+struct PlanCopy {
+  StridedCopy copy;
+  std::byte* target = nullptr;
+};
+
+struct PlanChunk {
+  std::uint64_t offset = 0;  // in the blob
+  std::uint32_t stored_size = 0;
+  std::uint32_t raw_size = 0;
+  Codec codec = Codec::kNone;
+  std::uint16_t element_size = 1;  // at most 256
+  std::uint32_t name = 0;          // of the tensor or object, in ReadPlanData::names
+  std::uint64_t first_copy = 0;    // in ReadPlanData::copies
+  std::uint64_t copy_count = 0;
+  Digest raw_digest;
+  Digest stored_digest;
+};
+
+// Chunks that lie back to back in a blob and are fetched by one read.
+struct PlanRange {
+  std::uint32_t blob = 0;  // in the index
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::size_t first_chunk = 0;
+  std::size_t chunk_count = 0;
+  // Where the whole range may be read to, because its bytes are those of the destination; else
+  // null.
+  std::byte* in_place = nullptr;
+};
+
+// Ranges ascend by blob and offset; so do their chunks.
+struct ReadPlanData {
+  AttemptId attempt;
+  std::vector<std::string> names;
+  std::vector<std::string> blob_names;  // of all blobs that are read, ascending
+  std::vector<PlanRange> ranges;
+  std::vector<PlanChunk> chunks;
+  std::vector<PlanCopy> copies;
+  std::vector<LoadFinding> findings;
+  PlanSummary summary;
+  // Memory that one thread needs at most: a range widened to whole pages, and a decoded chunk.
+  std::uint64_t range_memory_max = 0;
+  std::uint64_t decoded_size_max = 0;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_READ_PLAN_DATA_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_RUN_PLAN_H_
+#define SEALPOINT_READERS_LOAD_RUN_PLAN_H_
+
+#include <cstdint>
+
+#include "lib/base/phase_recorder.h"
+#include "readers/load/chunk_reader.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// How many threads the budget allows: each needs a range, and a decoded chunk with the work space
+// of the byte split. At least one.
+int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes);
+
+// Fetches, verifies and copies everything that the plan names. Progress goes to the phase under
+// way.
+Status RunPlan(const PlanSource& source, const ReadOptions& options,
+               std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_RUN_PLAN_H_
