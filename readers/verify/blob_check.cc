@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/verify/blob_check.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/digest/hasher.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Offsets of fields, spec/container.md sections 2 and 5.
+constexpr std::uint64_t kCompatAt = 24;
+constexpr std::uint64_t kIncompatAt = 32;
+constexpr std::uint64_t kIdAt = 56;
+constexpr std::uint64_t kAttemptAt = 72;
+constexpr std::uint64_t kTrailerBlobAt = 16;
+constexpr std::uint64_t kTrailerFileSizeAt = 32;
+constexpr std::uint64_t kTrailerTableAt = 48;
+constexpr std::uint64_t kTrailerRecordCountAt = 56;
+constexpr std::uint64_t kTrailerShardCountAt = 60;
+constexpr std::uint64_t kTrailerRawBytesAt = 88;
+constexpr std::uint64_t kTrailerGroupListDigestAt = 96;
+constexpr std::uint64_t kTrailerHeaderDigestAt = 128;
+constexpr std::uint64_t kTrailerDigestAt = 240;
+
+constexpr std::uint64_t kGroupSizeBytes = kRecordsPerGroup * kRecordSize;
+// Records are read and remembered in batches of this many groups (1 MiB).
+constexpr std::uint32_t kBatchGroups = 256;
+// A unit of the scan is closed when its chunks have this many bytes.
+constexpr std::uint64_t kUnitSizeBytes = 64 * kMiB;
+
+std::uint32_t RecordsInGroup(std::uint32_t group, std::uint32_t record_count) {
+  return std::min(kRecordsPerGroup, record_count - group * kRecordsPerGroup);
+}
+
+}  // namespace
+
+BlobCheck::BlobCheck(const BlobCheckInput& input, std::size_t blob)
+    : input_(input),
+      subject_(input.subject),
+      blob_(blob),
+      pin_(input.map.index().blob(blob)),
+      path_(input.subject.PathOf(BlobName(pin_.id))) {}
+
+void BlobCheck::Report(Status violation) {
+  subject_.findings.Add(BlobRank(blob_), std::move(violation).AtPath(path_));
+}
+
+void BlobCheck::ReportAt(std::uint64_t offset, Code code, std::string_view rule,
+                         std::string message) {
+  Report(Status(code, std::move(message)).AtRule(rule).AtOffset(offset));
+}
+
+std::optional<RangeBytes> BlobCheck::Read(std::uint64_t offset, std::uint64_t size) {
+  Result<RangeBytes> range = ReadRange(*file_, *worker_->pool, offset, size);
+  if (range) return std::move(*range);
+  Report(std::move(range).error().AtOffset(offset));
+  return std::nullopt;
+}
+
+void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
+  const std::optional<RangeBytes> range = Read(begin, end - begin);
+  if (!range) return;
+  subject_.meter.Add(end - begin);
+  const auto bad = std::find_if(range->bytes.begin(), range->bytes.end(),
+                                [](std::byte b) { return b != std::byte{0}; });
+  if (bad == range->bytes.end()) return;
+  ReportAt(begin + static_cast<std::uint64_t>(bad - range->bytes.begin()), Code::kCorrupt,
+           "R-BLB-08", "padding is not zero");
+}
+
+void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
+  worker_ = &worker;
+  if (!CheckLength()) return input_.empties.MissedManifest();
+  if (subject_.options.level == VerifyLevel::kFiles) return;
+  Result<std::unique_ptr<ReadableFile>> file =
+      subject_.directory.OpenForRead(BlobName(pin_.id), subject_.io_mode());
+  if (!file) {
+    Report(std::move(file).error());
+    return input_.empties.MissedManifest();
+  }
+  file_ = std::move(*file);
+
+  const std::optional<Digest> header_digest = CheckHeader();
+  const std::optional<Trailer> trailer = CheckTrailer(header_digest);
+  CheckAreaEnd(CheckTable(units), trailer);
+  if (!trailer) return input_.empties.MissedManifest();
+  const Result<BlobSections> sections =
+      ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
+  SEALPOINT_CHECK(sections.ok());  // DecodeTrailer judged the same numbers
+  CheckPadding(sections->records + sections->records_size, sections->manifest);
+  CheckManifest(*trailer, *sections);
+  CheckPadding(sections->manifest_end, sections->trailer);
+}
+
+// R-BLB-01. True where the rest can be judged: a longer file still holds all that is pinned.
+bool BlobCheck::CheckLength() {
+  const Result<EntryInfo> entry = subject_.directory.Stat(BlobName(pin_.id));
+  if (!entry) {
+    if (entry.error().code() != Code::kNotFound) {
+      Report(entry.error());
+    } else {
+      Report(RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing"));
+    }
+    return false;
+  }
+  if (entry->kind != EntryKind::kFile && entry->kind != EntryKind::kSymlink) {
+    Report(RuleError(Code::kIncomplete, "R-BLB-01", "not a regular file where a blob should be"));
+    return false;
+  }
+  if (entry->size_bytes < pin_.file_size) {
+    ReportAt(entry->size_bytes, Code::kIncomplete, "R-BLB-01",
+             StrCat("the blob has ", entry->size_bytes, " of ", pin_.file_size, " bytes"));
+    return false;
+  }
+  if (entry->size_bytes > pin_.file_size) {
+    ReportAt(pin_.file_size, Code::kCorrupt, "R-BLB-01",
+             StrCat("the blob has ", entry->size_bytes, " bytes instead of ", pin_.file_size));
+  }
+  return true;
+}
+
+// The stored header digest, where the header is good.
+std::optional<Digest> BlobCheck::CheckHeader() {
+  const std::optional<RangeBytes> range = Read(0, std::min(kHeaderSizeMax, pin_.file_size));
+  if (!range) return std::nullopt;
+  subject_.meter.Add(kHeaderSize);
+  Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
+  if (!header) {
+    // The index says that this file is ours, so a foreign magic is damage.
+    const Status& error = header.error();
+    const Code code = error.code() == Code::kNotACheckpoint ? Code::kCorrupt : error.code();
+    ReportAt(error.place().offset.value_or(0), code, error.place().rule, error.message());
+    return std::nullopt;
+  }
+  if (Status status = CheckHeaderPins(*header); !status.ok()) Report(std::move(status));
+  return StoredHeaderDigest(range->bytes);
+}
+
+// R-HDR-08 and R-HDR-09.
+Status BlobCheck::CheckHeaderPins(const FileHeader& header) const {
+  if (header.id != pin_.id) {
+    return RuleError(Code::kCorrupt, "R-HDR-08", "the file holds blob ", header.id.ToHex())
+        .AtOffset(kIdAt);
+  }
+  if (!header.attempt.is_zero() && header.attempt != input_.marker.attempt) {
+    return RuleError(Code::kCorrupt, "R-HDR-08", "the blob was written for attempt ",
+                     header.attempt.ToHex())
+        .AtOffset(kAttemptAt);
+  }
+  // The index's masks equal the marker's.
+  const FeatureMasks& known = input_.marker.features;
+  if ((header.features.compat & ~known.compat) != 0) {
+    return RuleError(Code::kCorrupt, "R-HDR-09", "compat features that the index does not have")
+        .AtOffset(kCompatAt);
+  }
+  if ((header.features.incompat & ~known.incompat) != 0) {
+    return RuleError(Code::kCorrupt, "R-HDR-09", "incompat features that the index does not have")
+        .AtOffset(kIncompatAt);
+  }
+  return {};
+}
+
+// The trailer, where it is the pinned one.
+std::optional<Trailer> BlobCheck::CheckTrailer(const std::optional<Digest>& header_digest) {
+  const std::uint64_t at = pin_.file_size - kTrailerSize;
+  const std::optional<RangeBytes> range = Read(at, kTrailerSize);
+  if (!range) return std::nullopt;
+  subject_.meter.Add(kTrailerSize);
+  const Result<Trailer> trailer = DecodeTrailer(range->bytes);
+  if (!trailer) {
+    Report(InFile(trailer.error(), at, path_));
+    return std::nullopt;
+  }
+  if (!CheckTrailerPins(*trailer, range->bytes)) return std::nullopt;
+  if (header_digest && *header_digest != trailer->header_digest) {
+    ReportAt(at + kTrailerHeaderDigestAt, Code::kCorrupt, "R-BLB-03",
+             "the trailer is that of another header");
+  }
+  return *trailer;
+}
+
+// R-BLB-03.
+bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
+  const std::uint64_t at = pin_.file_size - kTrailerSize;
+  bool good = true;
+  const auto expect = [&](bool holds, std::uint64_t field, std::string_view what) {
+    if (holds || !good) return;
+    ReportAt(at + field, Code::kCorrupt, "R-BLB-03",
+             StrCat(what, " of the trailer differs from what the index pins"));
+    good = false;
+  };
+  expect(StoredTrailerDigest(bytes) == pin_.trailer_digest, kTrailerDigestAt, "digest");
+  expect(trailer.blob == pin_.id, kTrailerBlobAt, "blob id");
+  expect(trailer.file_size == pin_.file_size, kTrailerFileSizeAt, "file size");
+  expect(LoadLe<std::uint64_t>(bytes, kTrailerTableAt) == pin_.table_offset, kTrailerTableAt,
+         "table offset");
+  expect(trailer.record_count == pin_.record_count, kTrailerRecordCountAt, "record count");
+  expect(trailer.shard_count == pin_.shard_count, kTrailerShardCountAt, "shard count");
+  expect(trailer.group_list_digest == pin_.group_list_digest, kTrailerGroupListDigestAt,
+         "group list digest");
+  std::uint64_t raw_bytes = 0;
+  for (const ShardEntry& shard : input_.map.OfBlob(blob_)) raw_bytes += shard.raw_size;
+  expect(trailer.raw_bytes == raw_bytes, kTrailerRawBytesAt, "sum of raw bytes");
+  return good;
+}
+
+std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units) {
+  const std::uint32_t group_count = GroupCount(pin_.record_count);
+  const std::uint64_t list_size = std::uint64_t{group_count} * kDigestSize;
+  Result<Bytes> read = ReadBytes(*file_, *worker_->pool, pin_.table_offset, list_size);
+  if (!read) {
+    Report(std::move(read).error().AtOffset(pin_.table_offset));
+    return std::nullopt;
+  }
+  subject_.meter.Add(list_size);
+  if (ComputeDigest(*read) != pin_.group_list_digest) {
+    ReportAt(pin_.table_offset, Code::kCorrupt, "R-BLB-05", "digest of the group list differs");
+    return std::nullopt;
+  }
+  CheckPadding(pin_.table_offset + list_size, RecordsOffset(pin_.table_offset, pin_.record_count));
+  const auto group_list = std::make_shared<const Bytes>(std::move(*read));
+  RecordWalker walker(input_.map, blob_, pin_.table_offset);
+  for (std::uint32_t group = 0; group < group_count;) {
+    const std::uint32_t end = std::min(group_count, group + kBatchGroups);
+    CheckGroups(group, end, group_list, walker, units);
+    group = end;
+  }
+  return walker.last_end();
+}
+
+// Bytes of the chunks whose records are good.
+std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
+                                   const Bytes& group_list, RecordWalker& walker) {
+  if (const Status status = CheckGroup(group_list, group, records); !status.ok()) {
+    ReportAt(group_at, status.code(), status.place().rule, status.message());
+    walker.Skip(RecordsInGroup(group, pin_.record_count));
+    return 0;
+  }
+  std::uint64_t chunk_bytes = 0;
+  for (std::uint64_t at = 0; at < records.size(); at += kRecordSize) {
+    const Result<WalkedChunk> chunk = walker.Next(records.subspan(at, kRecordSize));
+    if (!chunk) Report(InFile(chunk.error(), group_at + at, path_));
+    if (chunk) chunk_bytes += chunk->record.stored_size;
+  }
+  return chunk_bytes;
+}
+
+// Reads the records of some groups in one go.
+void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
+                            const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
+                            std::vector<ScanUnit>& units) {
+  const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
+                           std::uint64_t{first_group} * kGroupSizeBytes;
+  const std::uint32_t records_end = std::min(pin_.record_count, end_group * kRecordsPerGroup);
+  const std::uint32_t count = records_end - first_group * kRecordsPerGroup;
+  const std::optional<RangeBytes> range = Read(at, std::uint64_t{count} * kRecordSize);
+  if (!range) return walker.Skip(count);
+  subject_.meter.Add(range->bytes.size());
+
+  ScanUnit unit{.blob = blob_,
+                .first_group = first_group,
+                .end_group = first_group,
+                .walker = walker,
+                .group_list = group_list};
+  std::uint64_t unit_bytes = 0;
+  ByteSpan rest = range->bytes;
+  for (std::uint32_t group = first_group; group < end_group; ++group) {
+    const ByteSpan records = rest.first(RecordsInGroup(group, pin_.record_count) * kRecordSize);
+    rest = rest.subspan(records.size());
+    const std::uint64_t group_at = at + (group - first_group) * kGroupSizeBytes;
+    unit_bytes += WalkGroup(group, group_at, records, *group_list, walker);
+    unit.end_group = group + 1;
+    if (unit_bytes < kUnitSizeBytes && unit.end_group < end_group) continue;
+    if (subject_.options.level == VerifyLevel::kFull) units.push_back(unit);
+    unit.first_group = unit.end_group;
+    unit.walker = walker;
+    unit_bytes = 0;
+  }
+}
+
+// The end of R-REC-04, and the padding behind the chunk area.
+void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
+                             const std::optional<Trailer>& trailer) {
+  if (!last_end && trailer) last_end = trailer->chunks_end;
+  if (!last_end) return;
+  const bool agrees = !trailer || trailer->chunks_end == *last_end;
+  if (AlignUp(*last_end, kSectionAlignment) == pin_.table_offset && agrees) {
+    return CheckPadding(*last_end, pin_.table_offset);
+  }
+  const std::uint64_t last_record = RecordsOffset(pin_.table_offset, pin_.record_count) +
+                                    (std::uint64_t{pin_.record_count} - 1) * kRecordSize;
+  ReportAt(last_record, Code::kCorrupt, "R-REC-04",
+           StrCat("the last chunk ends at ", *last_end, ", before the end of the chunk area"));
+}
+
+void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sections) {
+  const std::uint64_t size_max = subject_.options.limits.manifest_size_max_bytes;
+  if (trailer.manifest_size > size_max) {
+    ReportAt(sections.manifest, Code::kLimitExceeded, "R-IDX-01",
+             StrCat("the manifest has ", trailer.manifest_size, " bytes, the limit is ", size_max));
+    return input_.empties.MissedManifest();
+  }
+  Result<Bytes> read = ReadBytes(*file_, *worker_->pool, sections.manifest, trailer.manifest_size);
+  if (!read) {
+    Report(std::move(read).error().AtOffset(sections.manifest));
+    return input_.empties.MissedManifest();
+  }
+  subject_.meter.Add(read->size());
+  if (ComputeDigest(*read) != trailer.manifest_digest) {
+    ReportAt(sections.manifest, Code::kCorrupt, "R-BLB-06", "digest of the manifest differs");
+    return input_.empties.MissedManifest();
+  }
+  const auto bytes = std::make_shared<const Bytes>(std::move(*read));
+  const Result<Contents> manifest = Contents::DecodeManifest(
+      bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
+      subject_.options.limits);
+  if (!manifest) {
+    Report(InFile(manifest.error(), sections.manifest, path_));
+    return input_.empties.MissedManifest();
+  }
+  for (Status& violation : CompareManifest(*manifest, input_.map, blob_, input_.empties)) {
+    Report(std::move(violation).AtOffset(sections.manifest));
+  }
+}
+
+}  // namespace sealpoint::internal

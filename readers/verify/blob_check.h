@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_BLOB_CHECK_H_
+#define SEALPOINT_READERS_VERIFY_BLOB_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/format/file_header.h"
+#include "lib/format/marker.h"
+#include "lib/format/trailer.h"
+#include "readers/verify/manifest_check.h"
+#include "readers/verify/record_walker.h"
+#include "readers/verify/subject.h"
+
+namespace sealpoint::internal {
+
+// Consecutive record groups of a blob whose chunks one thread reads in one go.
+struct ScanUnit {
+  std::size_t blob = 0;
+  std::uint32_t first_group = 0;
+  std::uint32_t end_group = 0;
+  RecordWalker walker;                      // stands before the first record of `first_group`
+  std::shared_ptr<const Bytes> group_list;  // of the whole blob; verified
+};
+
+// What the checks of all blobs have in common.
+struct BlobCheckInput {
+  const Subject& subject;
+  const Marker& marker;
+  const ShardMap& map;
+  SeenEmpties& empties;
+};
+
+// All of a blob but its chunks: length, header, trailer, table, manifest, padding of the sections.
+// Each section is judged as long as something good pins it, whatever happened to the others.
+class BlobCheck {
+ public:
+  BlobCheck(const BlobCheckInput& input, std::size_t blob);
+
+  // Findings go to the subject. Where the level is full, appends what is to be read of the chunk
+  // area to `units`.
+  void Run(Worker& worker, std::vector<ScanUnit>& units);
+
+ private:
+  bool CheckLength();
+  std::optional<Digest> CheckHeader();
+  Status CheckHeaderPins(const FileHeader& header) const;
+  std::optional<Trailer> CheckTrailer(const std::optional<Digest>& header_digest);
+  bool CheckTrailerPins(const Trailer& trailer, ByteSpan bytes);
+  // Yields where the chunk area ends, as far as the records say.
+  std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
+  std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
+                          const Bytes& group_list, RecordWalker& walker);
+  void CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
+                   const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
+                   std::vector<ScanUnit>& units);
+  void CheckAreaEnd(std::optional<std::uint64_t> last_end, const std::optional<Trailer>& trailer);
+  void CheckManifest(const Trailer& trailer, const BlobSections& sections);
+
+  // The padding [begin, end) is zero (R-BLB-08).
+  void CheckPadding(std::uint64_t begin, std::uint64_t end);
+  // Nothing where the bytes cannot be read, which is then among the findings.
+  std::optional<RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
+  void Report(Status violation);
+  // A violation at an offset of the file.
+  void ReportAt(std::uint64_t offset, Code code, std::string_view rule, std::string message);
+
+  const BlobCheckInput& input_;
+  const Subject& subject_;
+  const std::size_t blob_;
+  const BlobPin pin_;
+  const std::string path_;
+  std::unique_ptr<ReadableFile> file_;
+  Worker* worker_ = nullptr;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_BLOB_CHECK_H_

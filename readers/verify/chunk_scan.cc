@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/verify/chunk_scan.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/digest/hasher.h"
+#include "readers/verify/read_ahead.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kGroupSizeBytes = kRecordsPerGroup * kRecordSize;
+
+class UnitScan {
+ public:
+  UnitScan(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io)
+      : map_(input.map),
+        subject_(input.subject),
+        unit_(unit),
+        worker_(worker),
+        io_(io),
+        pin_(input.map.index().blob(unit.blob)),
+        path_(input.subject.PathOf(BlobName(pin_.id))) {}
+
+  Status Run();
+
+ private:
+  Result<std::vector<WalkedChunk>> ReadChunkList(const ReadableFile& file);
+  Status ScanStretch(const ReadableFile& file, std::span<const WalkedChunk> chunks);
+  // The bytes from position_ on; `lost`: they could not be read.
+  void Consume(ByteSpan bytes);
+  void Lose(std::uint64_t size);
+  // How many of `size` bytes at position_ belong to the padding before, or to, the next chunk.
+  std::uint64_t Reach(std::uint64_t size) const;
+  bool InPadding() const { return position_ < chunks_.front().record.offset; }
+  void Step(std::uint64_t size);
+
+  void TakePadding(ByteSpan bytes);
+  void TakePlain(const WalkedChunk& chunk, ByteSpan bytes);
+  void TakeCoded(const WalkedChunk& chunk, ByteSpan bytes);
+  void JudgeCoded(const WalkedChunk& chunk, ByteSpan stored);
+  void JudgeRaw(const WalkedChunk& chunk, const Digest& digest);
+  void Report(Status violation) {
+    subject_.findings.Add(BlobRank(unit_.blob), std::move(violation).AtPath(path_));
+  }
+  void ReportChunk(const WalkedChunk& chunk, Status violation) {
+    Report(std::move(violation).AtTensor(map_.NameOf(*chunk.shard)).AtOffset(chunk.record.offset));
+  }
+
+  const ShardMap& map_;
+  const Subject& subject_;
+  const ScanUnit& unit_;
+  Worker& worker_;
+  ThreadPool& io_;
+  const BlobPin pin_;
+  const std::string path_;
+
+  std::span<const WalkedChunk> chunks_;  // not yet judged
+  std::uint64_t position_ = 0;
+  Hasher hasher_;
+  StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several pieces
+  bool chunk_lost_ = false;
+};
+
+// The good records of the unit. They are read again, since keeping those of all blobs would take
+// memory without a bound; their digests are checked again, since the second read may differ.
+Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& file) {
+  const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
+                           std::uint64_t{unit_.first_group} * kGroupSizeBytes;
+  const std::uint32_t begin = unit_.first_group * kRecordsPerGroup;
+  const std::uint32_t end = std::min(pin_.record_count, unit_.end_group * kRecordsPerGroup);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const RangeBytes range,
+      ReadRange(file, *worker_.pool, at, std::uint64_t{end - begin} * kRecordSize));
+  std::vector<WalkedChunk> chunks;
+  RecordWalker walker = unit_.walker;
+  for (std::uint32_t group = unit_.first_group; group < unit_.end_group; ++group) {
+    const std::uint64_t group_at = std::uint64_t{group - unit_.first_group} * kGroupSizeBytes;
+    const ByteSpan records =
+        range.bytes.subspan(group_at, std::min(kGroupSizeBytes, range.bytes.size() - group_at));
+    if (const Status status = CheckGroup(*unit_.group_list, group, records); !status.ok()) {
+      // The same finding as that of the first read, unless this one went wrong alone.
+      Report(Status(status.code(), status.message())
+                 .AtRule(status.place().rule)
+                 .AtOffset(at + group_at));
+      walker.Skip(static_cast<std::uint32_t>(records.size() / kRecordSize));
+      continue;
+    }
+    for (std::size_t i = 0; i < records.size(); i += kRecordSize) {
+      Result<WalkedChunk> chunk = walker.Next(records.subspan(i, kRecordSize));
+      if (chunk) chunks.push_back(std::move(*chunk));
+    }
+  }
+  return chunks;
+}
+
+Status UnitScan::Run() {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             subject_.directory.OpenForRead(BlobName(pin_.id), subject_.io_mode()));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<WalkedChunk> chunks, ReadChunkList(*file));
+  // Chunks lie behind one another but where a record between them is bad.
+  for (std::size_t begin = 0; begin < chunks.size();) {
+    std::size_t end = begin + 1;
+    while (end < chunks.size() && chunks[end].padding_begin) ++end;
+    SEALPOINT_RETURN_IF_ERROR(ScanStretch(*file, std::span(chunks).subspan(begin, end - begin)));
+    begin = end;
+  }
+  return {};
+}
+
+Status UnitScan::ScanStretch(const ReadableFile& file, std::span<const WalkedChunk> chunks) {
+  chunks_ = chunks;
+  chunk_lost_ = false;
+  position_ = chunks.front().padding_begin.value_or(chunks.front().record.offset);
+  ReadAhead reader(file, *worker_.pool, io_, position_, chunks.back().end());
+  while (true) {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto piece, reader.Next());
+    if (!piece) return {};
+    if (piece->status.ok()) {
+      Consume(piece->bytes);
+      subject_.meter.Add(piece->size);
+    } else {
+      Report(Status(piece->status).AtOffset(piece->offset));
+      Lose(piece->size);
+    }
+  }
+}
+
+std::uint64_t UnitScan::Reach(std::uint64_t size) const {
+  const WalkedChunk& chunk = chunks_.front();
+  return std::min(size, (InPadding() ? chunk.record.offset : chunk.end()) - position_);
+}
+
+void UnitScan::Step(std::uint64_t size) {
+  position_ += size;
+  if (position_ < chunks_.front().end()) return;
+  chunks_ = chunks_.subspan(1);
+  chunk_lost_ = false;
+}
+
+void UnitScan::Consume(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ByteSpan part = bytes.first(Reach(bytes.size()));
+    const WalkedChunk& chunk = chunks_.front();
+    if (InPadding()) {
+      TakePadding(part);
+    } else if (!chunk_lost_) {
+      chunk.record.codec == Codec::kNone ? TakePlain(chunk, part) : TakeCoded(chunk, part);
+    }
+    Step(part.size());
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+void UnitScan::Lose(std::uint64_t size) {
+  while (size > 0) {
+    const std::uint64_t part = Reach(size);
+    if (!InPadding() && !chunk_lost_) {
+      chunk_lost_ = true;
+      (void)hasher_.Finish();  // forgets the beginning of the chunk
+      assembly_ = {};
+    }
+    Step(part);
+    size -= part;
+  }
+}
+
+void UnitScan::TakePadding(ByteSpan bytes) {
+  const auto bad =
+      std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
+  if (bad == bytes.end()) return;
+  Report(RuleError(Code::kCorrupt, "R-BLB-08", "padding is not zero")
+             .AtOffset(position_ + static_cast<std::uint64_t>(bad - bytes.begin())));
+}
+
+void UnitScan::TakePlain(const WalkedChunk& chunk, ByteSpan bytes) {
+  if (bytes.size() == chunk.record.stored_size) return JudgeRaw(chunk, ComputeDigest(bytes));
+  hasher_.Update(bytes);
+  if (position_ + bytes.size() == chunk.end()) JudgeRaw(chunk, hasher_.Finish());
+}
+
+void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
+  if (bytes.size() == chunk.record.stored_size) return JudgeCoded(chunk, bytes);
+  if (position_ == chunk.record.offset) {
+    Result<StagingBuffer> buffer = worker_.pool->AcquireScratch(chunk.record.stored_size);
+    if (!buffer) {
+      chunk_lost_ = true;
+      return ReportChunk(chunk, std::move(buffer).error());
+    }
+    assembly_ = std::move(*buffer);
+  }
+  const MutableByteSpan stored = assembly_.bytes().first(chunk.record.stored_size);
+  std::copy(bytes.begin(), bytes.end(),
+            stored.begin() + static_cast<std::ptrdiff_t>(position_ - chunk.record.offset));
+  if (position_ + bytes.size() < chunk.end()) return;
+  JudgeCoded(chunk, stored);
+  assembly_ = {};
+}
+
+// R-CHK-01, then R-COD-*, then R-CHK-02.
+void UnitScan::JudgeCoded(const WalkedChunk& chunk, ByteSpan stored) {
+  const ChunkRecord& record = chunk.record;
+  if (ComputeDigest(stored) != record.stored_digest) {
+    return ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-01", "digest of the ", stored.size(),
+                                        " stored bytes of chunk ", record.chunk, " differs"));
+  }
+  const Result<StagingBuffer> raw = worker_.pool->AcquireScratch(record.raw_size);
+  if (!raw) return ReportChunk(chunk, raw.error());
+  const MutableByteSpan bytes = raw->bytes().first(record.raw_size);
+  Status status =
+      worker_.codec.Decode(record.codec, map_.ElementSizeOf(*chunk.shard), stored, bytes);
+  if (!status.ok()) {
+    return ReportChunk(chunk, std::move(status).Prefixed(StrCat("chunk ", record.chunk)));
+  }
+  JudgeRaw(chunk, ComputeDigest(bytes));
+}
+
+void UnitScan::JudgeRaw(const WalkedChunk& chunk, const Digest& digest) {
+  if (digest == chunk.record.raw_digest) return;
+  ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-02", "digest of the ", chunk.record.raw_size,
+                               " bytes of chunk ", chunk.record.chunk, " differs"));
+}
+
+}  // namespace
+
+void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io) {
+  Status status = UnitScan(input, unit, worker, io).Run();
+  const std::string name = BlobName(input.map.index().blob(unit.blob).id);
+  input.subject.findings.Add(BlobRank(unit.blob),
+                             std::move(status).AtPath(input.subject.PathOf(name)));
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_CHUNK_SCAN_H_
+#define SEALPOINT_READERS_VERIFY_CHUNK_SCAN_H_
+
+#include "lib/pipeline/thread_pool.h"
+#include "readers/verify/blob_check.h"
+
+namespace sealpoint::internal {
+
+// Judges the chunks of a unit and the padding between them, in one pass over their bytes. Findings
+// go to the subject.
+void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_CHUNK_SCAN_H_

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/verify/inventory.h"
+
+#include <algorithm>
+
+#include "lib/base/errors.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// A directory of one of our names is not ours.
+ParsedName Parse(const EntryInfo& entry) {
+  if (entry.kind == EntryKind::kDirectory) return {};
+  return ParseName(entry.name);
+}
+
+// Binary search: blob ids are strictly ascending (R-IDX-07).
+bool HasBlob(const Contents& index, const BlobId& id) {
+  std::size_t low = 0;
+  std::size_t high = index.blob_count();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (index.blob(middle).id < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < index.blob_count() && index.blob(low).id == id;
+}
+
+bool IsPinned(const ParsedName& name, const Marker* marker, const Contents* index) {
+  switch (name.kind) {
+    case NameKind::kMarker:
+    case NameKind::kKeep:
+    case NameKind::kForeign:
+      return true;  // none of them is ever left over
+    case NameKind::kIndex:
+      return marker != nullptr && name.id == marker->attempt;
+    case NameKind::kBlob:
+      return index != nullptr && HasBlob(*index, name.id);
+    case NameKind::kUnpublishedMarker:
+    case NameKind::kProbe:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::size_t Inventory::CountOurs(bool besides_marker) const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [&](const EntryInfo& entry) {
+        const NameKind kind = Parse(entry).kind;
+        return kind != NameKind::kForeign && !(besides_marker && kind == NameKind::kMarker);
+      }));
+}
+
+void Inventory::NoteForeign(VerifyReport& report) const {
+  for (const EntryInfo& entry : entries_) {
+    if (Parse(entry).kind != NameKind::kForeign) continue;
+    report.notes.push_back(StrCat("foreign, not judged: ", entry.name));
+  }
+}
+
+void Inventory::NoteLeftovers(const Marker* marker, const Contents* index,
+                              VerifyReport& report) const {
+  for (const EntryInfo& entry : entries_) {
+    if (IsPinned(Parse(entry), marker, index)) continue;
+    report.leftover_bytes += entry.size_bytes;
+    report.notes.push_back(StrCat("leftover of ", entry.size_bytes, " bytes: ", entry.name));
+  }
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/verify/manifest_check.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lib/base/errors.h"
+
+namespace sealpoint::internal {
+namespace {
+
+template <typename... Pieces>
+Status Disagreement(std::string_view name, const Pieces&... pieces) {
+  return RuleError(Code::kCorrupt, "R-BLB-07", pieces...).AtTensor(name);
+}
+
+class Comparison {
+ public:
+  Comparison(const Contents& manifest, const ShardMap& map, std::size_t blob)
+      : manifest_(manifest),
+        map_(map),
+        shards_(map.OfBlob(blob)),
+        matched_(shards_.size(), false) {}
+
+  std::vector<Status> Run(SeenEmpties& empties) {
+    for (std::size_t i = 0; i < manifest_.tensor_count(); ++i) CompareTensor(manifest_.tensor(i));
+    for (std::size_t i = 0; i < manifest_.object_count(); ++i) CompareObject(manifest_.object(i));
+    for (std::size_t s = 0; s < shards_.size(); ++s) {
+      if (matched_[s]) continue;
+      Report(map_.NameOf(shards_[s]), "the manifest lacks the shard at record ",
+             shards_[s].first_record, " as the index has it");
+    }
+    empties.SawTensors(empty_tensors_);
+    empties.SawObjects(empty_objects_);
+    return std::move(violations_);
+  }
+
+ private:
+  template <typename... Pieces>
+  void Report(std::string_view name, const Pieces&... pieces) {
+    violations_.push_back(Disagreement(name, pieces...));
+  }
+
+  void CompareTensor(const TensorView& tensor) {
+    const std::optional<std::size_t> found = map_.index().FindTensor(tensor.name());
+    if (!found) return Report(tensor.name(), "the manifest's tensor is not in the index");
+    const TensorView pinned = map_.index().tensor(*found);
+    if (tensor.dtype() != pinned.dtype() || tensor.element_size() != pinned.element_size()) {
+      Report(tensor.name(), "dtypes of manifest and index differ");
+    }
+    if (tensor.shape() != pinned.shape()) {
+      Report(tensor.name(), "shape ", ShapeToString(tensor.shape()),
+             " in the manifest differs from ", ShapeToString(pinned.shape()), " in the index");
+    }
+    if (tensor.chunk_size() != pinned.chunk_size()) {
+      Report(tensor.name(), "chunk sizes of manifest and index differ");
+    }
+    if (tensor.shard_count() == 0) empty_tensors_.push_back(*found);
+    const std::vector<Region> regions = tensor.regions();
+    for (std::size_t s = 0; s < regions.size(); ++s) {
+      MatchShard(tensor.name(), ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
+                 ShardMap::RegionDigest(regions[s]));
+    }
+  }
+
+  void CompareObject(const ObjectView& object) {
+    const std::optional<std::size_t> found = map_.index().FindObject(object.name());
+    if (!found) return Report(object.name(), "the manifest's object is not in the index");
+    const ObjectView pinned = map_.index().object(*found);
+    if (object.media_type() != pinned.media_type()) {
+      Report(object.name(), "media types of manifest and index differ");
+    }
+    if (object.size() != pinned.size()) {
+      Report(object.name(), "object sizes of manifest and index differ");
+    }
+    if (object.chunk_size() != pinned.chunk_size()) {
+      Report(object.name(), "chunk sizes of manifest and index differ");
+    }
+    if (object.size() == 0) {
+      empty_objects_.push_back(*found);
+    } else {
+      MatchShard(object.name(), ShardMap::ObjectItem(*found), object.shard_ref().first_record, {});
+    }
+  }
+
+  void MatchShard(std::string_view name, std::uint32_t item, std::uint32_t first_record,
+                  const Digest& region_digest) {
+    const auto found = std::lower_bound(
+        shards_.begin(), shards_.end(), first_record,
+        [](const ShardEntry& shard, std::uint32_t value) { return shard.first_record < value; });
+    if (found == shards_.end() || found->first_record != first_record || found->item != item) {
+      Report(name, "the index has no shard of it at record ", first_record);
+      return;
+    }
+    if (found->region_digest != region_digest) {
+      Report(name, "regions of the shard at record ", first_record,
+             " differ in manifest and index");
+    }
+    matched_[static_cast<std::size_t>(found - shards_.begin())] = true;
+  }
+
+  const Contents& manifest_;
+  const ShardMap& map_;
+  const std::span<const ShardEntry> shards_;
+  std::vector<bool> matched_;
+  std::vector<std::size_t> empty_tensors_;
+  std::vector<std::size_t> empty_objects_;
+  std::vector<Status> violations_;
+};
+
+}  // namespace
+
+SeenEmpties::SeenEmpties(const Contents& index) : index_(index) {
+  tensors_.reserve(index.tensor_count());
+  for (std::size_t i = 0; i < index.tensor_count(); ++i) {
+    tensors_.push_back(index.tensor(i).shard_count() != 0);
+  }
+  objects_.reserve(index.object_count());
+  for (std::size_t i = 0; i < index.object_count(); ++i) {
+    objects_.push_back(index.object(i).size() != 0);
+  }
+}
+
+void SeenEmpties::SawTensors(const std::vector<std::size_t>& tensors) {
+  const std::lock_guard lock(mutex_);
+  for (const std::size_t i : tensors) tensors_[i] = true;
+}
+
+void SeenEmpties::SawObjects(const std::vector<std::size_t>& objects) {
+  const std::lock_guard lock(mutex_);
+  for (const std::size_t i : objects) objects_[i] = true;
+}
+
+void SeenEmpties::MissedManifest() {
+  const std::lock_guard lock(mutex_);
+  missed_manifest_ = true;
+}
+
+std::vector<Status> SeenEmpties::Violations() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Status> violations;
+  if (missed_manifest_) return violations;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i]) continue;
+    violations.push_back(
+        Disagreement(index_.tensor(i).name(), "no manifest has this empty tensor of the index"));
+  }
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    if (objects_[i]) continue;
+    violations.push_back(
+        Disagreement(index_.object(i).name(), "no manifest has this empty object of the index"));
+  }
+  return violations;
+}
+
+std::vector<Status> CompareManifest(const Contents& manifest, const ShardMap& map, std::size_t blob,
+                                    SeenEmpties& empties) {
+  return Comparison(manifest, map, blob).Run(empties);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_
+#define SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "lib/format/contents.h"
+#include "readers/verify/shard_map.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Tensors and objects of the index without bytes: no record tells of them, so some manifest must.
+// Thread safety: all functions.
+class SeenEmpties {
+ public:
+  explicit SeenEmpties(const Contents& index);
+
+  void SawTensors(const std::vector<std::size_t>& tensors);
+  void SawObjects(const std::vector<std::size_t>& objects);
+  // A manifest could not be used: what it would have named is unknown.
+  void MissedManifest();
+
+  // R-BLB-07 for each that no manifest names; none where a manifest was missed.
+  std::vector<Status> Violations() const;
+
+ private:
+  const Contents& index_;
+  mutable std::mutex mutex_;
+  std::vector<bool> tensors_;  // by number; true: seen, or not empty
+  std::vector<bool> objects_;
+  bool missed_manifest_ = false;
+};
+
+// R-BLB-07: what the manifest of a blob says and the index does not, and the other way round. The
+// errors have rule and tensor.
+std::vector<Status> CompareManifest(const Contents& manifest, const ShardMap& map, std::size_t blob,
+                                    SeenEmpties& empties);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/verify/shard_map.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lib/base/endian.h"
+
+namespace sealpoint::internal {
+
+Digest ShardMap::RegionDigest(const Region& region) {
+  Bytes encoded((2 * region.box.offset.size() + 2) * sizeof(std::uint64_t));
+  std::size_t at = 0;
+  const auto put = [&](std::uint64_t value) {
+    StoreLe(MutableByteSpan(encoded), at, value);
+    at += sizeof(value);
+  };
+  for (const std::uint64_t value : region.box.offset) put(value);
+  for (const std::uint64_t value : region.box.extent) put(value);
+  put(region.run.begin);
+  put(region.run.end);
+  return ComputeDigest(encoded);
+}
+
+template <typename Visit>
+void ShardMap::ForEachShard(const Visit& visit) const {
+  for (std::size_t i = 0; i < index_->tensor_count(); ++i) {
+    const TensorView tensor = index_->tensor(i);
+    const std::vector<Region> regions = tensor.regions();
+    for (std::size_t s = 0; s < regions.size(); ++s) {
+      const ShardRef ref = tensor.shard_ref(s);
+      visit(ref.blob, ShardEntry{.first_record = ref.first_record,
+                                 .item = TensorItem(i),
+                                 .raw_size = regions[s].element_count() * tensor.element_size(),
+                                 .region_digest = RegionDigest(regions[s])});
+    }
+  }
+  for (std::size_t i = 0; i < index_->object_count(); ++i) {
+    const ObjectView object = index_->object(i);
+    if (object.size() == 0) continue;
+    const ShardRef ref = object.shard_ref();
+    visit(ref.blob, ShardEntry{.first_record = ref.first_record,
+                               .item = ObjectItem(i),
+                               .raw_size = object.size(),
+                               .region_digest = {}});
+  }
+}
+
+ShardMap::ShardMap(const Contents& index) : index_(&index), begins_(index.blob_count() + 1) {
+  // The index pins how many shards each blob has (R-IDX-21), so each goes to its place at once.
+  for (std::size_t b = 0; b < index.blob_count(); ++b) {
+    begins_[b + 1] = begins_[b] + index.blob(b).shard_count;
+  }
+  shards_.resize(begins_.back());
+  std::vector<std::size_t> next(begins_.begin(), begins_.end() - 1);
+  ForEachShard([&](std::uint32_t blob, const ShardEntry& shard) { shards_[next[blob]++] = shard; });
+  for (std::size_t b = 0; b < index.blob_count(); ++b) {
+    std::sort(
+        shards_.begin() + static_cast<std::ptrdiff_t>(begins_[b]),
+        shards_.begin() + static_cast<std::ptrdiff_t>(begins_[b + 1]),
+        [](const ShardEntry& x, const ShardEntry& y) { return x.first_record < y.first_record; });
+  }
+}
+
+std::span<const ShardEntry> ShardMap::OfBlob(std::size_t blob) const {
+  return std::span(shards_).subspan(begins_[blob], begins_[blob + 1] - begins_[blob]);
+}
+
+std::string_view ShardMap::NameOf(const ShardEntry& shard) const {
+  if ((shard.item & kObjectBit) != 0) return index_->object(shard.item & ~kObjectBit).name();
+  return index_->tensor(shard.item).name();
+}
+
+std::uint32_t ShardMap::ElementSizeOf(const ShardEntry& shard) const {
+  if ((shard.item & kObjectBit) != 0) return 1;
+  return index_->tensor(shard.item).element_size();
+}
+
+ShardShape ShardMap::ShapeOf(const ShardEntry& shard) const {
+  const std::uint64_t chunk_size = (shard.item & kObjectBit) != 0
+                                       ? index_->object(shard.item & ~kObjectBit).chunk_size()
+                                       : index_->tensor(shard.item).chunk_size();
+  return {.raw_size = shard.raw_size, .chunk_size = chunk_size};
+}
+
+}  // namespace sealpoint::internal

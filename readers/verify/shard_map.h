@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_SHARD_MAP_H_
+#define SEALPOINT_READERS_VERIFY_SHARD_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/format/chunk_table.h"
+#include "lib/format/contents.h"
+#include "sealpoint/id.h"
+#include "sealpoint/region.h"
+
+namespace sealpoint::internal {
+
+// One shard as the index pins it.
+struct ShardEntry {
+  std::uint32_t first_record = 0;
+  std::uint32_t item = 0;  // tensor number, or object number with kObjectBit
+  std::uint64_t raw_size = 0;
+  Digest region_digest;  // stands for the region, so that manifests are compared in linear time
+};
+
+// The shards of an index sorted by (blob, first record), that is by (blob, ordinal). Borrows the
+// index. Immutable; thread safe.
+class ShardMap {
+ public:
+  explicit ShardMap(const Contents& index);
+
+  const Contents& index() const { return *index_; }
+  // Tile the blob's records (R-IDX-20); position = shard ordinal.
+  std::span<const ShardEntry> OfBlob(std::size_t blob) const;
+
+  std::string_view NameOf(const ShardEntry& shard) const;
+  std::uint32_t ElementSizeOf(const ShardEntry& shard) const;
+  ShardShape ShapeOf(const ShardEntry& shard) const;
+
+  static std::uint32_t TensorItem(std::size_t tensor) { return static_cast<std::uint32_t>(tensor); }
+  static std::uint32_t ObjectItem(std::size_t object) {
+    return kObjectBit | static_cast<std::uint32_t>(object);
+  }
+  static Digest RegionDigest(const Region& region);
+
+ private:
+  static constexpr std::uint32_t kObjectBit = std::uint32_t{1} << 31;
+  template <typename Visit>
+  void ForEachShard(const Visit& visit) const;
+
+  const Contents* index_;
+  std::vector<ShardEntry> shards_;
+  std::vector<std::size_t> begins_;  // per blob, and the end
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_SHARD_MAP_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_VERIFY_SUBJECT_H_
+#define SEALPOINT_READERS_VERIFY_SUBJECT_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "lib/codec/chunk_codec.h"
+#include "lib/device/staging_pool.h"
+#include "lib/pipeline/range_reader.h"
+#include "readers/verify/findings.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/storage.h"
+#include "sealpoint/verify.h"
+
+namespace sealpoint::internal {
+
+// Counts judged bytes and tells the caller. Thread safety: all functions.
+class Meter {
+ public:
+  explicit Meter(std::function<void(const VerifyProgress&)> on_progress)
+      : on_progress_(std::move(on_progress)) {}
+
+  void set_total(std::uint64_t bytes);
+  void Add(std::uint64_t bytes);
+  std::uint64_t bytes_done() const;
+
+ private:
+  const std::function<void(const VerifyProgress&)> on_progress_;
+  mutable std::mutex mutex_;
+  VerifyProgress progress_;
+};
+
+// Size of one read of payload; the knee of the rate of direct reads.
+inline constexpr std::uint64_t kPieceSizeBytes = 4 * kMiB;
+
+// What a thread has for itself. Its pool is large enough for all that it holds at the same time: a
+// piece, the stored bytes of a chunk and its raw bytes; nothing is mapped before it is needed.
+struct Worker {
+  std::unique_ptr<StagingPool> pool;
+  ChunkCodec codec;
+  static Result<Worker> Create();
+};
+
+// The directory under judgement and where findings go. Borrowed by all parts of one check.
+struct Subject {
+  const Directory& directory;
+  const VerifyOptions& options;
+  Findings& findings;
+  Meter& meter;
+
+  IoMode io_mode() const {
+    const bool direct = options.level == VerifyLevel::kFull && options.direct_io;
+    return direct ? IoMode::kDirect : IoMode::kBuffered;
+  }
+  std::string PathOf(std::string_view name) const { return JoinPath(directory.path(), name); }
+};
+
+// All of [offset, offset + size) in pieces, into memory of its own. Errors: those of ReadRange.
+Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
+                        std::uint64_t size);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_VERIFY_SUBJECT_H_

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/verify.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/pipeline/thread_pool.h"
+#include "readers/verify/blob_check.h"
+#include "readers/verify/chunk_scan.h"
+#include "readers/verify/findings.h"
+#include "readers/verify/inventory.h"
+#include "readers/verify/pinned.h"
+#include "readers/verify/shard_map.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+Status CheckOptions(const VerifyOptions& options) {
+  if (options.threads < 1) {
+    return InvalidArgument("verification with ", options.threads, " threads");
+  }
+  switch (options.level) {
+    case VerifyLevel::kFiles:
+    case VerifyLevel::kStructure:
+    case VerifyLevel::kFull:
+      return {};
+  }
+  return InvalidArgument("unknown level of verification");
+}
+
+// One call of Verify.
+class Verification {
+ public:
+  Verification(const VerifyOptions& options, VerifyReport& report)
+      : options_(options), report_(report), meter_(options.on_progress) {}
+
+  // Errors are those of this process (no memory); all else becomes findings.
+  Status Run();
+
+ private:
+  Status CheckDirectory(const Directory& directory);
+  void CheckPinned(const Subject& subject, const Inventory& inventory);
+  Status CheckBlobs(const Subject& subject, const Marker& marker, const Contents& index);
+  Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
+  void NoteMarker(const Marker& marker);
+  void NoteIndex(const Contents& index);
+  std::uint64_t BytesToJudge(const Marker& marker, const Contents& index) const;
+
+  const VerifyOptions& options_;
+  VerifyReport& report_;
+  Findings findings_;
+  Meter meter_;
+  std::vector<Worker> workers_;
+  std::optional<Marker> marker_;
+  std::optional<Contents> index_;
+};
+
+Status Verification::Run() {
+  for (int i = 0; i < options_.threads; ++i) {
+    SEALPOINT_ASSIGN_OR_RETURN(Worker worker, Worker::Create());
+    workers_.push_back(std::move(worker));
+  }
+  const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : PosixStorage();
+  const Result<std::unique_ptr<Directory>> directory = storage->OpenDirectory(report_.path);
+  if (directory) {
+    SEALPOINT_RETURN_IF_ERROR(CheckDirectory(**directory));
+  } else {
+    findings_.Add(kDirectoryRank,
+                  Status(directory.error()).AtRule("R-DIR-01").AtPath(report_.path));
+  }
+  bool omitted = false;
+  report_.verdict = findings_.verdict();
+  report_.violations = findings_.Take(&omitted);
+  if (omitted) {
+    report_.notes.push_back(
+        StrCat("more than ", Findings::kListedMax, " violations; the first are listed"));
+  }
+  report_.bytes_checked = meter_.bytes_done();
+  return {};
+}
+
+Status Verification::CheckDirectory(const Directory& directory) {
+  const Subject subject{
+      .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
+  Result<std::vector<EntryInfo>> entries = directory.List();
+  if (!entries) {
+    findings_.Add(kDirectoryRank, Status(entries.error()).AtRule("R-DIR-01").AtPath(report_.path));
+  }
+  const bool is_listed = entries.ok();
+  const Inventory inventory(is_listed ? std::move(*entries) : std::vector<EntryInfo>());
+  inventory.NoteForeign(report_);
+  if (is_listed && !inventory.has_files_of_ours()) {
+    findings_.Add(
+        kDirectoryRank,
+        MakeError(Code::kNotACheckpoint, "no file of a checkpoint here").AtPath(report_.path));
+    return {};
+  }
+  CheckPinned(subject, inventory);
+  if (!index_) return {};
+  return CheckBlobs(subject, *marker_, *index_);
+}
+
+void Verification::CheckPinned(const Subject& subject, const Inventory& inventory) {
+  marker_ = CheckMarker(subject, workers_.front(), inventory.has_others_than_marker());
+  if (!marker_) {
+    // With a damaged marker nobody knows what it pinned.
+    if (findings_.verdict() == Verdict::kUncommitted) {
+      inventory.NoteLeftovers(nullptr, nullptr, report_);
+    }
+    return;
+  }
+  NoteMarker(*marker_);
+  index_ = CheckIndex(subject, workers_.front(), *marker_);
+  if (!index_) return;
+  NoteIndex(*index_);
+  inventory.NoteLeftovers(&*marker_, &*index_, report_);
+}
+
+void Verification::NoteMarker(const Marker& marker) {
+  report_.attempt = marker.attempt;
+  report_.parent = marker.parent;
+  report_.sequence = marker.sequence;
+  report_.step = marker.step;
+  if (marker.features.compat != 0) {
+    report_.notes.push_back(StrCat("compat features ", marker.features.compat,
+                                   " are not known to this build and were ignored"));
+  }
+}
+
+void Verification::NoteIndex(const Contents& index) {
+  report_.tensor_count = index.tensor_count();
+  report_.object_count = index.object_count();
+  report_.blob_count = index.blob_count();
+  for (std::size_t b = 0; b < index.blob_count(); ++b) {
+    report_.chunk_count += index.blob(b).record_count;
+  }
+}
+
+std::uint64_t Verification::BytesToJudge(const Marker& marker, const Contents& index) const {
+  std::uint64_t bytes = kMarkerSize + marker.index_size;
+  if (options_.level == VerifyLevel::kFiles) return bytes;
+  for (std::size_t b = 0; b < index.blob_count(); ++b) {
+    const BlobPin pin = index.blob(b);
+    bytes += options_.level == VerifyLevel::kFull ? pin.file_size
+                                                  : pin.file_size - pin.table_offset + kHeaderSize;
+  }
+  return bytes;
+}
+
+Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
+                                const Contents& index) {
+  meter_.set_total(BytesToJudge(marker, index));
+  const ShardMap map(index);
+  SeenEmpties empties(index);
+  const BlobCheckInput input{.subject = subject, .marker = marker, .map = map, .empties = empties};
+  std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
+  SEALPOINT_RETURN_IF_ERROR(
+      ParallelFor(options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
+        const auto w = static_cast<std::size_t>(worker);
+        BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
+        return Status();
+      }));
+  // Without a blob there is no manifest that could name anything.
+  if (options_.level != VerifyLevel::kFiles && index.blob_count() > 0) {
+    for (Status& violation : empties.Violations()) {
+      findings_.Add(kIndexRank,
+                    std::move(violation).AtPath(subject.PathOf(IndexName(marker.attempt))));
+    }
+  }
+  std::vector<ScanUnit> units;
+  for (const std::vector<ScanUnit>& some : units_of_worker) {
+    units.insert(units.end(), some.begin(), some.end());
+  }
+  return CheckPayload(input, units);
+}
+
+Status Verification::CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units) {
+  ThreadPool io(options_.threads);
+  return ParallelFor(options_.threads, units.size(), [&](int worker, std::size_t i) {
+    ScanChunks(input, units[i], workers_[static_cast<std::size_t>(worker)], io);
+    return Status();
+  });
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<VerifyReport> Verify(const std::string& path, const VerifyOptions& options) {
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckOptions(options));
+  const auto begin = std::chrono::steady_clock::now();
+  VerifyReport report;
+  report.path = path;
+  report.level = options.level;
+  SEALPOINT_RETURN_IF_ERROR(internal::Verification(options, report).Run());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+}  // namespace sealpoint
