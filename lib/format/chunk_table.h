@@ -20,8 +20,8 @@ struct ChunkRecord {
   std::uint32_t shard = 0;  // ordinal in the blob
   std::uint32_t chunk = 0;  // number in the shard
   Codec codec = Codec::kNone;
-  Digest raw_digest;
-  Digest stored_digest;  // zero where codec is kNone
+  Digest raw_digest{};
+  Digest stored_digest{};  // zero where codec is kNone
   friend bool operator==(const ChunkRecord&, const ChunkRecord&) = default;
 };
 

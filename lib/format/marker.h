@@ -13,13 +13,13 @@ enum class MarkerKind : std::uint32_t { kCommit = 1, kVoid = 2 };
 
 struct Marker {
   MarkerKind kind = MarkerKind::kCommit;
-  FeatureMasks features;
-  AttemptId attempt;
+  FeatureMasks features{};
+  AttemptId attempt{};
   std::uint64_t step = kNoStep;
-  AttemptId parent;  // zero if none
+  AttemptId parent{};  // zero if none
   std::uint64_t sequence = 0;
   std::uint64_t index_size = 0;
-  Digest index_digest;
+  Digest index_digest{};
   std::uint64_t blob_count = 0;
   std::uint64_t total_bytes = 0;
   friend bool operator==(const Marker&, const Marker&) = default;

@@ -15,16 +15,16 @@ namespace sealpoint::internal {
 // The last 256 bytes of a blob. Offsets that follow from others are not fields here: see
 // BlobSections.
 struct Trailer {
-  BlobId blob;
+  BlobId blob{};
   std::uint64_t file_size = 0;
   std::uint64_t chunks_end = 0;  // end of the chunk area
   std::uint32_t record_count = 0;
   std::uint32_t shard_count = 0;
   std::uint64_t manifest_size = 0;
   std::uint64_t raw_bytes = 0;
-  Digest group_list_digest;
-  Digest manifest_digest;
-  Digest header_digest;
+  Digest group_list_digest{};
+  Digest manifest_digest{};
+  Digest header_digest{};
   DigestAlgorithm digest_algorithm = DigestAlgorithm::kXxh3_128;
   friend bool operator==(const Trailer&, const Trailer&) = default;
 };
