@@ -29,7 +29,7 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) 
   const std::string name = BlobName(pin.id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
   if (!opened && opened.error().code() == Code::kNotFound) {
-    return RuleError(Code::kIncomplete, "R-DIR-02", "blob is missing")
+    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing")
         .AtPath(JoinPath(directory_.path(), name));
   }
   if (!opened) return std::move(opened).error();

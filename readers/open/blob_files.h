@@ -22,7 +22,7 @@ class BlobFiles {
   BlobFiles(const Directory& directory, const Contents& index, IoMode mode)
       : directory_(directory), index_(index), mode_(mode) {}
 
-  // Errors: Incomplete (R-DIR-02: missing, R-BLB-01: short), Corrupt (R-BLB-01: longer), Io.
+  // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
   Result<std::shared_ptr<const ReadableFile>> Open(std::uint32_t blob);
 
  private:

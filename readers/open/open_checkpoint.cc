@@ -28,16 +28,18 @@ bool IsNoDirectory(const Storage& storage, const std::string& path) {
   return entry->kind != EntryKind::kDirectory;
 }
 
-bool IsOurs(const EntryInfo& entry) {
+// Whether the directory is that of an attempt, committed or not.
+bool IsOfAnAttempt(const EntryInfo& entry) {
   const NameKind kind = ParseName(entry.name).kind;
-  return kind != NameKind::kForeign && kind != NameKind::kKeep;
+  return kind == NameKind::kIndex || kind == NameKind::kBlob ||
+         kind == NameKind::kUnpublishedMarker;
 }
 
-// R-MRK-01: there is no marker that could be read.
+// There is no marker that could be read: R-MRK-01 or R-DIR-05.
 Status NoMarker(const Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
-  if (std::none_of(entries.begin(), entries.end(), IsOurs)) {
-    return RuleError(Code::kNotACheckpoint, "R-MRK-01", "the directory holds no file of ours")
+  if (std::none_of(entries.begin(), entries.end(), IsOfAnAttempt)) {
+    return RuleError(Code::kNotACheckpoint, "R-DIR-05", "the directory holds no file of ours")
         .AtPath(directory.path());
   }
   return RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
@@ -50,12 +52,12 @@ bool IsNoFile(const Directory& directory) {
   return entry.ok() && (entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther);
 }
 
-// R-DIR-02 for one blob, or its length. Links are followed by opening: a length of 0 may be that of
+// The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
 // a link that leads nowhere, and no blob is that short.
 Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pin) {
   const std::string name = BlobName(pin.id);
   const auto missing = [&](std::string_view why) {
-    return RuleError(Code::kIncomplete, "R-DIR-02", "blob is missing", why)
+    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing", why)
         .AtPath(JoinPath(directory.path(), name));
   };
   const Result<EntryInfo> entry = directory.Stat(name);
@@ -79,10 +81,11 @@ int Rank(Code code) { return code == Code::kCorrupt ? 0 : code == Code::kIncompl
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path) {
   auto directory = storage.OpenDirectory(path);
-  if (directory || directory.error().code() != Code::kIo || !IsNoDirectory(storage, path)) {
-    return directory;
-  }
-  return RuleError(Code::kNotACheckpoint, "R-DIR-01", "not a directory").AtPath(path);
+  if (directory) return directory;
+  Status error = std::move(directory).error();
+  if (error.code() == Code::kNotFound) return std::move(error).AtRule("R-DIR-01");
+  if (error.code() != Code::kIo || !IsNoDirectory(storage, path)) return error;
+  return RuleError(Code::kNotFound, "R-DIR-01", "not a directory").AtPath(path);
 }
 
 Result<MarkerFile> ReadMarker(const Directory& directory) {
@@ -104,7 +107,7 @@ Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes byt
 
 Status CheckCommitted(const std::string& directory_path, const Marker& marker) {
   if (marker.kind == MarkerKind::kCommit) return {};
-  return RuleError(Code::kUncommitted, "R-MRK-03",
+  return RuleError(Code::kUncommitted, "R-MRK-09",
                    "the marker is void: this directory will never hold a checkpoint")
       .AtPath(JoinPath(directory_path, kMarkerName));
 }
@@ -112,9 +115,9 @@ Status CheckCommitted(const std::string& directory_path, const Marker& marker) {
 Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found) {
   if (found == pin.file_size) return {};
   const bool is_short = found < pin.file_size;
-  return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt, "R-BLB-01", "blob has ", found,
-                   " bytes, ", is_short ? "fewer" : "more", " than the ", pin.file_size,
-                   " of the index")
+  return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt,
+                   is_short ? "R-BLB-01" : "R-BLB-09", "the blob has ", found, " bytes, ",
+                   is_short ? "fewer" : "more", " than the ", pin.file_size, " of the index")
       .AtPath(JoinPath(directory_path, BlobName(pin.id)))
       .AtOffset(std::min(found, pin.file_size));
 }

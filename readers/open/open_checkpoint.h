@@ -19,8 +19,7 @@
 
 namespace sealpoint::internal {
 
-// Errors: NotFound; NotACheckpoint (R-DIR-01) where the path is something else than a directory;
-// Io.
+// Errors: NotFound (R-DIR-01: missing, or no directory), Io.
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path);
 
@@ -30,12 +29,12 @@ struct MarkerFile {
 };
 
 // Reads one byte more than a marker has, at most. A void marker is a good one: see CheckCommitted.
-// Errors: Uncommitted (R-MRK-01) where there are other files of ours, else NotACheckpoint; Corrupt,
-// Incomplete, Unsupported, Io.
+// Errors: Uncommitted (R-MRK-01) where there are other files of an attempt, else NotACheckpoint
+// (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
 Result<MarkerFile> ReadMarker(const Directory& directory);
 // The same checks on bytes that were read elsewhere. `directory_path` is for errors only.
 Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes);
-// Uncommitted (R-MRK-03) for a void marker.
+// Uncommitted (R-MRK-09) for a void marker.
 Status CheckCommitted(const std::string& directory_path, const Marker& marker);
 
 struct IndexFile {
@@ -43,14 +42,14 @@ struct IndexFile {
   Contents contents;                   // decoded in place
 };
 
-// R-MRK-05 to R-MRK-07, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the file
-// was found to have it and the limit allows it. Precondition: a committed marker.
+// R-MRK-05 to R-MRK-08, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the limit
+// allows it and the file was found to have it. Precondition: a committed marker.
 // Errors: Incomplete, Corrupt, Unsupported, LimitExceeded, Io.
 Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker, const Limits& limits);
 Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,
                                   Bytes bytes, const Limits& limits);
 
-// R-DIR-02 and R-BLB-01 by the length of each blob: one error per blob that is missing or short
+// R-BLB-01 and R-BLB-09, the length of each blob: one error per blob that is missing or short
 // (Incomplete), longer (Corrupt), or cannot be looked at (Io), in the order of the index.
 std::vector<Status> FindFileViolations(const Directory& directory, const Contents& index);
 // One error for all of them: that of the first, corrupt before incomplete before the rest, whose

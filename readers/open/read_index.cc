@@ -20,13 +20,13 @@ namespace {
 constexpr std::uint64_t kFeaturesAt = 24;
 constexpr std::uint64_t kIdAt = 56;
 
-// R-MRK-05.
+// R-MRK-05 and R-MRK-08.
 Status CheckIndexSize(const Marker& marker, std::uint64_t found) {
   if (found == marker.index_size) return {};
   const bool is_short = found < marker.index_size;
-  return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt, "R-MRK-05", "the index has ",
-                   found, " bytes, ", is_short ? "fewer" : "more", " than the ", marker.index_size,
-                   " of the marker")
+  return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt,
+                   is_short ? "R-MRK-05" : "R-MRK-08", "the index has ", found, " bytes, ",
+                   is_short ? "fewer" : "more", " than the ", marker.index_size, " of the marker")
       .AtOffset(std::min(found, marker.index_size));
 }
 
@@ -64,8 +64,8 @@ Status CheckTotals(const Contents& contents, const Marker& marker) {
 }
 
 Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits) {
-  SEALPOINT_RETURN_IF_ERROR(CheckIndexSize(marker, bytes.size()));
   SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
+  SEALPOINT_RETURN_IF_ERROR(CheckIndexSize(marker, bytes.size()));
   if (ComputeDigest(bytes) != marker.index_digest) {
     return RuleError(Code::kCorrupt, "R-MRK-06",
                      "the digest of the index is not that of the marker");
@@ -87,13 +87,13 @@ Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits
 
 Result<IndexFile> ReadAndDecode(const Directory& directory, const Marker& marker,
                                 const Limits& limits) {
+  SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
   auto file = directory.OpenForRead(IndexName(marker.attempt), IoMode::kBuffered);
   if (!file && file.error().code() == Code::kNotFound) {
     return RuleError(Code::kIncomplete, "R-MRK-05", "the index is missing");
   }
   if (!file) return std::move(file).error();
   SEALPOINT_RETURN_IF_ERROR(CheckIndexSize(marker, (*file)->size_bytes()));
-  SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
   Bytes bytes;
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, marker.index_size));
   SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
