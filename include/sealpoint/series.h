@@ -84,9 +84,12 @@ class SEALPOINT_EXPORT Series {
   // of the parent. Only files of our names are removed: with foreign files inside, the directory
   // stays. Errors: InvalidArgument (it is the newest, or KEEP is there), NotFound, Io.
   Status Delete(const std::string& name) const;
-  // Removes an attempt that was never committed. Publishes a void marker first, so that a slow
-  // writer's own publication fails. Returns the bytes freed. Errors: InvalidArgument (it is
-  // committed), Io, NoSpace.
+  // Removes the files of an attempt that was never committed. Publishes a void marker first, so
+  // that a slow writer's own publication fails, and leaves that marker and the directory: were they
+  // removed as well, a writer that wakes up between the two could still publish. Called again on
+  // such a void directory it removes it whole; for that the caller must know that no writer of the
+  // attempt is alive. Returns the bytes freed.
+  // Errors: InvalidArgument (it is committed, or KEEP is there), Io, NoSpace.
   Result<std::uint64_t> RemoveUncommitted(const std::string& name) const;
 
  private:

@@ -6,6 +6,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/format/constants.h"
+#include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 #include "sealpoint/series.h"
 

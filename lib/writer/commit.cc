@@ -4,6 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 
 namespace sealpoint {

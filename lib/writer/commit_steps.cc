@@ -8,6 +8,8 @@
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/format/contents_builder.h"
+#include "lib/format/marker.h"
+#include "lib/storage/durable.h"
 #include "sealpoint/version.h"
 
 namespace sealpoint::internal {
@@ -106,25 +108,6 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options, const Bytes
   return marker;
 }
 
-Status UnknownOutcome(const Directory& directory, const Status& cause) {
-  return RuleError(Code::kIo, kUnknownOutcomeRule,
-                   "it is not known whether the checkpoint was committed: ", cause.message())
-      .AtPath(JoinPath(directory.path(), kMarkerName));
-}
-
-// What COMMIT holds now: our marker, another one (AlreadyExists), nothing (NotFound), or an error.
-Status ReadMarkerBack(const Directory& directory, const MarkerBytes& marker) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
-                             directory.OpenForRead(kMarkerName, IoMode::kBuffered));
-  MarkerBytes found{};
-  if (file->size_bytes() == found.size()) {
-    SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, found));
-    if (found == marker) return Status();
-  }
-  return RuleError(Code::kAlreadyExists, "R-CMT-01", "another marker was published first")
-      .AtPath(JoinPath(directory.path(), kMarkerName));
-}
-
 }  // namespace
 
 Status CheckNoMarker(Directory& directory) {
@@ -134,42 +117,6 @@ Status CheckNoMarker(Directory& directory) {
         .AtPath(JoinPath(directory.path(), kMarkerName));
   }
   return info.error().code() == Code::kNotFound ? Status() : info.error();
-}
-
-Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities) {
-  if (capabilities.publish == PublishMethod::kNone) {
-    return RuleError(Code::kUnsupported, "R-CMT-04",
-                     "the file system offers no exclusive publication (link, renameat2)")
-        .AtPath(directory.path());
-  }
-  if (!capabilities.directory_sync) {
-    return RuleError(Code::kUnsupported, "R-CMT-05", "the file system cannot sync a directory")
-        .AtPath(directory.path());
-  }
-  return Status();
-}
-
-Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.CreateExclusive(name, IoMode::kBuffered));
-  SEALPOINT_RETURN_IF_ERROR(file->WriteAt(0, content));
-  SEALPOINT_RETURN_IF_ERROR(file->Sync());
-  return file->Close();
-}
-
-Status PublishMarker(Directory& directory, PublishMethod method, const std::string& unpublished,
-                     const MarkerBytes& marker) {
-  const Status published = directory.PublishExclusive(unpublished, kMarkerName, method);
-  if (!published.ok()) {
-    const Status found = ReadMarkerBack(directory, marker);
-    if (found.code() == Code::kNotFound) return published;
-    if (found.code() == Code::kAlreadyExists) return found;
-    if (!found.ok()) return UnknownOutcome(directory, published);
-  }
-  const Status synced = directory.Sync();
-  if (!synced.ok()) return UnknownOutcome(directory, synced);
-  // The second name of the marker is litter from here on; a reader ignores it.
-  static_cast<void>(directory.Remove(unpublished));
-  return Status();
 }
 
 namespace {
@@ -206,7 +153,8 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   recorder.Progress(index_file.size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
-    status = PublishMarker(directory, method, UnpublishedMarkerName(options.attempt), marker_bytes);
+    status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,
+                            marker_bytes);
   }
   recorder.End();
   if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, options.attempt);
