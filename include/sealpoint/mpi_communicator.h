@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -454,26 +455,30 @@ inline Result<MpiCommunicator::Numbers> MpiCommunicator::AllReduceMax(const Numb
   return ReduceMax(values);
 }
 
+// Reduced as signed numbers with the highest bit flipped, which keeps the order: the maximum of
+// unsigned numbers is wrong in MPICH 4.0 (pmodels/mpich#6083) and, for unsigned long, in Open MPI
+// 4.1 (open-mpi/ompi#10525), which compare them as signed.
 inline Result<MpiCommunicator::Numbers> MpiCommunicator::ReduceMax(const Numbers& values) {
   if (!broken_.ok()) return broken_;
   const std::size_t limit =
       std::max<std::size_t>(1, options_.message_max_bytes / sizeof(std::uint64_t));
+  const auto flip = [](std::uint64_t number) { return number ^ (std::uint64_t{1} << 63); };
   Numbers greatest;
   greatest.reserve(values.size());
   for (std::size_t done = 0; done < values.size(); done += limit) {
-    const std::size_t count = std::min(limit, values.size() - done);
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(done);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(limit, values.size() - done));
     auto operation = std::make_unique<Operation>();
-    operation->send_numbers.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
-    operation->receive_numbers.resize(count);
+    std::transform(begin, begin + count, std::back_inserter(operation->send_numbers), flip);
+    operation->receive_numbers.resize(operation->send_numbers.size());
     auto reduced = Run("MPI_Iallreduce", std::move(operation), [this](Operation& op) {
       return MPI_Iallreduce(op.send_numbers.data(), op.receive_numbers.data(),
-                            static_cast<int>(op.send_numbers.size()), MPI_UINT64_T, MPI_MAX, comm_,
+                            static_cast<int>(op.send_numbers.size()), MPI_INT64_T, MPI_MAX, comm_,
                             &op.request);
     });
     if (!reduced.ok()) return std::move(reduced).error();
     const Numbers& numbers = (*reduced)->receive_numbers;
-    greatest.insert(greatest.end(), numbers.begin(), numbers.end());
+    std::transform(numbers.begin(), numbers.end(), std::back_inserter(greatest), flip);
   }
   return greatest;
 }

@@ -62,6 +62,9 @@ Status MakeLevel(const std::string& path) {
 
 Status PosixStorageImpl::CreateDirectories(std::string_view path) {
   SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
+  // Mostly it is there already; and a path that is too long is found before a part of it was made.
+  Status whole = CheckIsDirectory(std::string(path));
+  if (whole.code() != Code::kNotFound) return whole;
   for (const std::string& level : PathPrefixes(path)) {
     Status status = CheckIsDirectory(level);
     if (status.code() == Code::kNotFound) status = MakeLevel(level);
