@@ -29,11 +29,11 @@ struct Row {
 };
 
 // A constant size makes each copy one load and one store.
-template <std::size_t kSize>
+template <std::size_t Size>
 void CopyRowOf(const Row& row, const std::byte* source, std::byte* target) {
   for (std::uint64_t i = 0; i < row.count; ++i) {
     std::memcpy(target + Signed(i * Bits(row.target_stride)),
-                source + Signed(i * Bits(row.source_stride)), kSize);
+                source + Signed(i * Bits(row.source_stride)), Size);
   }
 }
 
@@ -86,7 +86,7 @@ void StridedCopy::Normalize() {
   }
   // A dense innermost dimension becomes the element.
   if (kept > 0 && Bits(source_stride_bytes[kept - 1]) == element_size &&
-      Bits(target_stride_bytes[kept - 1]) == element_size && extent[kept - 1] != 0) {
+      Bits(target_stride_bytes[kept - 1]) == element_size) {
     --kept;
     element_size *= extent[kept];
   }

@@ -55,7 +55,8 @@ std::vector<Cuts> CutsFromOffsets(std::size_t ndim, std::span<const Region> regi
   return cuts;
 }
 
-// The cell that the box is, or nothing where it is not exactly one cell.
+// The cell that the box is, or nothing where it is not exactly one cell. Every offset is a cut or
+// 0, so the box begins where some cell does; it may end elsewhere.
 std::optional<std::uint64_t> FindCell(const Shape& shape, const std::vector<Cuts>& cuts,
                                       const Box& box) {
   std::uint64_t cell = 0;
@@ -63,7 +64,6 @@ std::optional<std::uint64_t> FindCell(const Shape& shape, const std::vector<Cuts
     const auto above = std::upper_bound(cuts[d].begin(), cuts[d].end(), box.offset[d]);
     const auto index = static_cast<std::uint64_t>(above - cuts[d].begin());
     const Run interval = Interval(cuts[d], shape[d], index);
-    if (box.offset[d] != interval.begin) return std::nullopt;
     if (box.offset[d] + box.extent[d] != interval.end) return std::nullopt;
     cell = cell * (cuts[d].size() + 1) + index;
   }

@@ -125,8 +125,8 @@ class CornerKeys {
   std::vector<int> widths_;
 };
 
+// Precondition: at most 63 dimensions are divided, see CornerKeys.
 std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dimension_count) {
-  if (dimension_count >= 64) return std::nullopt;
   return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);
 }
 
@@ -199,7 +199,6 @@ Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
   }
   const Region whole = Region::Whole(shape);
   if (element_count == 0 || (regions.size() == 1 && regions[0] == whole)) return {std::nullopt};
-  if (regions.empty()) return {TilingFault{.element = Shape(shape.size(), 0)}};
 
   const auto limit_error = [&] {
     return MakeError(Code::kLimitExceeded, "the ", regions.size(), " regions of a tensor of shape ",

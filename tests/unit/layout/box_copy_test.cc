@@ -105,17 +105,23 @@ TEST(NormalizeCopy, DoesNotMergeStridesWhoseProductWrapsAround) {
   EXPECT_THAT(copy.extent, ElementsAre(2, 4));
 }
 
+// An empty dimension, outside and inside.
+const Shape kNothing[] = {{0, 3}, {3, 0}, {0, 0}};
+
+StridedCopy CopyOf(const Shape& extent) {
+  return {.extent = extent, .source_stride_bytes = {1, 1}, .target_stride_bytes = {1, 1}};
+}
+
 TEST(NormalizeCopy, KeepsACopyOfNothingEmpty) {
-  StridedCopy copy{.extent = {3, 0}, .source_stride_bytes = {1, 1}, .target_stride_bytes = {1, 1}};
-  copy.Normalize();
-  EXPECT_FALSE(copy.is_contiguous());
-  EXPECT_EQ(copy.byte_count(), 0u);
+  for (const Shape& extent : kNothing) {
+    StridedCopy copy = CopyOf(extent);
+    copy.Normalize();
+    EXPECT_EQ(copy.byte_count(), 0u);
+  }
 }
 
 TEST(RunStridedCopy, CopiesNothingFromNoMemory) {
-  const StridedCopy copy{
-      .extent = {3, 0}, .source_stride_bytes = {1, 1}, .target_stride_bytes = {1, 1}};
-  RunStridedCopy(copy, nullptr, nullptr);
+  for (const Shape& extent : kNothing) RunStridedCopy(CopyOf(extent), nullptr, nullptr);
 }
 
 TEST(RunStridedCopy, CopiesOnePieceAtItsOffsets) {

@@ -61,8 +61,10 @@ TEST(Grid, ListsShardsByCellThenRun) {
 TEST(CheckGrid, TakesAGoodGrid) { EXPECT_EQ(CheckedCode(kShape, SampleGrid()), Code::kOk); }
 
 TEST(CheckGrid, RefusesAnotherNumberOfDimensions) {
-  EXPECT_EQ(CheckedCode({4}, SampleGrid()), Code::kInvalidArgument);
-  EXPECT_EQ(CheckedCode({4, 9, 1}, SampleGrid()), Code::kInvalidArgument);
+  const Grid grid{.cuts = {{1}, {2}}};
+  EXPECT_EQ(CheckedCode({4, 9}, grid), Code::kOk);
+  EXPECT_EQ(CheckedCode({4}, grid), Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({4, 9, 1}, grid), Code::kInvalidArgument);
 }
 
 TEST(CheckGrid, RefusesACutAtZero) {
@@ -84,6 +86,12 @@ TEST(CheckGrid, RefusesDescendingCuts) {
 TEST(CheckGrid, RefusesRunCutsForSomeCellsOnly) {
   Grid grid = SampleGrid();
   grid.run_cuts.pop_back();
+  EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
+}
+
+TEST(CheckGrid, RefusesRunCutsForMoreCellsThanThereAre) {
+  Grid grid = SampleGrid();
+  grid.run_cuts.emplace_back();
   EXPECT_EQ(CheckedCode(kShape, grid), Code::kInvalidArgument);
 }
 
@@ -177,6 +185,11 @@ TEST(MatchGrid, RefusesACellHeldTwice) {
   EXPECT_FALSE(MatchGrid({4, 4}, regions));
 }
 
+TEST(MatchGrid, RefusesARegionBesidesTheCells) {
+  const std::vector<Region> regions = {Plain({0}, {4}), Plain({4}, {4}), Plain({0}, {8})};
+  EXPECT_FALSE(MatchGrid({8}, regions));
+}
+
 TEST(MatchGrid, RefusesABoxThatEndsBeforeTheNextCut) {
   const std::vector<Region> regions = {Plain({0}, {3}), Plain({4}, {4})};
   EXPECT_FALSE(MatchGrid({8}, regions));
@@ -214,10 +227,14 @@ TEST(MatchGrid, RefusesRunsThatEndEarly) {
   EXPECT_FALSE(MatchGrid({8}, regions));
 }
 
-TEST(MatchGrid, RefusesACellWithoutRunsNextToOneWithTwo) {
-  const Region first = Plain({0}, {4});
-  const std::vector<Region> regions = {Plain({4}, {4}), WithRun(first, 0, 2), Plain({4}, {4})};
-  EXPECT_FALSE(MatchGrid({8}, regions));
+TEST(MatchGrid, RefusesACellWithoutShardWhereAnotherHasTwo) {
+  for (std::size_t missing = 0; missing < 4; ++missing) {
+    auto regions = GridRegions({4, 4}, Grid{.cuts = {{2}, {2}}});
+    const Region twice = regions[(missing + 1) % 4];
+    regions[missing] = WithRun(twice, 0, 1);
+    regions[(missing + 1) % 4] = WithRun(twice, 1, 4);
+    EXPECT_FALSE(MatchGrid({4, 4}, regions)) << missing;
+  }
 }
 
 TEST(MatchGrid, RefusesCutsWhoseCellsWouldNotFitMemory) {

@@ -208,13 +208,14 @@ TEST(Tiling, TakesAsManyCornersAsTheLimitAndNotOneMore) {
   EXPECT_EQ(fault.error().code(), Code::kLimitExceeded);
 }
 
-TEST(Tiling, RefusesDimensionsWhoseCornersCannotBeCounted) {
-  // 2^40 corners per box: the limit holds before anything of that size is allocated.
-  const Shape shape(40, 2);
-  const auto fault =
-      FindTilingFault(shape, std::vector<Region>{Plain(Shape(40, 0), Shape(40, 1))}, kManyCorners);
-  ASSERT_FALSE(fault.ok());
-  EXPECT_EQ(fault.error().code(), Code::kLimitExceeded);
+TEST(Tiling, RefusesMoreCornersThanMemoryOr64BitsHold) {
+  // 2^40 corners per box, and 2^64 for both boxes, which is 0 in 64 bits.
+  for (const std::size_t ndim : {40u, 63u}) {
+    const std::vector<Region> regions = {Plain(Shape(ndim, 0), Shape(ndim, 1))};
+    const auto fault = FindTilingFault(Shape(ndim, 2), regions, kManyCorners);
+    ASSERT_FALSE(fault.ok());
+    EXPECT_EQ(fault.error().code(), Code::kLimitExceeded);
+  }
 }
 
 TEST(Tiling, ChecksTensOfThousandsOfBoxes) {
