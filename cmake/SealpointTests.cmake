@@ -4,6 +4,13 @@ find_package(GTest CONFIG REQUIRED)
 find_package(rapidcheck CONFIG REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
+# Most of the build time goes into the code of test macros, which gains nothing from being optimised; what is tested
+# is optimised. Property tests run thousands of generated cases, so they get a little.
+add_library(sealpoint_test_flags INTERFACE)
+target_link_libraries(sealpoint_test_flags INTERFACE sealpoint_warnings sealpoint_headers)
+target_compile_options(
+  sealpoint_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_PROPERTY>>,1,0>>)
+
 # sealpoint_tests_<kind> builds all executables of a kind; sealpoint_tests_threaded those worth a run under ThreadSanitizer;
 # sealpoint_tests_single_process those that need no launcher and no installed program.
 function(sealpoint_collect_test kind target)
@@ -45,7 +52,7 @@ function(sealpoint_add_unit_test module)
     return()
   endif()
   add_executable(unit_${module} ${arg_SOURCES})
-  target_link_libraries(unit_${module} PRIVATE sealpoint_warnings sealpoint_headers ${objects} ${arg_LINK} GTest::gmock
+  target_link_libraries(unit_${module} PRIVATE sealpoint_test_flags ${objects} ${arg_LINK} GTest::gmock
                                                GTest::gtest_main)
   sealpoint_threaded_label(label "${objects}")
   sealpoint_register_test(unit ${module} unit_${module} ${label})
@@ -65,7 +72,8 @@ function(sealpoint_add_property_test name)
     return()
   endif()
   add_executable(property_${name} ${arg_SOURCES})
-  target_link_libraries(property_${name} PRIVATE sealpoint_warnings sealpoint_headers ${objects} ${arg_LINK} rapidcheck
+  set_target_properties(property_${name} PROPERTIES SEALPOINT_PROPERTY ON)
+  target_link_libraries(property_${name} PRIVATE sealpoint_test_flags ${objects} ${arg_LINK} rapidcheck
                                                  rapidcheck_gtest GTest::gmock GTest::gtest_main)
   sealpoint_threaded_label(label "${objects}")
   sealpoint_register_test(property ${name} property_${name} ${label})
@@ -84,7 +92,7 @@ function(sealpoint_add_gtest kind name)
     return()
   endif()
   add_executable(${kind}_${name} ${arg_SOURCES})
-  target_link_libraries(${kind}_${name} PRIVATE sealpoint_warnings sealpoint_headers sealpoint_whole ${arg_LINK} GTest::gmock
+  target_link_libraries(${kind}_${name} PRIVATE sealpoint_test_flags sealpoint_whole ${arg_LINK} GTest::gmock
                                                 GTest::gtest_main)
   sealpoint_register_test(${kind} ${name} ${kind}_${name} ${label})
 endfunction()
@@ -111,7 +119,7 @@ function(sealpoint_add_mpi_test name)
     return()
   endif()
   add_executable(mpi_${name} ${arg_SOURCES})
-  target_link_libraries(mpi_${name} PRIVATE sealpoint_warnings sealpoint_headers sealpoint_whole sealpoint_mpi ${arg_LINK}
+  target_link_libraries(mpi_${name} PRIVATE sealpoint_test_flags sealpoint_whole sealpoint_mpi ${arg_LINK}
                                             GTest::gmock GTest::gtest)
   sealpoint_collect_test(mpi mpi_${name})
   foreach(ranks IN LISTS arg_RANKS)
