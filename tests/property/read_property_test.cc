@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sealpoint/checkpoint.h"
+#include "tests/property/layout_generators.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/reading_storage.h"
+
+// Any stored regions, any wanted regions, any destinations: the bytes are those of the definition,
+// and storage gave what the plan announced.
+
+namespace sealpoint::testing {
+namespace {
+
+using test::AnyIn;
+
+// A dtype that is not registered: its elements may be as large as a chunk is small.
+constexpr auto kAnyDType = static_cast<DType>(999);
+
+struct StoredTensor {
+  MiniTensor spec;
+  Bytes bytes;  // dense
+};
+
+StoredTensor AnyTensor(const std::string& name, int blob_count) {
+  StoredTensor tensor;
+  MiniTensor& spec = tensor.spec;
+  spec.name = name;
+  spec.dtype = kAnyDType;
+  spec.element_size = *rc::gen::element(1u, 64u, 256u);
+  spec.codec = *rc::gen::element(Codec::kNone, Codec::kZstd, Codec::kByteSplitZstd);
+  spec.shape = test::AnyShape(3, 7);
+  const std::uint64_t count = ElementCount(spec.shape).value();
+  tensor.bytes = NoiseBytes(AnyIn(0, 1000), count * spec.element_size);
+  // Half of it compresses.
+  std::fill_n(tensor.bytes.begin(), tensor.bytes.size() / 2, std::byte{7});
+  for (const Region& region : test::AnyTiling(spec.shape)) {
+    spec.shards.push_back(
+        {.region = region,
+         .bytes = ExtractRegion(tensor.bytes, spec.shape, spec.element_size, region),
+         .blob = static_cast<int>(AnyIn(0, static_cast<std::uint64_t>(blob_count - 1)))});
+  }
+  return tensor;
+}
+
+// Memory around a destination, and what it must hold after the read.
+struct Wish {
+  Region region;
+  std::vector<std::int64_t> strides;
+  std::size_t origin = 0;  // of the region's first element, in `memory`
+  Bytes memory;
+  Bytes expected;
+};
+
+Wish AnyWish(const StoredTensor& tensor) {
+  const std::uint32_t element_size = tensor.spec.element_size;
+  Wish wish{.region = test::AnyRegion(tensor.spec.shape)};
+  const Bytes dense = ExtractRegion(tensor.bytes, tensor.spec.shape, element_size, wish.region);
+  const std::vector<std::uint64_t>& extent = wish.region.box.extent;
+  const bool is_whole_box = wish.region == Region::Of(wish.region.box);
+  if (!is_whole_box || *rc::gen::arbitrary<bool>()) {
+    wish.memory.assign(dense.size(), std::byte{0xee});
+    wish.expected = dense;
+    return wish;
+  }
+  // Dimensions in any order, each with padding behind it and any sign.
+  std::vector<std::size_t> order(extent.size());
+  for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
+  for (std::size_t d = order.size(); d > 1; --d) std::swap(order[d - 1], order[AnyIn(0, d - 1)]);
+  wish.strides.resize(extent.size());
+  std::uint64_t span = element_size;
+  for (const std::size_t d : order) {
+    const std::uint64_t stride = span + AnyIn(0, 3);
+    const bool is_negative = *rc::gen::arbitrary<bool>();
+    wish.strides[d] = static_cast<std::int64_t>(stride);
+    if (is_negative) {
+      wish.strides[d] = -wish.strides[d];
+      wish.origin += stride * (extent[d] - 1);
+    }
+    span = stride * (extent[d] - 1) + span;
+  }
+  wish.memory.assign(span, std::byte{0xee});
+  wish.expected = wish.memory;
+  for (std::uint64_t element = 0; element < wish.region.element_count(); ++element) {
+    std::uint64_t rest = element;
+    auto at = static_cast<std::int64_t>(wish.origin);
+    for (std::size_t d = extent.size(); d-- > 0;) {
+      at += static_cast<std::int64_t>(rest % extent[d]) * wish.strides[d];
+      rest /= extent[d];
+    }
+    std::copy_n(dense.begin() + static_cast<std::ptrdiff_t>(element * element_size), element_size,
+                wish.expected.begin() + at);
+  }
+  return wish;
+}
+
+RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
+  const int blob_count = static_cast<int>(AnyIn(1, 3));
+  std::vector<StoredTensor> tensors;
+  MiniSpec spec;
+  const std::uint64_t tensor_count = AnyIn(1, 3);
+  for (std::uint64_t i = 0; i < tensor_count; ++i) {
+    tensors.push_back(AnyTensor("tensor " + std::to_string(i), blob_count));
+    spec.tensors.push_back(tensors.back().spec);
+  }
+  const auto memory = MemoryStorage();
+  StoreFiles(*memory, "c", BuildMini(spec).files);
+  const auto storage = std::make_shared<ReadingStorage>(memory);
+  const auto checkpoint = Checkpoint::Open("c", {.storage = storage}).value();
+
+  std::vector<Wish> wishes;
+  std::vector<std::string> names;
+  const std::uint64_t wish_count = AnyIn(1, 4);
+  for (std::uint64_t i = 0; i < wish_count; ++i) {
+    const StoredTensor& tensor = tensors[AnyIn(0, tensors.size() - 1)];
+    wishes.push_back(AnyWish(tensor));
+    names.push_back(tensor.spec.name);
+  }
+  ReadRequest request;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    request.Add(
+        names[i], wishes[i].region,
+        MemoryView::MutableHost(wishes[i].memory.data() + wishes[i].origin, wishes[i].strides));
+  }
+  storage->ClearLog();
+  const auto plan = checkpoint->Plan(request, LoadContract::Partial());
+  RC_ASSERT(plan.ok());
+  const auto bytes_seen = [&] {
+    std::uint64_t sum = 0;
+    for (const ReadCall& call : storage->log().reads) sum += call.size;
+    return sum;
+  };
+  RC_ASSERT(bytes_seen() == plan->Summary().table_bytes_read);
+
+  storage->ClearLog();
+  const ReadOptions options{.threads = static_cast<int>(AnyIn(1, 2)),
+                            .isolate = *rc::gen::arbitrary<bool>()};
+  const auto report = checkpoint->Read(*plan, options);
+  if (!report) RC_FAIL(report.error().ToString());
+  for (const Wish& wish : wishes) RC_ASSERT(wish.memory == wish.expected);
+  RC_ASSERT(bytes_seen() == plan->Summary().bytes_read);
+  RC_ASSERT(storage->log().reads.size() == plan->Summary().requests);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
