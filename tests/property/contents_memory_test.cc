@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small files that promise much: the reader refuses them without taking the memory they ask for.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "lib/format/contents.h"
+#include "tests/support/hostile_index.h"
+
+namespace {
+
+std::atomic<std::size_t> g_allocated_bytes{0};
+
+void* Allocate(std::size_t size) {
+  g_allocated_bytes += size;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return Allocate(size); }
+void* operator new[](std::size_t size) { return Allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace sealpoint::internal {
+namespace {
+
+using sealpoint::testing::EncodeHostileIndex;
+using sealpoint::testing::HostileBoxes;
+using sealpoint::testing::HostileContents;
+using sealpoint::testing::HostileGrid;
+
+struct Judgement {
+  Status status;
+  std::size_t allocated_bytes = 0;
+};
+
+Judgement Judge(const HostileContents& index) {
+  const auto owner = std::make_shared<const Bytes>(EncodeHostileIndex(index));
+  const std::size_t before = g_allocated_bytes;
+  Status status =
+      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), Limits{}).status();
+  return {.status = std::move(status), .allocated_bytes = g_allocated_bytes - before};
+}
+
+constexpr std::size_t kSmall = 64 * kKiB;
+
+TEST(ContentsMemory, AllocationsAreCounted) {
+  const std::size_t before = g_allocated_bytes;
+  const auto memory = std::make_unique<Bytes>(1000);
+  EXPECT_GE(g_allocated_bytes - before, 1000u);
+}
+
+TEST(ContentsMemory, RecordCountAboveTheLimitTakesNoBitmap) {
+  HostileContents index;
+  for (std::uint8_t id = 1; id < 100; ++id) {
+    index.blobs.push_back({.id = id, .record_count = ~0u});
+  }
+  const Judgement judgement = Judge(index);
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-04");
+  EXPECT_LT(judgement.allocated_bytes, kSmall);
+}
+
+TEST(ContentsMemory, RecordCountAtTheLimitTakesABitEach) {
+  HostileContents index;
+  index.blobs.push_back({.id = 1, .record_count = 1u << 28});
+  const Judgement judgement = Judge(index);
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-21");
+  EXPECT_LT(judgement.allocated_bytes, 33 * kMiB);
+}
+
+TEST(ContentsMemory, GridThatPromisesManyCells) {
+  HostileContents index;
+  index.tensors.push_back(
+      {.name = "t",
+       .shape = std::vector<std::uint64_t>(8, 100),
+       .grid = HostileGrid{.cuts = {}, .cut_counts = std::vector<std::uint32_t>(8, 99)},
+       .shards = {{0, 0}}});
+  index.blobs.push_back({.id = 1, .record_count = 1, .shard_count = 1});
+  const Judgement judgement = Judge(index);
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-14");
+  EXPECT_LT(judgement.allocated_bytes, kSmall);
+}
+
+TEST(ContentsMemory, ShardOfManyRecords) {
+  HostileContents index;
+  index.tensors.push_back({.name = "t",
+                           .shape = {std::uint64_t{1} << 60},
+                           .grid = HostileGrid{.cuts = {}, .cut_counts = {0}},
+                           .shards = {{0, 0}}});
+  index.blobs.push_back({.id = 1, .record_count = 1, .shard_count = 1});
+  const Judgement judgement = Judge(index);
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-20");
+  EXPECT_LT(judgement.allocated_bytes, kSmall);
+}
+
+// A box in many dimensions has 2^ndim corners.
+TEST(ContentsMemory, BoxesOfManyDimensions) {
+  HostileContents index;
+  HostileBoxes boxes;
+  for (const std::uint64_t offset : {0u, 1u, 2u}) {
+    boxes.boxes.insert(boxes.boxes.end(), 32, offset);
+    boxes.boxes.insert(boxes.boxes.end(), 32, 1);
+  }
+  std::vector<std::uint64_t> shape(32, 1);
+  for (std::size_t d = 0; d < 32; ++d) shape[d] = 3;
+  index.tensors.push_back(
+      {.name = "t", .shape = shape, .boxes = boxes, .shards = {{0, 0}, {0, 1}, {0, 2}}});
+  index.blobs.push_back({.id = 1, .record_count = 3, .shard_count = 3});
+  const Judgement judgement = Judge(index);
+  EXPECT_EQ(judgement.status.code(), Code::kLimitExceeded);
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-18");
+  EXPECT_LT(judgement.allocated_bytes, kSmall);
+}
+
+// Tensors that share their shards: the second one already takes the records of the first.
+TEST(ContentsMemory, SharedTablesDoNotMultiplyTheWork) {
+  flatbuffers::FlatBufferBuilder builder;
+  constexpr std::uint32_t kShards = 10000;
+  std::vector<fb::ShardRef> refs;
+  std::vector<std::uint64_t> cuts;
+  for (std::uint32_t i = 0; i < kShards; ++i) refs.emplace_back(0, i);
+  for (std::uint64_t i = 1; i < kShards; ++i) cuts.push_back(i);
+  const auto shards = builder.CreateVectorOfStructs(refs);
+  const auto shape = builder.CreateVector(std::vector<std::uint64_t>{kShards});
+  const auto counts = builder.CreateVector(std::vector<std::uint32_t>{kShards - 1});
+  const auto grid = fb::CreateGrid(builder, builder.CreateVector(cuts), counts);
+  std::vector<flatbuffers::Offset<flatbuffers::String>> texts(
+      30, builder.CreateString(std::string(1000, 'x')));
+  const auto placement = builder.CreateVector(texts);
+  std::vector<flatbuffers::Offset<fb::Tensor>> tensors;
+  for (std::uint32_t i = 0; i < 20000; ++i) {
+    const auto name = builder.CreateString(std::to_string(100000 + i));
+    tensors.push_back(
+        fb::CreateTensor(builder, name, shape, grid, 0, shards, 12, 4, 12, placement));
+  }
+  const std::array<std::uint8_t, 16> id_bytes{1};
+  const fb::Bits128 id{flatbuffers::span<const std::uint8_t, 16>(id_bytes)};
+  const std::vector<flatbuffers::Offset<fb::Blob>> blobs{
+      fb::CreateBlob(builder, &id, 1 << 24, 4096, 100000, kShards, &id, &id)};
+  const auto fb_tensors = builder.CreateVector(tensors);
+  const auto fb_objects = builder.CreateVector(std::vector<flatbuffers::Offset<fb::Object>>());
+  const auto fb_blobs = builder.CreateVector(blobs);
+  const auto mesh = builder.CreateVector(std::vector<flatbuffers::Offset<fb::MeshAxis>>());
+  const auto provenance =
+      builder.CreateVector(std::vector<flatbuffers::Offset<fb::ProvenanceEntry>>());
+  builder.Finish(
+      fb::CreateIndex(builder, fb_tensors, fb_objects, fb_blobs, 1, 0, 0, mesh, provenance),
+      "SPIX");
+  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  const auto owner = std::make_shared<const Bytes>(bytes.begin(), bytes.end());
+
+  // 2 * 10^8 shards are named, above the limit; with a higher limit the second tensor is refused.
+  Limits limits;
+  EXPECT_EQ(
+      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status().place().rule,
+      "R-IDX-04");
+  limits.shard_count_max = std::uint64_t{1} << 30;
+  const std::size_t before = g_allocated_bytes;
+  const Status status =
+      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status();
+  EXPECT_EQ(status.place().rule, "R-IDX-20");
+  EXPECT_EQ(status.place().tensor, "100001");
+  EXPECT_LT(g_allocated_bytes - before, kSmall);
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
