@@ -41,12 +41,8 @@ Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
   auto parsed = ParseFrameHeader(stored);
   if (!parsed) return std::move(parsed).error();
   const FrameHeader& header = *parsed;
-  if (!header.content_size_bytes) {
-    return Corrupt("R-COD-03", "zstd frame declares no content size");
-  }
-  if (*header.content_size_bytes != raw_size) {
-    return Corrupt("R-COD-03", "zstd frame declares ", *header.content_size_bytes,
-                   " bytes, the chunk has ", raw_size);
+  if (header.content_size_bytes != raw_size) {
+    return Corrupt("R-COD-03", "zstd frame does not declare the ", raw_size, " bytes of the chunk");
   }
   if (header.has_dictionary_id) return Corrupt("R-COD-04", "zstd frame asks for a dictionary");
   const std::uint64_t window_max =
@@ -62,11 +58,9 @@ Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
 Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeader(stored, raw_size));
   const std::size_t frame_size = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
-  if (ZSTD_isError(frame_size)) {
-    return Corrupt("R-COD-06", "zstd frame is not whole: ", ZSTD_getErrorName(frame_size));
-  }
-  if (frame_size != stored.size()) {
-    return Corrupt("R-COD-06", stored.size() - frame_size, " bytes behind the zstd frame");
+  if (frame_size != stored.size()) {  // an error is greater than any size
+    return Corrupt("R-COD-06", "zstd frame does not end with the ", stored.size(),
+                   " stored bytes: ", ZSTD_getErrorName(frame_size));
   }
   if (stored.size() >= raw_size) {
     return Corrupt("R-COD-08", "coded chunk of ", stored.size(), " bytes is not smaller than its ",
@@ -123,11 +117,9 @@ Status ChunkCodec::Contexts::Decompress(ByteSpan stored, MutableByteSpan out) {
   if (!decompression) return NoMemory();
   const std::size_t result = ZSTD_decompressDCtx(decompression.get(), out.data(), out.size(),
                                                  stored.data(), stored.size());
-  if (ZSTD_isError(result)) {
-    return Corrupt("R-COD-07", "zstd frame cannot be decoded: ", ZSTD_getErrorName(result));
-  }
-  if (result != out.size()) {
-    return Corrupt("R-COD-07", "zstd frame yields ", result, " of ", out.size(), " bytes");
+  if (result != out.size()) {  // an error is greater than any size
+    return Corrupt("R-COD-07", "zstd frame does not decode to ", out.size(),
+                   " bytes: ", ZSTD_getErrorName(result));
   }
   return {};
 }

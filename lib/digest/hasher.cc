@@ -69,7 +69,7 @@ Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher& Hasher::operator=(Hasher&&) noexcept = default;
 
 void Hasher::Update(ByteSpan bytes) {
-  // An empty span may have no address, which the library takes for an error.
+  // An empty span may have no address, which older libraries take for an error.
   if (bytes.empty()) return;
   SEALPOINT_CHECK(XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size()) == XXH_OK);
 }

@@ -73,11 +73,14 @@ void FileStream::SubmitBuffer() {
   filled_ = 0;
 }
 
+Status FileStream::CheckFailed() {
+  Status error = shared_->Error();
+  if (!error.ok()) buffer_ = StagingBuffer();
+  return error;
+}
+
 Result<MutableByteSpan> FileStream::Window() {
-  if (Status error = shared_->Error(); !error.ok()) {
-    buffer_ = StagingBuffer();  // others may need it
-    return error;
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (buffer_.empty()) {
     auto acquired = pool_.Acquire();
     if (!acquired) return shared_->Fail(std::move(acquired).error());
@@ -103,7 +106,7 @@ Status FileStream::Produce(std::uint64_t count, const Fill& fill) {
     Advance(piece);
     done += piece;
   }
-  return shared_->Error();
+  return CheckFailed();
 }
 
 Status FileStream::Append(ByteSpan bytes) {
@@ -130,15 +133,17 @@ Status FileStream::AlignTo(std::uint64_t alignment) {
 }
 
 Status FileStream::Flush() {
-  SEALPOINT_RETURN_IF_ERROR(shared_->Error());
+  SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (offset() % kDirectIoAlignmentBytes != 0) {
-    return shared_->Fail(InvalidArgument("stream flushed at offset ", offset(),
-                                         ", which is not a multiple of ", kDirectIoAlignmentBytes));
+    static_cast<void>(
+        shared_->Fail(InvalidArgument("stream flushed at offset ", offset(),
+                                      ", which is not a multiple of ", kDirectIoAlignmentBytes)));
+    return CheckFailed();
   }
   if (filled_ != 0) SubmitBuffer();
   buffer_ = StagingBuffer();
   shared_->WaitForWrites();
-  return shared_->Error();
+  return CheckFailed();
 }
 
 }  // namespace sealpoint::internal

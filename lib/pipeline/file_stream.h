@@ -55,6 +55,8 @@ class FileStream {
   // Appends `count` bytes; fill(done, window) makes those from `done` on.
   template <typename Fill>
   Status Produce(std::uint64_t count, const Fill& fill);
+  // The first failure, if any; a failed stream keeps no buffer that others may need.
+  Status CheckFailed();
   // Hands the filled part of the buffer to a thread. Precondition: filled_ > 0.
   void SubmitBuffer();
 
