@@ -60,17 +60,31 @@ TEST(StagingPoolFork, TheChildMayDestroyABufferAndItsParentStillHasIt) {
   EXPECT_EQ(buffer.bytes().front(), std::byte{42});
 }
 
-// The child maps other memory where the pool's was; the pool's destructor must leave it alone.
+// Maps other memory of the child where the pool's memory was in the parent.
+bool TakePlaceOf(MutableByteSpan bytes) {
+  return mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == bytes.data();
+}
+
 TEST(StagingPoolFork, TheChildsPoolUnmapsNothing) {
   auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
-  StagingBuffer buffer = pool->Acquire().value();
-  const MutableByteSpan bytes = buffer.bytes();
-  buffer = StagingBuffer();
+  const MutableByteSpan bytes = pool->Acquire()->bytes();
   EXPECT_TRUE(HoldsInChild([&] {
-    void* const mapped = mmap(bytes.data(), bytes.size(), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    const bool taken = TakePlaceOf(bytes);
     pool.reset();
-    return mapped == bytes.data() && IsMapped(bytes);
+    return taken && IsMapped(bytes);
+  }));
+}
+
+// Scratch beyond the budget is unmapped when it comes back, but not by a child.
+TEST(StagingPoolFork, TheChildsScratchUnmapsNothing) {
+  const auto pool = StagingPool::Create(0, 4096).value();
+  StagingBuffer scratch = pool->AcquireScratch(kBuffer).value();
+  EXPECT_TRUE(HoldsInChild([&] {
+    const MutableByteSpan bytes = scratch.bytes();
+    const bool taken = TakePlaceOf(bytes);
+    scratch = StagingBuffer();
+    return taken && IsMapped(bytes);
   }));
 }
 

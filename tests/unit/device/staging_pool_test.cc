@@ -201,6 +201,13 @@ TEST(StagingScratch, ServesMoreThanTheBudgetAloneAndGivesItBack) {
   EXPECT_EQ(pool->mapped_bytes(), 4096U);
 }
 
+TEST(StagingScratch, UnmapsWhatIsMoreThanTheBudget) {
+  const auto pool = MakePool(2 * kBuffer);
+  const MutableByteSpan bytes = pool->AcquireScratch(3 * kBuffer)->bytes();
+  std::vector<unsigned char> present(bytes.size() / 4096);
+  EXPECT_NE(mincore(bytes.data(), bytes.size(), present.data()), 0);
+}
+
 TEST(StagingScratch, WaitsUntilItIsAloneForMoreThanTheBudget) {
   const auto pool = MakePool(2 * kBuffer);
   auto small = std::make_unique<StagingBuffer>(pool->AcquireScratch(1).value());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -31,9 +32,11 @@ class FakeWritableFile final : public WritableFile {
     const std::size_t number = writes_.size();
     ++begun_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
+    changed_.wait(lock, [&] { return open_ || number == admitted_; });
     ++finished_;
-    if (number == failing_write_) return failure_;
+    if (const auto failure = failures_.find(number); failure != failures_.end()) {
+      return failure->second;
+    }
     content_.resize(std::max<std::size_t>(content_.size(), offset + data.size()));
     std::copy(data.begin(), data.end(), content_.begin() + static_cast<std::ptrdiff_t>(offset));
     return {};
@@ -45,8 +48,8 @@ class FakeWritableFile final : public WritableFile {
 
   // The `number`-th write, from 1, fails with `failure`.
   void FailWrite(std::size_t number, Status failure) {
-    failing_write_ = number;
-    failure_ = std::move(failure);
+    const std::lock_guard lock(mutex_);
+    failures_[number] = std::move(failure);
   }
   void CloseGate() {
     const std::lock_guard lock(mutex_);
@@ -55,6 +58,12 @@ class FakeWritableFile final : public WritableFile {
   void OpenGate() {
     const std::lock_guard lock(mutex_);
     open_ = true;
+    changed_.notify_all();
+  }
+  // Lets the `number`-th write, from 1, pass the closed gate.
+  void Admit(std::size_t number) {
+    const std::lock_guard lock(mutex_);
+    admitted_ = number;
     changed_.notify_all();
   }
   void WaitUntilBegun(std::size_t count) {
@@ -85,8 +94,8 @@ class FakeWritableFile final : public WritableFile {
   std::vector<Write> writes_;
   std::size_t begun_ = 0;
   std::size_t finished_ = 0;
-  std::size_t failing_write_ = 0;
-  Status failure_;
+  std::size_t admitted_ = 0;
+  std::map<std::size_t, Status> failures_;
   bool open_ = true;
 };
 

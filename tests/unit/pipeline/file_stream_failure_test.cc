@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 
 #include "lib/pipeline/file_stream.h"
 #include "tests/unit/pipeline/fake_files.h"
@@ -57,11 +58,35 @@ TEST_F(FileStreamFailure, OfAWriteStopsTheWritesBehindIt) {
   EXPECT_EQ(file_.writes().size(), 1U);
 }
 
-TEST_F(FileStreamFailure, OfAWriteGivesAllBuffersBack) {
-  FailSecondWrite();
-  EXPECT_FALSE(stream_.Flush().ok());
-  const auto first = pool_->Acquire();
+TEST_F(FileStreamFailure, OfAWriteGivesThePartlyFilledBufferBackToo) {
+  file_.FailWrite(1, failure_);
+  file_.CloseGate();
+  ASSERT_TRUE(stream_.Append(NumberedBytes(kBuffer + 4096)).ok());
+  file_.OpenGate();
+  const auto first = pool_->Acquire();  // waits for the write
+  EXPECT_EQ(stream_.Flush(), failure_);
   EXPECT_TRUE(pool_->Acquire().ok());  // would wait for ever
+}
+
+TEST(FileStreamFailures, OfTwoWritesTheFirstIsKept) {
+  const Status earlier(Code::kNoSpace, "earlier");
+  const auto pool = StagingPool::Create(3 * kBuffer, kBuffer).value();
+  FakeWritableFile file;
+  ThreadPool io(2);
+  FileStream stream(file, *pool, io);
+  file.FailWrite(1, Status(Code::kIo, "later"));
+  file.FailWrite(2, earlier);
+  file.CloseGate();
+  ASSERT_TRUE(stream.Append(NumberedBytes(2 * kBuffer)).ok());
+  file.WaitUntilBegun(2);
+  file.Admit(2);
+  while (stream.Window().ok()) {
+  }
+  file.OpenGate();
+  const auto first = pool->Acquire();
+  const auto second = pool->Acquire();
+  const auto third = pool->Acquire();  // all are back: both failures are known
+  EXPECT_EQ(stream.Flush(), earlier);
 }
 
 TEST_F(FileStreamFailure, OfAFlushAtAnUnalignedOffsetWritesNothing) {

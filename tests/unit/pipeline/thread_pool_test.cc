@@ -5,9 +5,12 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sealpoint::internal {
@@ -52,6 +55,21 @@ TEST(ThreadPool, DestroysAJobRightAfterItsRun) {
   });
   while (!asked) std::this_thread::yield();
   EXPECT_TRUE(gone);
+}
+
+TEST(ThreadPool, DestroysAJobWithoutItsLock) {
+  struct SubmitsWhenDestroyed {
+    ThreadPool* pool;
+    std::atomic<bool>* ran;
+    ~SubmitsWhenDestroyed() {
+      pool->Submit([ran = ran] { *ran = true; });
+    }
+  };
+  std::atomic<bool> ran{false};
+  ThreadPool pool(1);
+  auto held = std::make_shared<SubmitsWhenDestroyed>(&pool, &ran);
+  pool.Submit([held = std::move(held)] {});
+  while (!ran) std::this_thread::yield();  // would wait for ever
 }
 
 TEST(ThreadPool, RunsNoJobOnTheSubmittingThread) {
