@@ -10,6 +10,8 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
+#include "readers/open/open_checkpoint.h"
+#include "readers/open/rebase.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -99,7 +101,8 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   CheckPadding(sections->manifest_end, sections->trailer);
 }
 
-// R-BLB-01. True where the rest can be judged: a longer file still holds all that is pinned.
+// R-BLB-01 and R-BLB-09. True where the rest can be judged: a longer file still holds all that is
+// pinned.
 bool BlobCheck::CheckLength() {
   const Result<EntryInfo> entry = subject_.directory.Stat(BlobName(pin_.id));
   if (!entry) {
@@ -114,15 +117,9 @@ bool BlobCheck::CheckLength() {
     Report(RuleError(Code::kIncomplete, "R-BLB-01", "not a regular file where a blob should be"));
     return false;
   }
-  if (entry->size_bytes < pin_.file_size) {
-    ReportAt(entry->size_bytes, Code::kIncomplete, "R-BLB-01",
-             StrCat("the blob has ", entry->size_bytes, " of ", pin_.file_size, " bytes"));
-    return false;
-  }
-  if (entry->size_bytes > pin_.file_size) {
-    ReportAt(pin_.file_size, Code::kCorrupt, "R-BLB-01",
-             StrCat("the blob has ", entry->size_bytes, " bytes instead of ", pin_.file_size));
-  }
+  const Status status = CheckBlobSize(subject_.directory.path(), pin_, entry->size_bytes);
+  Report(status);
+  if (status.code() == Code::kIncomplete) return false;
   return true;
 }
 
@@ -133,10 +130,7 @@ std::optional<Digest> BlobCheck::CheckHeader() {
   subject_.meter.Add(kHeaderSize);
   Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
   if (!header) {
-    // The index says that this file is ours, so a foreign magic is damage.
-    const Status& error = header.error();
-    const Code code = error.code() == Code::kNotACheckpoint ? Code::kCorrupt : error.code();
-    ReportAt(error.place().offset.value_or(0), code, error.place().rule, error.message());
+    Report(std::move(header).error());
     return std::nullopt;
   }
   if (Status status = CheckHeaderPins(*header); !status.ok()) Report(std::move(status));
@@ -175,7 +169,7 @@ std::optional<Trailer> BlobCheck::CheckTrailer(const std::optional<Digest>& head
   subject_.meter.Add(kTrailerSize);
   const Result<Trailer> trailer = DecodeTrailer(range->bytes);
   if (!trailer) {
-    Report(InFile(trailer.error(), at, path_));
+    Report(Rebased(trailer.error(), at));
     return std::nullopt;
   }
   if (!CheckTrailerPins(*trailer, range->bytes)) return std::nullopt;
@@ -205,9 +199,6 @@ bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
   expect(trailer.shard_count == pin_.shard_count, kTrailerShardCountAt, "shard count");
   expect(trailer.group_list_digest == pin_.group_list_digest, kTrailerGroupListDigestAt,
          "group list digest");
-  std::uint64_t raw_bytes = 0;
-  for (const ShardEntry& shard : input_.map.OfBlob(blob_)) raw_bytes += shard.raw_size;
-  expect(trailer.raw_bytes == raw_bytes, kTrailerRawBytesAt, "sum of raw bytes");
   return good;
 }
 
@@ -246,7 +237,7 @@ std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, 
   std::uint64_t chunk_bytes = 0;
   for (std::uint64_t at = 0; at < records.size(); at += kRecordSize) {
     const Result<WalkedChunk> chunk = walker.Next(records.subspan(at, kRecordSize));
-    if (!chunk) Report(InFile(chunk.error(), group_at + at, path_));
+    if (!chunk) Report(Rebased(chunk.error(), group_at + at));
     if (chunk) chunk_bytes += chunk->record.stored_size;
   }
   return chunk_bytes;
@@ -322,8 +313,15 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
       bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
       subject_.options.limits);
   if (!manifest) {
-    Report(InFile(manifest.error(), sections.manifest, path_));
+    Report(Rebased(manifest.error(), sections.manifest));
     return input_.empties.MissedManifest();
+  }
+  std::uint64_t raw_bytes = 0;  // sums fit, R-IDX-11
+  for (const ShardEntry& shard : input_.map.OfBlob(blob_)) raw_bytes += shard.raw_size;
+  if (trailer.raw_bytes != raw_bytes) {
+    ReportAt(sections.trailer + kTrailerRawBytesAt, Code::kCorrupt, "R-BLB-06",
+             StrCat("the trailer counts ", trailer.raw_bytes, " raw bytes, the shards have ",
+                    raw_bytes));
   }
   for (Status& violation : CompareManifest(*manifest, input_.map, blob_, input_.empties)) {
     Report(std::move(violation).AtOffset(sections.manifest));

@@ -76,14 +76,4 @@ std::vector<Status> Findings::Take(bool* omitted) {
   return violations;
 }
 
-Status InFile(const Status& error, std::uint64_t base, std::string_view path) {
-  if (error.ok()) return {};
-  const Place& place = error.place();
-  return Status(error.code(), error.message())
-      .AtRule(place.rule)
-      .AtOffset(base + place.offset.value_or(0))
-      .AtTensor(place.tensor)
-      .AtPath(path);
-}
-
 }  // namespace sealpoint::internal

@@ -52,10 +52,6 @@ class Findings {
   bool omitted_ = false;
 };
 
-// The error of a decoder that was given the bytes of a file from `base` on, with its place in the
-// whole file.
-Status InFile(const Status& error, std::uint64_t base, std::string_view path);
-
 }  // namespace sealpoint::internal
 
 #endif  // SEALPOINT_READERS_VERIFY_FINDINGS_H_

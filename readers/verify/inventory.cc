@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/verify/inventory.h"
 
-#include <algorithm>
-
 #include "lib/base/errors.h"
 
 namespace sealpoint::internal {
@@ -47,14 +45,6 @@ bool IsPinned(const ParsedName& name, const Marker* marker, const Contents* inde
 }
 
 }  // namespace
-
-std::size_t Inventory::CountOurs(bool besides_marker) const {
-  return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [&](const EntryInfo& entry) {
-        const NameKind kind = Parse(entry).kind;
-        return kind != NameKind::kForeign && !(besides_marker && kind == NameKind::kMarker);
-      }));
-}
 
 void Inventory::NoteForeign(VerifyReport& report) const {
   for (const EntryInfo& entry : entries_) {

@@ -3,7 +3,7 @@
 #define SEALPOINT_READERS_VERIFY_INVENTORY_H_
 
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/format/contents.h"
@@ -18,17 +18,12 @@ class Inventory {
  public:
   explicit Inventory(std::vector<EntryInfo> entries) : entries_(std::move(entries)) {}
 
-  // Files of our names; `besides_marker`: not counting COMMIT.
-  bool has_files_of_ours() const { return CountOurs(false) > 0; }
-  bool has_others_than_marker() const { return CountOurs(true) > 0; }
-
   // R-DIR-04.
   void NoteForeign(VerifyReport& report) const;
   // R-DIR-03. `marker` null: nothing is pinned, so all files of ours are left over.
   void NoteLeftovers(const Marker* marker, const Contents* index, VerifyReport& report) const;
 
  private:
-  std::size_t CountOurs(bool besides_marker) const;
   std::vector<EntryInfo> entries_;
 };
 

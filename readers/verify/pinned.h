@@ -4,19 +4,17 @@
 
 #include <optional>
 
-#include "lib/format/contents.h"
-#include "lib/format/marker.h"
+#include "readers/open/open_checkpoint.h"
 #include "readers/verify/subject.h"
 
 namespace sealpoint::internal {
 
 // Reads and judges COMMIT. Nothing where it is not a good commit marker; why is among the findings
-// (Uncommitted for none and for a void one). `has_other_files`: the directory holds files of our
-// names, so that a marker of foreign bytes is damage.
-std::optional<Marker> CheckMarker(const Subject& subject, Worker& worker, bool has_other_files);
+// (Uncommitted for none and for a void one, NotACheckpoint where no file of ours is there).
+std::optional<Marker> CheckMarker(const Subject& subject, Worker& worker);
 
 // Reads and judges the index that the marker pins. Nothing where it cannot be used.
-std::optional<Contents> CheckIndex(const Subject& subject, Worker& worker, const Marker& marker);
+std::optional<IndexFile> CheckIndex(const Subject& subject, Worker& worker, const Marker& marker);
 
 }  // namespace sealpoint::internal
 

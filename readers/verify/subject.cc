@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/macros.h"
+#include "readers/open/resize.h"
 #include "sealpoint/limits.h"
 
 namespace sealpoint::internal {
@@ -36,12 +37,12 @@ Result<Worker> Worker::Create() {
 Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size) {
   Bytes bytes;
-  bytes.reserve(size);
-  while (bytes.size() < size) {
-    const std::uint64_t count = std::min(kPieceSizeBytes, size - bytes.size());
-    SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes range,
-                               ReadRange(file, pool, offset + bytes.size(), count));
-    bytes.insert(bytes.end(), range.bytes.begin(), range.bytes.end());
+  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, size));
+  for (std::uint64_t at = 0; at < size; at += kPieceSizeBytes) {
+    const std::uint64_t count = std::min(kPieceSizeBytes, size - at);
+    SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes range, ReadRange(file, pool, offset + at, count));
+    std::copy(range.bytes.begin(), range.bytes.end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return bytes;
 }

@@ -3,10 +3,12 @@
 #define SEALPOINT_READERS_VERIFY_SUBJECT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
@@ -59,7 +61,8 @@ struct Subject {
   std::string PathOf(std::string_view name) const { return JoinPath(directory.path(), name); }
 };
 
-// All of [offset, offset + size) in pieces, into memory of its own. Errors: those of ReadRange.
+// All of [offset, offset + size) in pieces, into memory of its own. Errors: those of ReadRange, Io
+// (no memory).
 Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                         std::uint64_t size);
 

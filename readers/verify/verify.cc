@@ -57,7 +57,7 @@ class Verification {
   Meter meter_;
   std::vector<Worker> workers_;
   std::optional<Marker> marker_;
-  std::optional<Contents> index_;
+  std::optional<IndexFile> index_;
 };
 
 Status Verification::Run() {
@@ -66,12 +66,14 @@ Status Verification::Run() {
     workers_.push_back(std::move(worker));
   }
   const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : PosixStorage();
-  const Result<std::unique_ptr<Directory>> directory = storage->OpenDirectory(report_.path);
+  const Result<std::unique_ptr<Directory>> directory =
+      OpenCheckpointDirectory(*storage, report_.path);
   if (directory) {
     SEALPOINT_RETURN_IF_ERROR(CheckDirectory(**directory));
   } else {
-    findings_.Add(kDirectoryRank,
-                  Status(directory.error()).AtRule("R-DIR-01").AtPath(report_.path));
+    const bool is_missing = directory.error().code() == Code::kNotFound;
+    Status error = Status(directory.error()).AtPath(report_.path);
+    findings_.Add(kDirectoryRank, is_missing ? std::move(error).AtRule("R-DIR-01") : error);
   }
   bool omitted = false;
   report_.verdict = findings_.verdict();
@@ -88,25 +90,16 @@ Status Verification::CheckDirectory(const Directory& directory) {
   const Subject subject{
       .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
   Result<std::vector<EntryInfo>> entries = directory.List();
-  if (!entries) {
-    findings_.Add(kDirectoryRank, Status(entries.error()).AtRule("R-DIR-01").AtPath(report_.path));
-  }
-  const bool is_listed = entries.ok();
-  const Inventory inventory(is_listed ? std::move(*entries) : std::vector<EntryInfo>());
+  findings_.Add(kDirectoryRank, entries.error());
+  const Inventory inventory(entries ? std::move(*entries) : std::vector<EntryInfo>());
   inventory.NoteForeign(report_);
-  if (is_listed && !inventory.has_files_of_ours()) {
-    findings_.Add(
-        kDirectoryRank,
-        MakeError(Code::kNotACheckpoint, "no file of a checkpoint here").AtPath(report_.path));
-    return {};
-  }
   CheckPinned(subject, inventory);
   if (!index_) return {};
-  return CheckBlobs(subject, *marker_, *index_);
+  return CheckBlobs(subject, *marker_, index_->contents);
 }
 
 void Verification::CheckPinned(const Subject& subject, const Inventory& inventory) {
-  marker_ = CheckMarker(subject, workers_.front(), inventory.has_others_than_marker());
+  marker_ = CheckMarker(subject, workers_.front());
   if (!marker_) {
     // With a damaged marker nobody knows what it pinned.
     if (findings_.verdict() == Verdict::kUncommitted) {
@@ -117,8 +110,8 @@ void Verification::CheckPinned(const Subject& subject, const Inventory& inventor
   NoteMarker(*marker_);
   index_ = CheckIndex(subject, workers_.front(), *marker_);
   if (!index_) return;
-  NoteIndex(*index_);
-  inventory.NoteLeftovers(&*marker_, &*index_, report_);
+  NoteIndex(index_->contents);
+  inventory.NoteLeftovers(&*marker_, &index_->contents, report_);
 }
 
 void Verification::NoteMarker(const Marker& marker) {

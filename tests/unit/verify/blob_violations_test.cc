@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Header, trailer, table and padding of a blob: one damage each, with its rule and place.
+#include <string>
+#include <vector>
+
+#include "lib/base/endian.h"
+#include "tests/support/format_surgery.h"
+#include "tests/unit/verify/verify_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::ChunkRecord;
+using ::testing::ElementsAre;
+
+class BlobViolations : public VerifyFixture {
+ protected:
+  void SetUp() override { Store(SmallSpec()); }
+
+  // The one violation of blob 0 of a container made with these hooks.
+  void ExpectOne(const MiniHooks& hooks, Code code, const std::string& rule, std::uint64_t offset,
+                 VerifyLevel level = VerifyLevel::kStructure) {
+    MiniSpec spec = SmallSpec();
+    spec.hooks = hooks;
+    Store(spec);
+    ExpectOneNow(code, rule, offset, level);
+  }
+  void ExpectOneNow(Code code, const std::string& rule, std::uint64_t offset,
+                    VerifyLevel level = VerifyLevel::kStructure) {
+    EXPECT_THAT(Check(level).violations, ElementsAre(Violates(code, rule, BlobPath(0), offset)));
+  }
+  void FlipByte(std::uint64_t offset) {
+    container_.blob(0)[offset] ^= std::byte{0x10};
+    StoreAgain();
+  }
+  const internal::BlobSections& Sections() { return container_.blobs.at(0).sections; }
+  std::uint64_t RecordAt(std::size_t i) { return Sections().records + i * internal::kRecordSize; }
+};
+
+// A hook that changes record `i` of blob 0.
+MiniHooks ChangeRecord(std::size_t i, std::function<void(ChunkRecord&)> change) {
+  MiniHooks hooks;
+  hooks.records = [i, change](int blob, std::vector<ChunkRecord>& records) {
+    if (blob == 0) change(records[i]);
+  };
+  return hooks;
+}
+
+TEST_F(BlobViolations, HeaderMagic) {
+  FlipByte(0);
+  ExpectOneNow(Code::kCorrupt, "R-HDR-10", 0);
+}
+
+TEST_F(BlobViolations, HeaderDigest) {
+  FlipByte(100);
+  ExpectOneNow(Code::kCorrupt, "R-HDR-04", 40);
+}
+
+TEST_F(BlobViolations, HeaderOfAnotherBlob) {
+  MiniHooks hooks;
+  hooks.blob_header = [](int blob, internal::FileHeader& header) {
+    if (blob == 0) header.id = MiniSpec::MakeId(0x55);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-HDR-08", 56);
+}
+
+TEST_F(BlobViolations, HeaderOfAnotherAttempt) {
+  MiniHooks hooks;
+  hooks.blob_header = [](int blob, internal::FileHeader& header) {
+    if (blob == 0) header.attempt = MiniSpec::MakeId(0x55);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-HDR-08", 72);
+}
+
+TEST_F(BlobViolations, HeaderWithoutAttemptIsFine) {
+  MiniSpec spec = SmallSpec();
+  spec.hooks.blob_header = [](int, internal::FileHeader& header) { header.attempt = {}; };
+  Store(spec);
+  EXPECT_EQ(Check().verdict, Verdict::kCommitted);
+}
+
+TEST_F(BlobViolations, CompatFeatureThatTheIndexDoesNotHave) {
+  MiniHooks hooks;
+  hooks.blob_header = [](int blob, internal::FileHeader& header) {
+    if (blob == 0) header.features.compat = 2;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-HDR-09", 24);
+}
+
+TEST_F(BlobViolations, HeaderThatTheTrailerDoesNotRepeat) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) trailer.header_digest = MiniSpec::MakeId(1);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", container_.blob(0).size() - 256 + 128);
+}
+
+TEST_F(BlobViolations, TrailerDigest) {
+  FlipByte(Sections().trailer + 16);
+  ExpectOneNow(Code::kCorrupt, "R-BLB-02", Sections().trailer + 240);
+}
+
+TEST_F(BlobViolations, TrailerThatTheIndexDoesNotPin) {
+  MiniHooks hooks;
+  hooks.pin = [](int blob, internal::BlobPin& pin) {
+    if (blob == 0) pin.trailer_digest = MiniSpec::MakeId(1);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 240);
+}
+
+TEST_F(BlobViolations, TrailerOfAnotherBlobId) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) trailer.blob = MiniSpec::MakeId(0x55);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 16);
+}
+
+TEST_F(BlobViolations, TrailerWithAnotherShardCount) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) ++trailer.shard_count;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 60);
+}
+
+TEST_F(BlobViolations, TrailerWithAnotherSumOfRawBytes) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) ++trailer.raw_bytes;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-06", Sections().trailer + 88);
+}
+
+TEST_F(BlobViolations, GroupList) {
+  FlipByte(Sections().table + 3);
+  ExpectOneNow(Code::kCorrupt, "R-BLB-05", Sections().table);
+}
+
+TEST_F(BlobViolations, RecordGroup) {
+  FlipByte(Sections().records + 70);
+  ExpectOneNow(Code::kCorrupt, "R-BLB-05", Sections().records);
+}
+
+TEST_F(BlobViolations, RecordOfAnotherShard) {
+  ExpectOne(ChangeRecord(1, [](ChunkRecord& record) { record.shard = 7; }), Code::kCorrupt,
+            "R-REC-01", RecordAt(1) + 16);
+}
+
+TEST_F(BlobViolations, RecordOfAnotherChunk) {
+  ExpectOne(ChangeRecord(2, [](ChunkRecord& record) { record.chunk = 0; }), Code::kCorrupt,
+            "R-REC-01", RecordAt(2) + 20);
+}
+
+TEST_F(BlobViolations, RecordOfAnotherRawLength) {
+  MiniHooks hooks = ChangeRecord(1, [](ChunkRecord& record) { --record.raw_size; });
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) ++trailer.raw_bytes;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-REC-02", RecordAt(1) + 12);
+}
+
+TEST_F(BlobViolations, RecordOfACodedChunkThatDidNotShrink) {
+  ExpectOne(ChangeRecord(1, [](ChunkRecord& r) { r.stored_size = r.raw_size; }), Code::kCorrupt,
+            "R-REC-03", RecordAt(1) + 8);
+}
+
+TEST_F(BlobViolations, FirstShardNotBehindTheHeader) {
+  ExpectOne(ChangeRecord(0, [](ChunkRecord& record) { record.offset += 64; }), Code::kCorrupt,
+            "R-REC-04", RecordAt(0));
+}
+
+TEST_F(BlobViolations, ChunkNotBehindItsPredecessor) {
+  ExpectOne(ChangeRecord(2, [](ChunkRecord& record) { record.offset += 1; }), Code::kCorrupt,
+            "R-REC-04", RecordAt(2));
+}
+
+TEST_F(BlobViolations, ChunkBehindTheArea) {
+  // Without a good predecessor only the end of the area bounds it.
+  MiniSpec spec = SmallSpec();
+  spec.hooks.records = [](int blob, std::vector<ChunkRecord>& records) {
+    if (blob != 0) return;
+    records[1].shard = 9;
+    records[2].offset = std::uint64_t{1} << 40;
+  };
+  Store(spec);
+  EXPECT_THAT(Check(VerifyLevel::kStructure).violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-REC-01", BlobPath(0), RecordAt(1) + 16),
+                          Violates(Code::kCorrupt, "R-REC-04", BlobPath(0), RecordAt(2))));
+}
+
+TEST_F(BlobViolations, LastChunkBeforeTheEndOfTheArea) {
+  MiniHooks hooks;
+  hooks.chunk_area = [](int blob, Bytes& area) {
+    if (blob == 0) area.resize(area.size() + 200);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-REC-04", 0);
+}
+
+TEST_F(BlobViolations, UnknownCodec) {
+  MiniHooks hooks;
+  hooks.record_bytes = [](int blob, Bytes& records) {
+    if (blob == 0) internal::StoreLe(MutableByteSpan(records), 24, std::uint16_t{99});
+  };
+  ExpectOne(hooks, Code::kUnsupported, "R-COD-01", RecordAt(0) + 24);
+}
+
+TEST_F(BlobViolations, SourceBlob) {
+  MiniHooks hooks;
+  hooks.record_bytes = [](int blob, Bytes& records) {
+    if (blob == 0) internal::StoreLe(MutableByteSpan(records), 28, std::uint32_t{1});
+  };
+  ExpectOne(hooks, Code::kUnsupported, "R-REC-05", RecordAt(0) + 28);
+}
+
+TEST_F(BlobViolations, PaddingBehindEachSection) {
+  const internal::BlobSections sections = Sections();
+  const std::uint64_t offsets[] = {container_.blobs.at(0).chunks_end,
+                                   sections.table - 1,
+                                   sections.table + sections.group_list_size,
+                                   sections.records - 1,
+                                   sections.manifest_end,
+                                   sections.trailer - 1};
+  for (const std::uint64_t offset : offsets) {
+    SCOPED_TRACE(offset);
+    FlipByte(offset);
+    ExpectOneNow(Code::kCorrupt, "R-BLB-08", offset);
+    FlipByte(offset);
+  }
+}
+
+TEST_F(BlobViolations, PaddingBetweenShardsIsJudgedAtFullLevel) {
+  const std::vector<ChunkRecord>& records = container_.blobs.at(0).records;
+  const std::uint64_t offset = records[0].offset + records[0].stored_size;
+  ASSERT_LT(offset, records[1].offset);
+  FlipByte(offset);
+  EXPECT_EQ(Check(VerifyLevel::kStructure).verdict, Verdict::kCommitted);
+  ExpectOneNow(Code::kCorrupt, "R-BLB-08", offset, VerifyLevel::kFull);
+}
+
+TEST_F(BlobViolations, DamageOfAllSectionsIsListedInTheOrderOfTheFile) {
+  const internal::BlobSections sections = Sections();
+  const std::uint64_t chunk = container_.blobs.at(0).records[0].offset;
+  for (const std::uint64_t offset : {std::uint64_t{100}, chunk, sections.manifest}) {
+    FlipByte(offset);
+  }
+  container_.blob(1)[80] ^= std::byte{1};
+  FlipByte(sections.manifest_end);
+  for (const int threads : {1, 4}) {
+    EXPECT_THAT(
+        Check(VerifyLevel::kFull, threads).violations,
+        ElementsAre(Violates(Code::kCorrupt, "R-HDR-04", BlobPath(0), 40),
+                    Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), chunk),
+                    Violates(Code::kCorrupt, "R-BLB-06", BlobPath(0), sections.manifest),
+                    Violates(Code::kCorrupt, "R-BLB-08", BlobPath(0), sections.manifest_end),
+                    Violates(Code::kCorrupt, "R-HDR-04", BlobPath(1), 40)));
+  }
+}
+
+// 200 scalars: records of four groups.
+MiniSpec ManyScalars() {
+  MiniSpec spec;
+  for (int i = 0; i < 200; ++i) {
+    spec.tensors.push_back(CutTensor("t" + std::to_string(1000 + i), DType::kF64, {},
+                                     NoiseBytes(static_cast<std::uint64_t>(i), 8),
+                                     {Region::Whole({})}));
+  }
+  return spec;
+}
+
+TEST_F(BlobViolations, DamagedGroupHidesOnlyItsOwnChunks) {
+  Store(ManyScalars());
+  const std::vector<ChunkRecord> records = container_.blobs.at(0).records;
+  for (const std::size_t i : {10u, 70u, 130u, 199u}) {
+    container_.blob(0)[records[i].offset] ^= std::byte{1};
+  }
+  const std::uint64_t group = Sections().records + 4096;
+  FlipByte(group + 40);
+  const VerifyReport report = Check();
+  EXPECT_THAT(report.violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), records[10].offset),
+                          Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), records[130].offset),
+                          Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), records[199].offset),
+                          Violates(Code::kCorrupt, "R-BLB-05", BlobPath(0), group)));
+  EXPECT_EQ(report.violations[1].place().tensor, "t1130");
+}
+
+TEST_F(BlobViolations, ChunksAreJudgedWithoutTrailerAndManifest) {
+  const std::uint64_t offset = container_.blobs.at(0).records[0].offset;
+  FlipByte(Sections().trailer);
+  FlipByte(offset);
+  EXPECT_THAT(Check().violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), offset),
+                          Violates(Code::kCorrupt, "R-BLB-02", BlobPath(0), Sections().trailer)));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

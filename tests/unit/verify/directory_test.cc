@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the directory as a whole holds: markers, index, missing and foreign files, the report.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "lib/format/constants.h"
+#include "tests/support/format_surgery.h"
+#include "tests/unit/verify/verify_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class VerifyDirectory : public VerifyFixture {
+ protected:
+  void SetUp() override { Store(SmallSpec()); }
+  void Put(const std::string& name, const Bytes& bytes) {
+    ReplaceFile(*storage_, "ckpt", name, &bytes);
+  }
+  void Drop(const std::string& name) { ReplaceFile(*storage_, "ckpt", name, nullptr); }
+  std::uint64_t TotalBytes() const {
+    std::uint64_t total = 0;
+    for (const auto& [name, bytes] : container_.files) total += bytes.size();
+    return total;
+  }
+};
+
+TEST_F(VerifyDirectory, GoodCheckpointIsCommittedAtEachLevel) {
+  for (const VerifyLevel level :
+       {VerifyLevel::kFiles, VerifyLevel::kStructure, VerifyLevel::kFull}) {
+    const VerifyReport report = Check(level);
+    EXPECT_EQ(report.verdict, Verdict::kCommitted);
+    EXPECT_EQ(report.level, level);
+    EXPECT_THAT(report.violations, IsEmpty());
+    EXPECT_THAT(report.notes, IsEmpty());
+  }
+}
+
+TEST_F(VerifyDirectory, ReportSaysWhatWasChecked) {
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.path, "ckpt");
+  EXPECT_EQ(report.attempt, container_.attempt);
+  EXPECT_EQ(report.sequence, 1u);
+  EXPECT_EQ(report.step, 7u);
+  EXPECT_EQ(report.tensor_count, 4u);
+  EXPECT_EQ(report.object_count, 2u);
+  EXPECT_EQ(report.blob_count, 2u);
+  EXPECT_EQ(report.chunk_count, 7u);
+  EXPECT_EQ(report.bytes_checked, TotalBytes());
+  EXPECT_GT(report.seconds, 0);
+}
+
+TEST_F(VerifyDirectory, ProgressEndsAtTheTotal) {
+  std::atomic<int> running = 0;
+  std::vector<std::uint64_t> done;
+  VerifyOptions options{.threads = 3, .storage = storage_};
+  options.on_progress = [&](const VerifyProgress& progress) {
+    EXPECT_EQ(++running, 1);
+    done.push_back(progress.bytes_done);
+    --running;
+  };
+  ASSERT_TRUE(Verify("ckpt", options).ok());
+  ASSERT_FALSE(done.empty());
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_EQ(done.back(), TotalBytes());
+}
+
+TEST_F(VerifyDirectory, NoThreadIsAnInvalidArgument) {
+  EXPECT_EQ(Verify("ckpt", {.threads = 0, .storage = storage_}).error().code(),
+            Code::kInvalidArgument);
+}
+
+TEST_F(VerifyDirectory, MissingPathIsUnreadable) {
+  const VerifyReport report = Verify("nowhere", {.storage = storage_}).value();
+  EXPECT_EQ(report.verdict, Verdict::kUnreadable);
+  EXPECT_THAT(report.violations, ElementsAre(Violates(Code::kNotFound, "R-DIR-01", "nowhere", 0)));
+}
+
+TEST_F(VerifyDirectory, NoFileOfOursIsNoCheckpoint) {
+  for (const auto& [name, bytes] : container_.files) Drop(name);
+  Put("README", {});
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kUnreadable);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_EQ(report.violations[0].code(), Code::kNotACheckpoint);
+}
+
+TEST_F(VerifyDirectory, NoMarkerIsUncommittedAndAllIsLeftOver) {
+  Drop("COMMIT");
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kUncommitted);
+  EXPECT_THAT(report.violations,
+              ElementsAre(Violates(Code::kUncommitted, "R-MRK-01", "ckpt/COMMIT", 0)));
+  EXPECT_EQ(report.leftover_bytes, TotalBytes() - internal::kMarkerSize);
+  EXPECT_EQ(report.notes.size(), 3u);
+}
+
+TEST_F(VerifyDirectory, VoidMarkerIsUncommitted) {
+  const internal::MarkerBytes marker =
+      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(9)});
+  Put("COMMIT", Bytes(marker.begin(), marker.end()));
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kUncommitted);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_THAT(report.violations[0].message(), HasSubstr("void"));
+  EXPECT_EQ(report.leftover_bytes, TotalBytes() - internal::kMarkerSize);
+}
+
+TEST_F(VerifyDirectory, DamagedMarkerEndsTheCheck) {
+  FlipBit(container_.marker(), 8 * 160);
+  StoreAgain();
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCorrupt);
+  EXPECT_THAT(report.violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-HDR-04", "ckpt/COMMIT", 40)));
+  EXPECT_EQ(report.leftover_bytes, 0u);
+}
+
+TEST_F(VerifyDirectory, DamagedIndexEndsTheCheck) {
+  FlipBit(container_.index(), 8 * 200);
+  StoreAgain();
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCorrupt);
+  EXPECT_THAT(report.violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-MRK-06", PathOf(container_.index_name), 0)));
+  EXPECT_EQ(report.sequence, 1u);
+  EXPECT_EQ(report.blob_count, 0u);
+}
+
+TEST_F(VerifyDirectory, MissingIndexIsIncomplete) {
+  Drop(container_.index_name);
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kIncomplete);
+  EXPECT_THAT(report.violations, ElementsAre(Violates(Code::kIncomplete, "R-MRK-05",
+                                                      PathOf(container_.index_name), 0)));
+}
+
+TEST_F(VerifyDirectory, EachMissingBlobIsNamedAtEachLevel) {
+  Drop(container_.blobs.at(0).name);
+  Drop(container_.blobs.at(1).name);
+  for (const VerifyLevel level :
+       {VerifyLevel::kFiles, VerifyLevel::kStructure, VerifyLevel::kFull}) {
+    const VerifyReport report = Check(level);
+    EXPECT_EQ(report.verdict, Verdict::kIncomplete);
+    EXPECT_THAT(report.violations,
+                ElementsAre(Violates(Code::kIncomplete, "R-BLB-01", BlobPath(0), 0),
+                            Violates(Code::kIncomplete, "R-BLB-01", BlobPath(1), 0)));
+  }
+}
+
+TEST_F(VerifyDirectory, DamageBesideAMissingBlobIsFoundAndWins) {
+  const std::uint64_t offset = container_.blobs.at(1).records.front().offset;
+  FlipBit(container_.blob(1), 8 * offset);
+  StoreAgain();
+  Drop(container_.blobs.at(0).name);
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCorrupt);
+  EXPECT_THAT(report.violations,
+              ElementsAre(Violates(Code::kIncomplete, "R-BLB-01", BlobPath(0), 0),
+                          Violates(Code::kCorrupt, "R-CHK-02", BlobPath(1), offset)));
+}
+
+TEST_F(VerifyDirectory, LongerBlobIsCorruptAndItsPinnedPartIsJudged) {
+  const std::uint64_t size = container_.blob(0).size();
+  FlipBit(container_.blob(0), 0);
+  container_.blob(0).resize(size + 1);
+  StoreAgain();
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCorrupt);
+  ASSERT_EQ(report.violations.size(), 2u);
+  EXPECT_EQ(report.violations[0].place().rule, "R-HDR-10");
+  EXPECT_EQ(report.violations[1].place().offset, size);
+}
+
+TEST_F(VerifyDirectory, ForeignNamesAreNotes) {
+  Put("README.md", NoiseBytes(1, 10));
+  Put("x.blob", NoiseBytes(1, 10));
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCommitted);
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("README.md"), HasSubstr("x.blob")));
+  EXPECT_EQ(report.leftover_bytes, 0u);
+}
+
+TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
+  Put(internal::BlobName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 10));
+  Put(internal::IndexName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 20));
+  Put(internal::UnpublishedMarkerName(container_.attempt), NoiseBytes(1, 40));
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCommitted);
+  EXPECT_EQ(report.leftover_bytes, 70u);
+  EXPECT_EQ(report.notes.size(), 3u);
+}
+
+TEST_F(VerifyDirectory, KeepIsNeitherForeignNorLeftOver) {
+  Put("KEEP", {});
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCommitted);
+  EXPECT_THAT(report.notes, IsEmpty());
+}
+
+TEST_F(VerifyDirectory, UnknownCompatFeaturesAreANote) {
+  MiniSpec spec = SmallSpec();
+  spec.hooks.index_header = [](internal::FileHeader& header) { header.features.compat = 4; };
+  spec.hooks.marker = [](internal::Marker& marker) { marker.features.compat = 4; };
+  Store(spec);
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.verdict, Verdict::kCommitted);
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("compat features 4")));
+}
+
+TEST_F(VerifyDirectory, LimitsMakeItUnsupported) {
+  VerifyOptions options{.storage = storage_};
+  options.limits.blob_count_max = 1;
+  const VerifyReport report = Verify("ckpt", options).value();
+  EXPECT_EQ(report.verdict, Verdict::kUnsupported);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_EQ(report.violations[0].code(), Code::kLimitExceeded);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
