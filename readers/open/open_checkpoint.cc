@@ -152,7 +152,7 @@ Status CheckFiles(const Directory& directory, const Contents& index) {
   Status all = Status(worst.code(), worst.message() + others)
                    .AtRule(worst.place().rule)
                    .AtPath(worst.place().path);
-  if (worst.place().offset) all = std::move(all).AtOffset(*worst.place().offset);
+  if (worst.place().offset) std::move(all).AtOffset(*worst.place().offset);
   return all;
 }
 
