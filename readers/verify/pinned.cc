@@ -45,14 +45,15 @@ Result<IndexFile> ReadGoodIndex(const Subject& subject, Worker& worker, const Ma
 std::optional<Marker> CheckMarker(const Subject& subject, Worker& worker) {
   Result<Marker> marker = ReadGoodMarker(subject, worker);
   if (marker) return *marker;
-  subject.findings.Add(kMarkerRank, std::move(marker).error());
+  subject.findings.Add(kMarkerRank, std::move(marker).error().AtPath(subject.PathOf(kMarkerName)));
   return std::nullopt;
 }
 
 std::optional<IndexFile> CheckIndex(const Subject& subject, Worker& worker, const Marker& marker) {
   Result<IndexFile> index = ReadGoodIndex(subject, worker, marker);
   if (!index) {
-    subject.findings.Add(kIndexRank, std::move(index).error());
+    subject.findings.Add(
+        kIndexRank, std::move(index).error().AtPath(subject.PathOf(IndexName(marker.attempt))));
     return std::nullopt;
   }
   subject.meter.Add(marker.index_size);

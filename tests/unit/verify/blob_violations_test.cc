@@ -191,11 +191,12 @@ TEST_F(BlobViolations, ChunkBehindTheArea) {
 }
 
 TEST_F(BlobViolations, LastChunkBeforeTheEndOfTheArea) {
-  MiniHooks hooks;
-  hooks.chunk_area = [](int blob, Bytes& area) {
+  MiniSpec spec = SmallSpec();
+  spec.hooks.chunk_area = [](int blob, Bytes& area) {
     if (blob == 0) area.resize(area.size() + 200);
   };
-  ExpectOne(hooks, Code::kCorrupt, "R-REC-04", 0);
+  Store(spec);
+  ExpectOneNow(Code::kCorrupt, "R-REC-04", RecordAt(2));
 }
 
 TEST_F(BlobViolations, UnknownCodec) {

@@ -41,21 +41,22 @@ MiniSpec LargeSpec() {
 class LargeBlob : public VerifyFixture, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
-    Store(LargeSpec());
+    static const MiniContainer large = BuildMini(LargeSpec());
+    container_ = large;
+    StoreAgain();
     for (const ChunkRecord& record : container_.blobs.at(0).records) {
       coded_pieces_ += record.codec != Codec::kNone && record.stored_size > 4 * kMiB ? 1 : 0;
     }
   }
-  // Everything is good; then the first, a middle and the last byte of each of some chunks is not.
+  // Everything is good; then the first and the last byte of each of some chunks is not.
   void ExpectDamageIsFound(const std::function<VerifyReport()>& check,
                            const std::function<void()>& store) {
     const VerifyReport good = check();
     ASSERT_EQ(good.verdict, Verdict::kCommitted) << good.violations.front().ToString();
     const std::vector<ChunkRecord>& records = container_.blobs.at(0).records;
-    for (const std::size_t i : {0u, 2u, 3u, 4u, 5u, 6u, 300u}) {
+    for (const std::size_t i : {0u, 3u, 5u, 300u}) {
       const ChunkRecord& record = records.at(i);
-      for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{record.stored_size} / 2,
-                                     std::uint64_t{record.stored_size} - 1}) {
+      for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{record.stored_size} - 1}) {
         container_.blob(0)[record.offset + at] ^= std::byte{4};
         store();
         const VerifyReport report = check();
