@@ -27,33 +27,45 @@ Region ChunkRange(const HeldRegion& held, std::uint64_t begin, std::uint64_t end
   return SubRun(held.region, begin * per_chunk, end_element);
 }
 
+// Chunks of a region of the stream that begin before `target`, both counted in bytes.
+std::uint64_t ChunksBefore(std::uint64_t target, std::uint64_t region_begin,
+                           const HeldRegion& held) {
+  if (target <= region_begin) return 0;
+  return std::min(DivideRoundUp(target - region_begin, held.chunk_size_bytes), ChunkCount(held));
+}
+
+// floor(total * holder / holder_count) without overflow.
+std::uint64_t Share(std::uint64_t total, std::size_t holder, std::size_t holder_count) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(total) * holder / holder_count);
+}
+
 }  // namespace
 
 std::vector<Piece> DivideEvenly(std::span<const HeldRegion> held, std::size_t holder_count) {
   SEALPOINT_CHECK(holder_count > 0);
   std::uint64_t total = 0;
-  for (const HeldRegion& region : held) total += ChunkCount(region);
+  for (const HeldRegion& one : held) total += one.region.element_count() * one.element_size;
 
   std::vector<Piece> pieces;
-  std::size_t index = 0;
-  std::uint64_t done = 0;  // chunks of held[index] that are given out
-  for (std::size_t holder = 0; holder < holder_count; ++holder) {
-    std::uint64_t wanted = total / holder_count + (holder < total % holder_count ? 1 : 0);
-    while (wanted > 0) {
-      const std::uint64_t count = ChunkCount(held[index]);
-      const std::uint64_t taken = std::min(wanted, count - done);
-      if (taken > 0) {
-        pieces.push_back({.held_index = index,
-                          .holder = holder,
-                          .region = ChunkRange(held[index], done, done + taken)});
+  std::size_t holder = 0;
+  std::uint64_t region_begin = 0;  // in the stream
+  for (std::size_t index = 0; index < held.size(); ++index) {
+    const HeldRegion& one = held[index];
+    const std::uint64_t count = ChunkCount(one);
+    std::uint64_t begin = 0;
+    while (begin < count) {
+      const bool is_last = holder + 1 == holder_count;
+      const std::uint64_t target = Share(total, holder + 1, holder_count);
+      const std::uint64_t end = is_last ? count : ChunksBefore(target, region_begin, one);
+      if (end > begin) {
+        pieces.push_back(
+            {.held_index = index, .holder = holder, .region = ChunkRange(one, begin, end)});
+        begin = end;
       }
-      wanted -= taken;
-      done += taken;
-      if (done == count) {
-        ++index;
-        done = 0;
-      }
+      if (begin < count) ++holder;
     }
+    region_begin += one.region.element_count() * one.element_size;
   }
   return pieces;
 }

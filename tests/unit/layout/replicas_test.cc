@@ -35,7 +35,7 @@ TEST(DivideEvenly, GivesOneHolderEverything) {
 }
 
 TEST(DivideEvenly, CutsOneRegionAtChunksFromItsBegin) {
-  // 27 elements from 3 on: 7 chunks, the last of 3 elements; 3 + 2 + 2 chunks.
+  // 27 elements from 3 on: 108 bytes in 7 chunks, shares of 36 bytes; 3 + 2 + 2 chunks.
   const std::vector<HeldRegion> held = {Held(3, 30)};
   const auto pieces = DivideEvenly(held, 3);
   ASSERT_THAT(pieces, SizeIs(3));
@@ -45,32 +45,33 @@ TEST(DivideEvenly, CutsOneRegionAtChunksFromItsBegin) {
 }
 
 TEST(DivideEvenly, CutsAcrossRegions) {
-  // 2 + 1 + 3 chunks for 2 holders.
+  // 32 + 4 + 48 bytes for 2 holders: the first one's 42 bytes end inside the third region.
   const std::vector<HeldRegion> held = {Held(0, 8), Held(0, 1), Held(4, 16)};
   const auto pieces = DivideEvenly(held, 2);
-  ASSERT_THAT(pieces, SizeIs(3));
+  ASSERT_THAT(pieces, SizeIs(4));
   ExpectPiece(pieces[0], 0, 0, {0, 8});
   ExpectPiece(pieces[1], 1, 0, {0, 1});
-  ExpectPiece(pieces[2], 2, 1, {4, 16});
+  ExpectPiece(pieces[2], 2, 0, {4, 8});
+  ExpectPiece(pieces[3], 2, 1, {8, 16});
 }
 
-TEST(DivideEvenly, LeavesHoldersBeyondTheChunksWithoutWork) {
+TEST(DivideEvenly, LeavesHoldersInWhoseShareNoChunkBeginsWithoutWork) {
   const std::vector<HeldRegion> held = {Held(0, 8)};
   const auto pieces = DivideEvenly(held, 5);
   ASSERT_THAT(pieces, SizeIs(2));
   ExpectPiece(pieces[0], 0, 0, {0, 4});
-  ExpectPiece(pieces[1], 0, 1, {4, 8});
+  ExpectPiece(pieces[1], 0, 2, {4, 8});
 }
 
 TEST(DivideEvenly, GivesNothingForNothing) { EXPECT_THAT(DivideEvenly({}, 3), IsEmpty()); }
 
-TEST(DivideEvenly, MeasuresEachRegionInItsOwnChunks) {
+TEST(DivideEvenly, MeasuresBytesWhateverTheChunks) {
   std::vector<HeldRegion> held = {Held(0, 8), Held(0, 8)};
-  held[1].chunk_size_bytes = 4;  // 8 chunks; 10 in all
+  held[1].chunk_size_bytes = 4;
   const auto pieces = DivideEvenly(held, 2);
-  ASSERT_THAT(pieces, SizeIs(3));
-  ExpectPiece(pieces[1], 1, 0, {0, 3});
-  ExpectPiece(pieces[2], 1, 1, {3, 8});
+  ASSERT_THAT(pieces, SizeIs(2));
+  ExpectPiece(pieces[0], 0, 0, {0, 8});
+  ExpectPiece(pieces[1], 1, 1, {0, 8});
 }
 
 TEST(DivideEvenly, DividesAScalarToTheFirstHolder) {
