@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/unit/load/load_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Elements of 16 bytes; 1 MiB chunks.
+constexpr std::uint64_t kElements = 64 * 1024;
+constexpr std::uint64_t kChunk = 1 * kMiB;
+
+// 20 chunks in one shard.
+MiniSpec TwentyChunks() {
+  MiniSpec spec;
+  const Shape shape = {20 * kElements};
+  MiniTensor tensor{.name = "w", .dtype = DType::kComplex128, .shape = shape, .chunk_size = kChunk};
+  tensor.shards.push_back({.region = Region::Whole(shape), .bytes = Bytes(20 * kChunk)});
+  spec.tensors.push_back(std::move(tensor));
+  return spec;
+}
+
+Region Part(std::uint64_t first_chunk, std::uint64_t count) {
+  return Region::Of({{first_chunk * kElements}, {count * kElements}});
+}
+
+class PlanTest : public LoadFixture {
+ protected:
+  PlanSummary Summary(const std::vector<Region>& regions) {
+    out_.resize(regions.size() * 20 * kChunk);
+    ReadRequest request;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      request.Add("w", regions[i], MemoryView::MutableHost(out_.data() + i * 20 * kChunk));
+    }
+    return checkpoint_->Plan(request).value().Summary();
+  }
+  Bytes out_;
+};
+
+TEST_F(PlanTest, AdjacentChunksAreReadTogetherUpToEightMebibytes) {
+  Open(TwentyChunks());
+  EXPECT_EQ(Summary({Part(0, 20)}).requests, 3u);
+  EXPECT_EQ(Summary({Part(0, 8)}).requests, 1u);
+  EXPECT_EQ(Summary({Part(3, 9)}).requests, 2u);
+}
+
+TEST_F(PlanTest, ChunksWithAGapAreNotReadTogether) {
+  Open(TwentyChunks());
+  const PlanSummary summary = Summary({Part(0, 1), Part(2, 2)});
+  EXPECT_EQ(summary.requests, 2u);
+  EXPECT_EQ(summary.bytes_read, 3 * kChunk);
+}
+
+TEST_F(PlanTest, ChunksForSeparateMemoryAreReadApartWhereEachGoesInPlace) {
+  Open(TwentyChunks());
+  EXPECT_EQ(Summary({Part(0, 2), Part(2, 2)}).requests, 2u);
+  // Half a chunk cannot be read in place, so that nothing is gained by a read of its own.
+  const Region half = Region::Of({{2 * kElements}, {kElements / 2}});
+  const Region next = Region::Of({{3 * kElements}, {kElements / 2}});
+  EXPECT_EQ(Summary({half, next}).requests, 1u);
+}
+
+TEST_F(PlanTest, ChunkThatTwoItemsWantIsReadOnce) {
+  Open(TwentyChunks());
+  const PlanSummary summary = Summary({Part(4, 2), Part(5, 2)});
+  EXPECT_EQ(summary.chunks, 3u);
+  EXPECT_EQ(summary.bytes_read, 3 * kChunk);
+  EXPECT_EQ(summary.bytes_wanted, 4 * kChunk);
+  EXPECT_DOUBLE_EQ(summary.amplification, 0.75);
+}
+
+TEST_F(PlanTest, PartOfAChunkAmplifies) {
+  Open(TwentyChunks());
+  const PlanSummary summary = Summary({Region::Of({{10}, {kElements / 4}})});
+  EXPECT_EQ(summary.bytes_wanted, kChunk / 4);
+  EXPECT_EQ(summary.bytes_read, kChunk);
+  EXPECT_DOUBLE_EQ(summary.amplification, 4.0);
+  EXPECT_EQ(summary.files, 1u);
+  EXPECT_EQ(summary.table_bytes_read, 16u + 20 * 64);
+}
+
+TEST_F(PlanTest, SmallBudgetMakesSmallerRanges) {
+  Open(TwentyChunks());
+  Reopen({.memory_budget_bytes = 8 * kMiB});
+  EXPECT_EQ(Summary({Part(0, 20)}).requests, 10u);
+  Reopen({.memory_budget_bytes = 1});  // one chunk per read at least
+  EXPECT_EQ(Summary({Part(0, 20)}).requests, 20u);
+}
+
+TEST_F(PlanTest, PlanningReadsTablesAndNoPayload) {
+  Open(TwentyChunks());
+  const PlanSummary summary = Summary({Part(0, 20)});
+  std::uint64_t bytes = 0;
+  for (const ReadCall& call : storage_->log().reads) {
+    EXPECT_GE(call.offset, container_.blobs.at(0).sections.table);
+    bytes += call.size;
+  }
+  EXPECT_EQ(bytes, summary.table_bytes_read);
+}
+
+TEST_F(PlanTest, ExplainsItselfPerFile) {
+  Open(TwentyChunks());
+  out_.resize(20 * kChunk);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(out_.data()));
+  const std::string text = checkpoint_->Plan(request).value().Explain();
+  EXPECT_THAT(text, HasSubstr("20.0 MiB wanted, 20.0 MiB read (x 1.000) in 3 ranges of 1 file"));
+  EXPECT_THAT(text, HasSubstr(container_.blobs.at(0).name + ": 3 ranges, 20 chunks, 20.0 MiB: w"));
+}
+
+// Destinations and regions.
+
+class DestinationTest : public LoadFixture {
+ protected:
+  void SetUp() override {
+    MiniSpec spec;
+    spec.tensors.push_back(
+        CutTensor("w", DType::kF32, {4, 4}, NoiseBytes(1, 64), {Region::Whole({4, 4})}));
+    Open(spec);
+  }
+  Code CodeOf(const Region& region, const MutableMemoryView& view) {
+    ReadRequest request;
+    request.Add("w", region, view);
+    return checkpoint_->Plan(request).status().code();
+  }
+  std::array<std::byte, 256> memory_bytes_{};
+};
+
+TEST_F(DestinationTest, NullIsRefused) {
+  EXPECT_EQ(CodeOf(Region::Whole({4, 4}), {}), Code::kInvalidArgument);
+}
+
+TEST_F(DestinationTest, StridesOfAnotherDimensionCountAreRefused) {
+  EXPECT_EQ(CodeOf(Region::Whole({4, 4}), {memory_bytes_.data(), {4}}), Code::kInvalidArgument);
+  EXPECT_EQ(CodeOf(Region::Whole({4, 4}), {memory_bytes_.data(), {16, 4}}), Code::kOk);
+}
+
+TEST_F(DestinationTest, StridesOfARunAreRefused) {
+  const Region run{.box = {{0, 0}, {4, 4}}, .run = {1, 9}};
+  EXPECT_EQ(CodeOf(run, {memory_bytes_.data(), {16, 4}}), Code::kInvalidArgument);
+  EXPECT_EQ(CodeOf(run, {memory_bytes_.data(), {}}), Code::kOk);
+}
+
+TEST_F(DestinationTest, StridesThatMakeElementsOverlapAreRefused) {
+  EXPECT_EQ(CodeOf(Region::Whole({4, 4}), {memory_bytes_.data(), {16, 0}}), Code::kInvalidArgument);
+  EXPECT_EQ(CodeOf(Region::Whole({4, 4}), {memory_bytes_.data(), {16, -3}}),
+            Code::kInvalidArgument);
+  // Of one element there is no other.
+  EXPECT_EQ(CodeOf(Region::Of({{0, 0}, {4, 1}}), {memory_bytes_.data(), {4, 0}}), Code::kOk);
+}
+
+TEST_F(DestinationTest, RegionOutsideTheShapeIsRefused) {
+  EXPECT_EQ(CodeOf(Region::Of({{0, 1}, {4, 4}}), {memory_bytes_.data(), {}}),
+            Code::kInvalidArgument);
+  EXPECT_EQ(CodeOf(Region::Of({{0}, {4}}), {memory_bytes_.data(), {}}), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

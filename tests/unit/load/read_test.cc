@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "readers/load/run_plan.h"
+#include "tests/support/rule_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/unit/load/load_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t kChunk = 4096;
+
+// 64 x 64 elements of 16 bytes: 16 chunks of 4 rows, cut at row 32 into two blobs.
+constexpr std::uint64_t kSide = 64;
+const Shape kShape = {kSide, kSide};
+constexpr std::uint64_t kTensorBytes = kSide * kSide * 16;
+const Region kTop = Region::Of({{0, 0}, {32, 64}});
+const Region kBottom = Region::Of({{32, 0}, {32, 64}});
+
+MiniSpec TwoHalves(Codec codec = Codec::kNone) {
+  MiniSpec spec;
+  Bytes bytes = NoiseBytes(1, kTensorBytes);
+  if (codec != Codec::kNone) {
+    for (std::size_t i = 0; i < bytes.size(); i += 2) bytes[i] = std::byte{0};
+  }
+  spec.tensors.push_back(
+      CutTensor("w", DType::kComplex128, kShape, bytes, {kTop, kBottom}, {0, 1}));
+  spec.tensors.back().codec = codec;
+  return spec;
+}
+
+class ReadTest : public LoadFixture {
+ protected:
+  Bytes Expected(const Region& region) {
+    Bytes all;
+    for (const MiniShard& shard : spec_.tensors[0].shards) {
+      all.insert(all.end(), shard.bytes.begin(), shard.bytes.end());
+    }
+    return ExtractRegion(all, kShape, 16, region);
+  }
+  void OpenHalves(Codec codec = Codec::kNone,
+                  const std::function<void(MiniContainer&)>& damage = {}) {
+    spec_ = TwoHalves(codec);
+    Open(spec_, damage);
+  }
+  // Flips a bit in the middle of a stored chunk.
+  static void Flip(MiniContainer& container, int blob, std::size_t chunk) {
+    const auto& record = container.blobs.at(blob).records[chunk];
+    container.blob(blob)[record.offset + record.stored_size / 2] ^= std::byte{1};
+  }
+
+  MiniSpec spec_;
+};
+
+TEST_F(ReadTest, WholeTensorAcrossBlobs) {
+  OpenHalves();
+  EXPECT_EQ(ReadDense("w", Region::Whole(kShape)).value(), Expected(Region::Whole(kShape)));
+}
+
+TEST_F(ReadTest, ReadsNothingButTheChunksTheirGroupsAndTheGroupList) {
+  OpenHalves();
+  // Row 9 lies in chunk 2 of the first blob.
+  const Region row = Region::Of({{9, 0}, {1, 64}});
+  EXPECT_EQ(ReadDense("w", row).value(), Expected(row));
+  const MiniBlob& blob = container_.blobs.at(0);
+  const std::vector<ReadCall> expected = {{blob.name, blob.sections.table, 16},
+                                          {blob.name, blob.sections.records, 8 * 64},
+                                          {blob.name, blob.records[2].offset, kChunk}};
+  EXPECT_EQ(storage_->log().reads, expected);
+}
+
+TEST_F(ReadTest, ColumnsAcrossChunksAndBlobs) {
+  OpenHalves();
+  const Region columns = Region::Of({{30, 5}, {10, 3}});
+  EXPECT_EQ(ReadDense("w", columns).value(), Expected(columns));
+}
+
+TEST_F(ReadTest, RunOfRowMajorElements) {
+  OpenHalves();
+  const Region run{.box = {{20, 10}, {30, 20}}, .run = {37, 512}};
+  EXPECT_EQ(ReadDense("w", run).value(), Expected(run));
+}
+
+TEST_F(ReadTest, ColumnOfWideRowsSkipsTheChunksBetween) {
+  // Rows of 4 chunks: a column needs every fourth.
+  const Shape shape = {4, 1024};
+  const Bytes bytes = NoiseBytes(3, 4 * 4 * kChunk);
+  MiniSpec spec;
+  spec.tensors.push_back(CutTensor("w", DType::kComplex128, shape, bytes, {Region::Whole(shape)}));
+  Open(spec);
+  const Region column = Region::Of({{0, 300}, {4, 2}});
+  EXPECT_EQ(ReadDense("w", column).value(), ExtractRegion(bytes, shape, 16, column));
+  ReadRequest request;
+  Bytes out(4 * 2 * 16);
+  request.Add("w", column, MemoryView::MutableHost(out.data()));
+  EXPECT_EQ(checkpoint_->Plan(request)->Summary().chunks, 4u);
+}
+
+TEST_F(ReadTest, DestinationWithNegativeStrides) {
+  OpenHalves();
+  const Region region = Region::Of({{31, 8}, {2, 3}});
+  Bytes out(6 * 16);
+  ReadRequest request;
+  // Both dimensions backwards.
+  request.Add("w", region, MemoryView::MutableHost(out.data() + 5 * 16, {-48, -16}));
+  ASSERT_TRUE(checkpoint_->Load(request).ok());
+  const Bytes expected = Expected(region);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_TRUE(std::equal(out.begin() + static_cast<std::ptrdiff_t>(i * 16),
+                           out.begin() + static_cast<std::ptrdiff_t>(i * 16 + 16),
+                           expected.begin() + static_cast<std::ptrdiff_t>((5 - i) * 16)));
+  }
+}
+
+TEST_F(ReadTest, StridedDestinationLeavesItsGapsAlone) {
+  OpenHalves();
+  const Region region = Region::Of({{0, 0}, {2, 2}});
+  Bytes out(2 * 100, std::byte{0xee});
+  ReadRequest request;
+  request.Add("w", region, MemoryView::MutableHost(out.data(), {100, 16}));
+  ASSERT_TRUE(checkpoint_->Load(request).ok());
+  EXPECT_THAT(std::vector<std::byte>(out.begin() + 32, out.begin() + 100), Each(std::byte{0xee}));
+  EXPECT_THAT(std::vector<std::byte>(out.begin() + 132, out.end()), Each(std::byte{0xee}));
+}
+
+TEST_F(ReadTest, CodedChunks) {
+  for (const Codec codec : {Codec::kZstd, Codec::kByteSplitZstd}) {
+    memory_ = MemoryStorage();
+    storage_ = std::make_shared<ReadingStorage>(memory_);
+    OpenHalves(codec);
+    ASSERT_EQ(container_.blobs.at(0).records[0].codec, codec);
+    const Region region = Region::Of({{1, 1}, {60, 60}});
+    EXPECT_EQ(ReadDense("w", region).value(), Expected(region));
+  }
+}
+
+TEST_F(ReadTest, DamageInAnUntouchedChunkDoesNotMatter) {
+  OpenHalves(Codec::kNone, [](MiniContainer& container) { Flip(container, 0, 3); });
+  const Region above = Region::Of({{0, 0}, {12, 64}});
+  EXPECT_EQ(ReadDense("w", above).value(), Expected(above));
+  const Region below = Region::Of({{16, 0}, {48, 64}});
+  EXPECT_EQ(ReadDense("w", below).value(), Expected(below));
+}
+
+TEST_F(ReadTest, DamageInATouchedChunkNamesTensorFileAndOffset) {
+  for (const bool isolate : {false, true}) {
+    memory_ = MemoryStorage();
+    storage_ = std::make_shared<ReadingStorage>(memory_);
+    OpenHalves(Codec::kNone, [](MiniContainer& container) { Flip(container, 0, 3); });
+    const Status error = ReadDense("w", Region::Whole(kShape), {.isolate = isolate}).status();
+    EXPECT_THAT(error,
+                BreaksRule(Code::kCorrupt, "R-CHK-02", container_.blobs.at(0).records[3].offset));
+    EXPECT_EQ(error.place().tensor, "w");
+    EXPECT_EQ(error.place().path, BlobPath(0));
+  }
+}
+
+TEST_F(ReadTest, DamagedStoredBytesAreFoundBeforeDecoding) {
+  OpenHalves(Codec::kZstd, [](MiniContainer& container) { Flip(container, 1, 2); });
+  const Status error = ReadDense("w", Region::Whole(kShape)).status();
+  EXPECT_THAT(error,
+              BreaksRule(Code::kCorrupt, "R-CHK-01", container_.blobs.at(1).records[2].offset));
+  EXPECT_EQ(error.place().tensor, "w");
+  EXPECT_EQ(error.place().path, BlobPath(1));
+}
+
+TEST_F(ReadTest, WrongRawDigestOfACodedChunkIsCorrupt) {
+  spec_ = TwoHalves(Codec::kZstd);
+  spec_.hooks.records = [](int blob, std::vector<internal::ChunkRecord>& records) {
+    if (blob == 0) records[1].raw_digest.bytes[0] ^= std::byte{1};
+  };
+  Open(spec_);
+  EXPECT_EQ(ReadDense("w", Region::Whole(kShape)).status().place().rule, "R-CHK-02");
+}
+
+TEST_F(ReadTest, FrameThatIsNoneCarriesTheRuleOfTheCodec) {
+  constexpr std::size_t kFirstChunkAt = internal::kHeaderSize;  // a shard below 64 KiB
+  spec_ = TwoHalves(Codec::kZstd);
+  Bytes area;
+  spec_.hooks.chunk_area = [&area](int blob, Bytes& bytes) {
+    if (blob != 0) return;
+    bytes[kFirstChunkAt] ^= std::byte{1};  // the frame's magic
+    area = bytes;
+  };
+  spec_.hooks.records = [&area](int blob, std::vector<internal::ChunkRecord>& records) {
+    if (blob != 0) return;
+    const ByteSpan stored = ByteSpan(area).subspan(kFirstChunkAt, records[0].stored_size);
+    records[0].stored_digest = ComputeDigest(stored);
+  };
+  Open(spec_);
+  const Status error = ReadDense("w", Region::Whole(kShape)).status();
+  EXPECT_THAT(error, BreaksRule(Code::kCorrupt, "R-COD-02", kFirstChunkAt));
+  EXPECT_EQ(error.place().tensor, "w");
+}
+
+TEST_F(ReadTest, SwappedChunksAreCorrupt) {
+  OpenHalves(Codec::kNone, [](MiniContainer& container) {
+    const auto& records = container.blobs.at(0).records;
+    Bytes& bytes = container.blob(0);
+    std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(records[0].offset),
+                     bytes.begin() + static_cast<std::ptrdiff_t>(records[1].offset),
+                     bytes.begin() + static_cast<std::ptrdiff_t>(records[1].offset));
+  });
+  EXPECT_EQ(ReadDense("w", Region::Whole(kShape)).status().place().rule, "R-CHK-02");
+}
+
+TEST_F(ReadTest, IsolatedDestinationOfADamagedChunkIsNotWritten) {
+  OpenHalves(Codec::kNone, [](MiniContainer& container) { Flip(container, 0, 0); });
+  Bytes out(kTensorBytes / 2, std::byte{0xee});
+  ReadRequest request;
+  request.Add("w", kTop, MemoryView::MutableHost(out.data()));
+  ASSERT_FALSE(checkpoint_->Load(request, {}, {.isolate = true}).ok());
+  EXPECT_THAT(std::vector<std::byte>(out.begin(), out.begin() + kChunk), Each(std::byte{0xee}));
+}
+
+TEST_F(ReadTest, BlobThatShrankSinceOpenIsIncomplete) {
+  OpenHalves();
+  Bytes shorter = container_.blob(1);
+  shorter.resize(shorter.size() - 4096);
+  ReplaceFile(*memory_, "c", container_.blobs.at(1).name, &shorter);
+  const Status error = ReadDense("w", Region::Whole(kShape)).status();
+  EXPECT_EQ(error.code(), Code::kIncomplete);
+  EXPECT_EQ(error.place().path, BlobPath(1));
+  EXPECT_EQ(error.place().tensor, "w");
+}
+
+TEST_F(ReadTest, ErrorOfTheStorageNamesTheTensor) {
+  OpenHalves();
+  Bytes out(kTensorBytes);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(out.data()));
+  const ReadPlan plan = checkpoint_->Plan(request).value();
+  auto failing = std::make_shared<ReadingStorage>(memory_, [this](const ReadCall& call) {
+    const bool is_blob = call.name == container_.blobs.at(1).name;
+    return is_blob ? Status(Code::kIo, "disk") : Status();
+  });
+  const auto other = Checkpoint::Open("c", {.storage = failing}).value();
+  const Status error = other->Read(plan).status();
+  EXPECT_EQ(error.code(), Code::kIo);
+  EXPECT_EQ(error.place().tensor, "w");
+  EXPECT_EQ(error.place().path, BlobPath(1));
+}
+
+TEST_F(ReadTest, PlanOfAnotherCheckpointIsRefused) {
+  OpenHalves();
+  Bytes out(kTensorBytes);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(out.data()));
+  const ReadPlan plan = checkpoint_->Plan(request).value();
+  MiniSpec spec = TwoHalves();
+  spec.attempt = MiniSpec::MakeId(0x55);
+  StoreFiles(*memory_, "other", BuildMini(spec).files);
+  const auto other = Checkpoint::Open("other", {.storage = memory_}).value();
+  EXPECT_EQ(other->Read(plan).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(ReadTest, ThreadsGiveTheSameBytes) {
+  OpenHalves(Codec::kByteSplitZstd);
+  Reopen({.memory_budget_bytes = 4 * kMiB});
+  const Region region = Region::Of({{0, 1}, {64, 62}});
+  for (const int threads : {1, 2, 3, 8}) {
+    EXPECT_EQ(ReadDense("w", region, {.threads = threads}).value(), Expected(region));
+  }
+  EXPECT_EQ(ReadDense("w", region, {.threads = 0}).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {
+  OpenHalves();
+  std::vector<PhaseEvent> events;
+  const ReadOptions options{.on_phase = [&](const PhaseEvent& event) { events.push_back(event); }};
+  Bytes out(kTensorBytes);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(out.data()));
+  const LoadReport report = checkpoint_->Load(request, {}, options).value();
+  ASSERT_GE(events.size(), 5u);  // two phases and at least one progress
+  EXPECT_EQ(events.front().phase, Phase::kPlanRead);
+  EXPECT_EQ(events.back().phase, Phase::kRead);
+  EXPECT_EQ(events.back().kind, PhaseEvent::Kind::kEnd);
+  EXPECT_EQ(events.back().bytes_done, kTensorBytes);
+  EXPECT_EQ(events.back().bytes_total, kTensorBytes);
+  ASSERT_THAT(report.phases.phases, SizeIs(2));
+  EXPECT_EQ(report.phases.phases[1].bytes, kTensorBytes);
+  EXPECT_EQ(report.plan.bytes_read, kTensorBytes);
+}
+
+TEST_F(ReadTest, ScalarAndEmptyTensors) {
+  MiniSpec spec;
+  spec.tensors.push_back(
+      CutTensor("a scalar", DType::kF64, {}, NoiseBytes(4, 8), {Region::Whole({})}));
+  spec.tensors.push_back({.name = "empty", .dtype = DType::kF32, .shape = {3, 0}});
+  Open(spec);
+  Bytes scalar(8);
+  ReadRequest request;
+  request.Add("a scalar", MemoryView::MutableHost(scalar.data()));
+  request.Add("empty", MemoryView::MutableHost(nullptr));
+  const auto report = checkpoint_->Load(request);
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(scalar, NoiseBytes(4, 8));
+  EXPECT_EQ(report->plan.items, 2u);
+  EXPECT_EQ(report->plan.chunks, 1u);
+}
+
+TEST_F(ReadTest, NothingWantedReadsNothing) {
+  OpenHalves();
+  const auto report = checkpoint_->Load({}, LoadContract::Partial());
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(storage_->log().reads, IsEmpty());
+  EXPECT_EQ(report->plan.amplification, 0);
+}
+
+TEST(AffordableThreadsTest, BudgetBoundsTheThreads) {
+  internal::ReadPlanData plan;
+  EXPECT_EQ(internal::AffordableThreads(plan, 8, 1), 8);  // nothing is needed
+  plan.range_memory_max = 8 * kMiB;
+  EXPECT_EQ(internal::AffordableThreads(plan, 8, 64 * kMiB), 8);
+  EXPECT_EQ(internal::AffordableThreads(plan, 8, 63 * kMiB), 7);
+  EXPECT_EQ(internal::AffordableThreads(plan, 8, 1), 1);
+  plan.decoded_size_max = 4 * kMiB;
+  EXPECT_EQ(internal::AffordableThreads(plan, 8, 64 * kMiB), 4);
+}
+
+TEST(ReadOnDisk, DirectAndBufferedReadsOfLinksGiveTheSameBytes) {
+  const TempDir temp;
+  const auto storage = PosixStorage();
+  const MiniContainer container = BuildMini(TwoHalves(Codec::kZstd));
+  StoreFiles(*storage, temp / "real", container.files);
+  ASSERT_TRUE(storage->CreateDirectories(temp / "c").ok());
+  for (const auto& [name, bytes] : container.files) {
+    ASSERT_EQ(::symlink((temp / ("real/" + name)).c_str(), (temp / ("c/" + name)).c_str()), 0);
+  }
+  std::vector<Bytes> results;
+  for (const bool direct : {false, true}) {
+    const auto checkpoint =
+        Checkpoint::Open(temp / "c", {.storage = storage, .direct_io = direct}).value();
+    Bytes out(kTensorBytes);
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableHost(out.data()));
+    const auto report = checkpoint->Load(request, {}, {.threads = 2});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    results.push_back(out);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_NE(results[0], Bytes(kTensorBytes));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
