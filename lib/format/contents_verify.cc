@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kElementSizeMax = 256;
 constexpr unsigned kChunkSizeLog2Min = 12;
 constexpr unsigned kChunkSizeLog2Max = 27;
-constexpr std::string_view kCountRule = "R-IDX-04";
+constexpr std::string_view kLimitRule = "R-IDX-04";
 
 // Nothing where it does not fit 64 bits.
 std::optional<std::uint64_t> CountElements(Numbers shape) {
@@ -53,7 +53,7 @@ class CountVerifier {
  private:
   Status CheckCount(std::string_view what, std::uint64_t count, std::uint64_t max) const {
     if (count <= max) return Status();
-    return RuleError(Code::kLimitExceeded, kCountRule, count, " ", what, ", the limit is ", max);
+    return RuleError(Code::kLimitExceeded, kLimitRule, count, " ", what, ", the limit is ", max);
   }
 
   std::uint64_t CountRecords() const {
@@ -161,7 +161,7 @@ class MeaningVerifier {
     constexpr std::string_view kRule = "R-IDX-21";
     const std::uint64_t size = blob.file_size();
     if (size > input_.limits.blob_size_max_bytes) {
-      return input_.Fault(Code::kLimitExceeded, kRule, &blob, "a blob of ", size,
+      return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "a blob of ", size,
                           " bytes, the limit is ", input_.limits.blob_size_max_bytes);
     }
     if (size < kFileAlignment || size % kFileAlignment != 0) {

@@ -63,7 +63,8 @@ struct TensorFacts {
 // R-IDX-14 and R-IDX-15. Work and memory are bounded by the number of the tensor's shards.
 Status VerifyGrid(const VerifyInput& input, const TensorFacts& tensor);
 
-// R-IDX-13 and R-IDX-16 to R-IDX-18. Precondition: at least one shard.
+// R-IDX-13 and R-IDX-16 to R-IDX-18, and of R-IDX-04 the limits of a box list. Precondition: at
+// least one shard.
 Status VerifyBoxList(const VerifyInput& input, const TensorFacts& tensor);
 
 }  // namespace sealpoint::internal

@@ -110,7 +110,7 @@ Status VerifyLengths(const VerifyInput& input, const TensorFacts& tensor) {
   const fb::BoxList& list = *tensor.table->boxes();
   const std::uint64_t shards = tensor.table->shards()->size();
   if (shards > input.limits.box_list_shard_count_max) {
-    return input.Fault(Code::kLimitExceeded, "R-IDX-16", &list, shards,
+    return input.Fault(Code::kLimitExceeded, "R-IDX-04", &list, shards,
                        " shards in a box list, the limit is ",
                        input.limits.box_list_shard_count_max);
   }
@@ -185,7 +185,7 @@ Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const B
     return input.Corrupt("R-IDX-13", &list, "a box list whose shards form a grid");
   }
   auto fault = FindTilingFault(shape, regions, input.limits.tiling_corner_count_max);
-  if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-18");
+  if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
   if (!*fault) return Status();
   const TilingFault& found = **fault;
   return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " lies in ",

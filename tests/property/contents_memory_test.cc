@@ -120,7 +120,7 @@ TEST(ContentsMemory, BoxesOfManyDimensions) {
   index.blobs.push_back({.id = 1, .record_count = 3, .shard_count = 3});
   const Judgement judgement = Judge(index);
   EXPECT_EQ(judgement.status.code(), Code::kLimitExceeded);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-18");
+  EXPECT_EQ(judgement.status.place().rule, "R-IDX-04");
   EXPECT_LT(judgement.allocated_bytes, kSmall);
 }
 

@@ -486,10 +486,10 @@ TEST(ContentsRules, R_IDX_16_SameBoxTwice) {
   EXPECT_THAT(Judge(index), Corrupt("R-IDX-16"));
 }
 
-TEST(ContentsRules, R_IDX_16_MoreBoxesThanAllowed) {
+TEST(ContentsRules, R_IDX_04_MoreBoxesThanAllowed) {
   EXPECT_EQ(Judge(ValidIndex(), Limits{.box_list_shard_count_max = 4}), Status());
   EXPECT_THAT(Judge(ValidIndex(), Limits{.box_list_shard_count_max = 3}),
-              Breaks(Code::kLimitExceeded, "R-IDX-16"));
+              Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
 TEST(ContentsRules, R_IDX_17_Runs) {
@@ -527,9 +527,9 @@ TEST(ContentsRules, R_IDX_18_Overlap) {
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 1] lies in 2 shards"));
 }
 
-TEST(ContentsRules, R_IDX_18_MoreCornersThanAllowed) {
+TEST(ContentsRules, R_IDX_04_MoreCornersThanAllowed) {
   EXPECT_THAT(Judge(ValidIndex(), Limits{.tiling_corner_count_max = 8}),
-              Breaks(Code::kLimitExceeded, "R-IDX-18"));
+              Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
 TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
@@ -605,9 +605,9 @@ TEST(ContentsRules, R_IDX_21_BlobLayout) {
   EXPECT_EQ(Judge(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_21_BlobAboveItsSizeLimit) {
+TEST(ContentsRules, R_IDX_04_BlobAboveItsSizeLimit) {
   EXPECT_THAT(Judge(ValidIndex(), Limits{.blob_size_max_bytes = 4096}),
-              Breaks(Code::kLimitExceeded, "R-IDX-21"));
+              Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
 TEST(ContentsRules, R_IDX_21_ShardCountOfAManifest) {
