@@ -579,7 +579,10 @@ TEST(ContentsRules, R_IDX_20_MoreShardsThanRecords) {
   HostileContents index = ValidIndex();
   index.blobs[0].record_count = 1;
   index.blobs[1].record_count = 1;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-20"));
+  const Status status = Judge(index);
+  EXPECT_THAT(status, Corrupt("R-IDX-20"));
+  // Before any shard is looked at.
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("more shards than records"));
 }
 
 TEST(ContentsRules, R_IDX_21_BlobLayout) {
