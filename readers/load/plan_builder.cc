@@ -158,8 +158,10 @@ void PlanBuilder::MergeChunks() {
   const auto key = [](const PendingChunk& p) {
     return std::tuple(p.blob, p.chunk.offset, p.record);
   };
-  std::stable_sort(pending_.begin(), pending_.end(),
-                   [&](const PendingChunk& a, const PendingChunk& b) { return key(a) < key(b); });
+  // Equal chunks in the order in which they were wanted.
+  std::sort(pending_.begin(), pending_.end(), [&](const PendingChunk& a, const PendingChunk& b) {
+    return std::tuple(key(a), a.chunk.first_copy) < std::tuple(key(b), b.chunk.first_copy);
+  });
   data_.chunks.reserve(pending_.size());
   data_.copies.reserve(pending_copies_.size());
   const PendingChunk* last = nullptr;
