@@ -15,8 +15,14 @@
 namespace sealpoint::internal {
 namespace {
 
-// Upper bound of what a manifest entry takes beside its name: table, vectors, padding.
+// Upper bound of what a manifest entry takes beside its texts: table, vectors, padding.
 constexpr std::uint64_t kManifestEntrySize = 256;
+// Upper bounds of the numbers of one dimension: shape, offset and extent; of a text's padding.
+constexpr std::uint64_t kManifestDimensionSize = 64;
+constexpr std::uint64_t kManifestTextOverhead = 16;
+
+// A FlatBuffer may hold a text twice as long as it is (padding, offsets), never more.
+std::uint64_t RoomForText(std::string_view text) { return text.size() + kManifestTextOverhead; }
 
 }  // namespace
 
@@ -28,8 +34,11 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Director
   const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
   SEALPOINT_ASSIGN_OR_RETURN(auto file, directory.CreateExclusive(BlobName(header.id), mode));
   std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file)));
-  SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->header_bytes_));
-  return blob;
+  const Status begun = blob->stream_.Append(blob->header_bytes_);
+  if (begun.ok()) return blob;
+  blob.reset();
+  static_cast<void>(directory.Remove(BlobName(header.id)));
+  return begun;
 }
 
 BlobFile::BlobFile(EngineParts& engine, const FileHeader& header,
@@ -47,23 +56,31 @@ std::uint64_t BlobFile::projected_size() const {
          kFileAlignment;
 }
 
-std::uint64_t BlobFile::RoomFor(std::string_view name, std::size_t ndim,
-                                const ShardEncoding& encoding) {
-  const std::uint64_t chunks = DivideRoundUp(encoding.raw_size, encoding.chunk_size);
-  return kLargeShardAlignment + encoding.raw_size + 2 * kRecordSize * chunks + kManifestEntrySize +
-         2 * name.size() + 64 * ndim;
+std::uint64_t BlobFile::RoomToDeclare(const TensorSpec& tensor) {
+  std::uint64_t room = kLargeShardAlignment + 2 * kManifestEntrySize +
+                       2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name);
+  for (const std::string& text : tensor.placement) room += RoomForText(text);
+  return room;
+}
+
+std::uint64_t BlobFile::RoomToDeclare(std::string_view object, std::string_view media_type) {
+  return kLargeShardAlignment + kManifestEntrySize + RoomForText(object) + RoomForText(media_type);
+}
+
+std::uint64_t BlobFile::RoomForBytes(const ShardEncoding& encoding) {
+  return encoding.raw_size +
+         2 * kRecordSize * DivideRoundUp(encoding.raw_size, encoding.chunk_size);
 }
 
 Status BlobFile::AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
                           const ShardEncoding& encoding) {
-  SEALPOINT_ASSIGN_OR_RETURN(ManifestTensor* const declared, Declare(tensor));
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t first_record, AppendShard(source, encoding));
-  declared->shards.push_back({region, first_record});
-  manifest_estimate_ += kManifestEntrySize + 64 * tensor.shape.size();
+  Declare(tensor).shards.push_back({region, first_record});
+  manifest_estimate_ += kManifestEntrySize + kManifestDimensionSize * tensor.shape.size();
   return Status();
 }
 
-Status BlobFile::AddEmptyTensor(const TensorSpec& tensor) { return Declare(tensor).status(); }
+void BlobFile::AddEmptyTensor(const TensorSpec& tensor) { Declare(tensor); }
 
 Status BlobFile::AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                            const ShardEncoding& encoding) {
@@ -75,34 +92,24 @@ Status BlobFile::AddObject(std::string_view name, std::string_view media_type, S
   if (encoding.raw_size > 0) {
     SEALPOINT_ASSIGN_OR_RETURN(object.first_record, AppendShard(source, encoding));
   }
-  manifest_estimate_ += kManifestEntrySize + name.size() + media_type.size();
-  if (!objects_.emplace(object.name, object).second) {
-    return InvalidArgument("object added twice").AtTensor(name);
-  }
+  manifest_estimate_ += RoomToDeclare(name, media_type);
+  std::string key = object.name;
+  objects_.emplace(std::move(key), std::move(object));
   return Status();
 }
 
-Result<ManifestTensor*> BlobFile::Declare(const TensorSpec& tensor) {
-  ManifestTensor wanted{.name = tensor.name,
-                        .dtype = tensor.dtype,
-                        .element_size = ElementSize(tensor),
-                        .chunk_size = tensor.chunk_size_bytes,
-                        .shape = tensor.shape,
-                        .placement = tensor.placement,
-                        .shards = {}};
-  const auto [found, is_new] = tensors_.try_emplace(tensor.name, wanted);
-  ManifestTensor& declared = found->second;
-  if (is_new) {
-    manifest_estimate_ += kManifestEntrySize + tensor.name.size() + 64 * tensor.shape.size();
-    return &declared;
-  }
-  const bool agrees = declared.dtype == wanted.dtype && declared.shape == wanted.shape &&
-                      declared.element_size == wanted.element_size &&
-                      declared.chunk_size == wanted.chunk_size &&
-                      declared.placement == wanted.placement;
-  if (agrees) return &declared;
-  return InvalidArgument("added before with another dtype, shape, chunk size or placement")
-      .AtTensor(tensor.name);
+ManifestTensor& BlobFile::Declare(const TensorSpec& tensor) {
+  const auto found = tensors_.find(tensor.name);
+  if (found != tensors_.end()) return found->second;
+  manifest_estimate_ += RoomToDeclare(tensor);
+  ManifestTensor declared{.name = tensor.name,
+                          .dtype = tensor.dtype,
+                          .element_size = ElementSize(tensor),
+                          .chunk_size = tensor.chunk_size_bytes,
+                          .shape = tensor.shape,
+                          .placement = tensor.placement,
+                          .shards = {}};
+  return tensors_.emplace(tensor.name, std::move(declared)).first->second;
 }
 
 Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEncoding& encoding) {
@@ -146,28 +153,31 @@ Status BlobFile::AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkR
 
 Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
                                   std::uint64_t size, ChunkRecord& record) {
-  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer raw_buffer, engine_.pool->AcquireScratch(size));
+  // One piece for both sides: who holds one and waits for another may wait for ever.
+  const std::uint64_t raw_room = AlignUp(size, kFileAlignment);
   const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
-  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer out_buffer, engine_.pool->AcquireScratch(bound));
-  const MutableByteSpan raw = raw_buffer.bytes().first(size);
+  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer scratch,
+                             engine_.pool->AcquireScratch(raw_room + bound));
+  const MutableByteSpan raw = scratch.bytes().first(size);
+  const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
   for (std::uint64_t done = 0; done < size;) {
     const ByteSpan piece = source.Next(size - done);
     hasher_.CopyAndUpdate(piece, raw.subspan(done, piece.size()));
     done += piece.size();
   }
   record.raw_digest = hasher_.Finish();
-  SEALPOINT_ASSIGN_OR_RETURN(const std::size_t stored_size,
-                             codec_.Encode(encoding.codec, encoding.codec_level,
-                                           encoding.element_size, raw, out_buffer.bytes()));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::size_t stored_size,
+      codec_.Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
   if (stored_size >= size) return stream_.Append(raw);
   record.codec = encoding.codec;
   record.stored_size = static_cast<std::uint32_t>(stored_size);
-  SEALPOINT_RETURN_IF_ERROR(stream_.Append(out_buffer.bytes().first(stored_size), hasher_));
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(out.first(stored_size), hasher_));
   record.stored_digest = hasher_.Finish();
   return Status();
 }
 
-Result<BlobSummary> BlobFile::Finish() {
+Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   std::vector<ManifestTensor> tensors;
   tensors.reserve(tensors_.size());
   for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));
@@ -183,7 +193,11 @@ Result<BlobSummary> BlobFile::Finish() {
   SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
   SEALPOINT_RETURN_IF_ERROR(file_->Sync());
   SEALPOINT_RETURN_IF_ERROR(file_->Close());
-  return BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest));
+  auto summary =
+      BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest), limits);
+  if (summary.ok() || summary.error().code() != Code::kCorrupt) return summary;
+  // What this process just encoded is not damaged: the caller's regions overlap.
+  return InvalidArgument(summary.error().message()).AtTensor(summary.error().place().tensor);
 }
 
 Status BlobFile::AppendTail(const Bytes& manifest, Bytes& trailer_bytes) {
