@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole collective save (digests on, fsync included, committed) against plain O_DIRECT writes of
+// the same buffers to one file per rank. Run under mpirun; prints one line.
+#include <mpi.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "benchmarks/common/paired.h"
+#include "benchmarks/common/raw_file.h"
+#include "sealpoint/mpi_communicator.h"
+#include "sealpoint/saver.h"
+
+namespace sealpoint::bench {
+namespace {
+
+struct Options {
+  std::string directory = ".";
+  std::uint64_t mib_per_rank = 256;
+  int rounds = 11;
+};
+
+// One tensor of all ranks' rows, f32; each rank holds its own.
+Declaration DeclareRows(const Communicator& comm, std::uint64_t floats_per_rank) {
+  Declaration declaration;
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  const Shape shape = {static_cast<std::uint64_t>(comm.size()), floats_per_rank};
+  declaration
+      .Add({.tensor = {.name = "w", .dtype = DType::kF32, .shape = shape},
+            .region = Region::Of({.offset = {rank, 0}, .extent = {1, floats_per_rank}})})
+      .value();
+  return declaration;
+}
+
+// Seconds between two barriers: the slowest rank's time.
+template <typename Body>
+double TimeTogether(Communicator& comm, const Body& body) {
+  if (!comm.Barrier().ok()) std::abort();
+  const Stopwatch watch;
+  body();
+  if (!comm.Barrier().ok()) std::abort();
+  return watch.seconds();
+}
+
+double TimeRaw(Communicator& comm, const std::string& directory, std::span<const std::byte> bytes) {
+  const std::string path = JoinPath(directory, "raw-" + std::to_string(comm.rank()));
+  const double seconds = TimeTogether(comm, [&] { WriteRaw(path, bytes); });
+  std::filesystem::remove(path);
+  return seconds;
+}
+
+double TimeSave(Communicator& comm, Saver& saver, const std::string& directory,
+                const Sources& sources) {
+  const double seconds = TimeTogether(
+      comm, [&] { saver.Save(SaveTarget::Directory(directory), {.step = 1}, sources).value(); });
+  if (comm.rank() == 0) std::filesystem::remove_all(directory);
+  if (!comm.Barrier().ok()) std::abort();
+  return seconds;
+}
+
+int Run(const Options& options) {
+  const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  const std::size_t size = options.mib_per_rank << 20;
+  const AlignedMemory memory = AllocateAligned(size);
+  const std::span<const std::byte> bytes(memory.get(), size);
+  const auto engine = Engine::Create().value();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  const Declaration declaration = DeclareRows(*comm, size / sizeof(float));
+  Sources sources(declaration);
+  if (!sources.Bind(std::size_t{0}, MemoryView::Host(memory.get())).ok()) return 1;
+
+  const std::string ranks = std::to_string(comm->size());
+  PairedSeries series{.name = "save / raw writes, " + ranks + " ranks"};
+  const std::string target = JoinPath(options.directory, "sealpoint-bench-save");
+  if (comm->rank() == 0) std::filesystem::remove_all(target);
+  for (int round = 0; round <= options.rounds; ++round) {
+    const double raw = TimeRaw(*comm, options.directory, bytes);
+    const double save = TimeSave(*comm, *saver, target, sources);
+    if (round == 0) continue;  // warms up files, staging and plan
+    series.baseline_seconds.push_back(raw);
+    series.candidate_seconds.push_back(save);
+  }
+  if (comm->rank() != 0) return 0;
+  const bool fits_cores = comm->size() <= static_cast<int>(std::thread::hardware_concurrency());
+  PrintSeries(series, static_cast<double>(size) * comm->size(), fits_cores ? 0.95 : 0.92);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sealpoint::bench
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  sealpoint::bench::Options options;
+  CLI::App app("A collective save against plain O_DIRECT writes, paired.");
+  app.add_option("--directory", options.directory, "on the file system to measure");
+  app.add_option("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
+  app.add_option("--rounds", options.rounds, "counted rounds");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error);
+    MPI_Finalize();
+    return status;
+  }
+  const int status = sealpoint::bench::Run(options);
+  MPI_Finalize();
+  return status;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ckpt-verify's work at full level (O_DIRECT, every digest compared) against an unverified O_DIRECT
+// read of the same files by the same number of threads. One process; prints one line per
+// thread count.
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "benchmarks/common/paired.h"
+#include "benchmarks/common/raw_file.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/commit.h"
+#include "sealpoint/verify.h"
+
+namespace sealpoint::bench {
+namespace {
+
+struct Options {
+  std::string directory = ".";
+  std::uint64_t mib = 1024;
+  int blobs = 4;
+  int rounds = 11;
+  std::vector<int> threads = {1, 2};
+};
+
+void MakeCheckpoint(const Options& options, const std::string& directory) {
+  std::filesystem::remove_all(directory);
+  const auto engine = Engine::Create().value();
+  Status made = engine->storage().CreateDirectories(directory);
+  const std::uint64_t floats = (options.mib << 20) / sizeof(float) / options.blobs;
+  const AlignedMemory memory = AllocateAligned(floats * sizeof(float));
+  std::vector<BlobSummary> summaries;
+  for (int i = 0; i < options.blobs && made.ok(); ++i) {
+    const auto writer = BlobWriter::Create(*engine, directory).value();
+    const TensorSpec tensor{.name = "w" + std::to_string(i), .shape = {floats}};
+    made = writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(memory.get()));
+    if (made.ok()) summaries.push_back(writer->Finish().value().front());
+  }
+  if (!made.ok()) {
+    std::fprintf(stderr, "%s\n", made.ToString().c_str());
+    std::exit(1);
+  }
+  Commit(engine->storage(), directory, {.step = 1}, summaries).value();
+}
+
+// Ranges of 4 MiB of all blobs, handed out in order to the threads.
+double TimeRaw(const std::vector<std::pair<std::string, std::uint64_t>>& files, int thread_count) {
+  struct Range {
+    const std::string* path;
+    std::uint64_t offset;
+    std::uint64_t length;
+  };
+  std::vector<Range> ranges;
+  for (const auto& [path, size] : files) {
+    for (std::uint64_t at = 0; at < size; at += kRawPieceSize) {
+      ranges.push_back({&path, at, std::min<std::uint64_t>(kRawPieceSize, size - at)});
+    }
+  }
+  const Stopwatch watch;
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < thread_count; ++i) {
+    threads.emplace_back([&] {
+      const AlignedMemory buffer = AllocateAligned(kRawPieceSize);
+      for (std::size_t at = next++; at < ranges.size(); at = next++) {
+        ReadRaw(*ranges[at].path, ranges[at].offset, ranges[at].length,
+                {buffer.get(), kRawPieceSize});
+      }
+    });
+  }
+  threads.clear();
+  return watch.seconds();
+}
+
+double TimeVerify(const std::string& directory, int thread_count) {
+  const Stopwatch watch;
+  const VerifyReport report = Verify(directory, {.threads = thread_count}).value();
+  const double seconds = watch.seconds();
+  if (report.verdict == Verdict::kCommitted) return seconds;
+  std::fprintf(stderr, "%s\n", report.violations.front().ToString().c_str());
+  std::exit(1);
+}
+
+void Run(const Options& options) {
+  const std::string directory = JoinPath(options.directory, "sealpoint-bench-verify");
+  MakeCheckpoint(options, directory);
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  double bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() != ".blob") continue;
+    files.emplace_back(entry.path().string(), entry.file_size());
+    bytes += static_cast<double>(entry.file_size());
+  }
+  for (const int thread_count : options.threads) {
+    PairedSeries series{.name = "verify / raw reads, " + std::to_string(thread_count) + " threads"};
+    for (int round = 0; round <= options.rounds; ++round) {
+      const double raw = TimeRaw(files, thread_count);
+      const double verify = TimeVerify(directory, thread_count);
+      if (round == 0) continue;
+      series.baseline_seconds.push_back(raw);
+      series.candidate_seconds.push_back(verify);
+    }
+    PrintSeries(series, bytes, 0.95);
+  }
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace sealpoint::bench
+
+int main(int argc, char** argv) {
+  sealpoint::bench::Options options;
+  CLI::App app("Full verification against unverified O_DIRECT reads, paired.");
+  app.add_option("--directory", options.directory, "on the file system to measure");
+  app.add_option("--mib", options.mib, "payload in MiB");
+  app.add_option("--blobs", options.blobs, "files the payload is divided into");
+  app.add_option("--rounds", options.rounds, "counted rounds");
+  app.add_option("--threads", options.threads, "thread counts to measure");
+  CLI11_PARSE(app, argc, argv);
+  sealpoint::bench::Run(options);
+  return 0;
+}
