@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the documents: links lead to files, prose is not too wide, rules of the specification are consistent.
+
+Usage: check_documents.py [--unfinished]
+Prints one line "path:line: message" per violation; exit status 1 if there is any.
+With --unfinished, files that are linked or named as tests and are still being written are no violation.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROSE_WIDTH_MAX = 132  # wrap at 120; tables and code are not counted
+CODES = set(re.findall(r"^\s+k(\w+) = \d+,", (ROOT / "include/sealpoint/status.h").read_text(), re.M))
+RULE_ID = re.compile(r"\bR-[A-Z]{3}-\d\d\b")
+# | rule | code | where it is shown | sentence |
+ROW = re.compile(r"^\| (R-[A-Z]{3}-\d\d) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$")
+TABLES = {
+    "spec/reader-rules.md": "DIR HDR MRK IDX BLB REC CHK COD",
+    "spec/commit.md": "CMT",
+    "spec/series.md": "SER",
+}
+
+
+def documents():
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / line for line in listed.stdout.splitlines()]
+
+
+def prose_lines(path):
+    """Line number and line, without code blocks."""
+    in_code = False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            in_code = not in_code
+        elif not in_code:
+            yield number, line
+
+
+def check_links(path, unfinished):
+    for number, line in prose_lines(path):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", line):
+            if "://" not in target and not unfinished and not (path.parent / target).exists():
+                yield number, f"link to {target} leads nowhere"
+        if len(line) > PROSE_WIDTH_MAX and not line.startswith("|"):
+            yield number, f"prose is {len(line)} columns wide, at most {PROSE_WIDTH_MAX}"
+
+
+def read_rules():
+    """Rules by id: (document, line, code, where); and what is wrong with the tables."""
+    rules, wrong = {}, []
+    for name, families in TABLES.items():
+        path = ROOT / name
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            row = ROW.match(line)
+            if row is None:
+                continue
+            rule, code, where, _ = (part.strip() for part in row.groups())
+            if rule in rules:
+                wrong.append((path, number, f"{rule} has a second row"))
+            if rule[2:5] not in families.split():
+                wrong.append((path, number, f"{rule} does not belong into this table"))
+            if code not in CODES | {"-"}:
+                wrong.append((path, number, f"{rule} has the unknown code {code}"))
+            rules[rule] = (path, number, code, where)
+    return rules, wrong
+
+
+def check_tests(rules, unfinished):
+    """Rules that name a test: the file is there and has that test."""
+    for rule, (path, number, _, where) in rules.items():
+        if ".cc: " not in where:
+            continue
+        file, test = where.split(": ")
+        if not (ROOT / file).exists():
+            if not unfinished:
+                yield path, number, f"{rule} names {file}, which does not exist"
+        elif not re.search(rf"\b{test}\b", (ROOT / file).read_text()):
+            yield path, number, f"{rule} names the test {test}, which {file} has not"
+
+
+def check_mentions(rules):
+    """Every rule id in documents and sources has a row."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "spec", "docs", "lib", "readers", "include",
+         "tools", "schema", "README.md", "CONTRIBUTING.md", "SECURITY.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            for rule in RULE_ID.findall(line):
+                if rule not in rules:
+                    yield path, number, f"{rule} is in no table of rules"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks the documents.")
+    parser.add_argument("--unfinished", action="store_true", help="forgive files that are not there yet")
+    unfinished = parser.parse_args().unfinished
+    rules, wrong = read_rules()
+    for path in documents():
+        wrong += [(path, number, message) for number, message in check_links(path, unfinished)]
+    wrong += check_tests(rules, unfinished)
+    wrong += check_mentions(rules)
+    for path, number, message in wrong:
+        print(f"{path.relative_to(ROOT)}:{number}: {message}")
+    if len(rules) < 50:
+        print(f"only {len(rules)} rules were found")
+    return 1 if wrong or len(rules) < 50 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

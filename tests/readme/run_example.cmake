@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs PROGRAM in an empty WORK_DIR; it must succeed, say what it read, and leave a checkpoint there.
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+execute_process(COMMAND ${PROGRAM} WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status OUTPUT_VARIABLE output)
+message("${output}")
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "The example ended with ${status}")
+endif()
+file(GLOB markers ${WORK_DIR}/checkpoints/step-000000000100-*/COMMIT)
+list(LENGTH markers count)
+if(NOT count EQUAL 1)
+  message(FATAL_ERROR "The example left ${count} committed checkpoints instead of 1")
+endif()
+file(REMOVE_RECURSE ${WORK_DIR})
