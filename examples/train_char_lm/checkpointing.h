@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/communicator.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/engine.h"
+#include "sealpoint/phases.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/status.h"
+#include "trainer.h"
+
+namespace char_lm {
+
+// The phase of a save of this name, written with '-' for ' ': "write-blobs".
+std::optional<sealpoint::Phase> FindSavePhase(std::string_view name);
+std::string SavePhaseNames();  // "preflight, plan, …"
+
+// When a rank kills itself, to show what a crash leaves behind.
+struct DieAt {
+  std::uint64_t step = 0;
+  sealpoint::Phase phase = sealpoint::Phase::kPreflight;
+  std::optional<std::size_t> rank;  // absent: the last one; 0 in a phase that only rank 0 has
+};
+
+struct CheckpointOptions {
+  std::string series_directory;
+  std::uint64_t save_every = 0;  // 0: never
+  bool resume = false;
+  std::optional<DieAt> die_at;
+};
+
+// Saves and restores a Trainer. Everything here is collective: all ranks call it at the same step.
+class Checkpointing {
+ public:
+  // Borrows all three. `communicator` may be of any kind; its rank and size are the trainer's.
+  static sealpoint::Result<std::unique_ptr<Checkpointing>> Create(
+      const CheckpointOptions& options, sealpoint::Communicator& communicator, Trainer& trainer);
+
+  // Continues from the newest committed checkpoint of the series and returns its directory; changes
+  // nothing and returns an empty string where there is none. It may have been saved by any number
+  // of ranks. After an error the trainer is not to be used.
+  sealpoint::Result<std::string> Resume();
+
+  [[nodiscard]] bool IsSaveDue() const;
+  // After an error the training can go on; the next save is a new attempt.
+  sealpoint::Result<sealpoint::CommitInfo> Save();
+
+ private:
+  Checkpointing(const CheckpointOptions& options, sealpoint::Communicator& communicator,
+                Trainer& trainer);
+  sealpoint::Status Declare();
+  void DieIfDue(const sealpoint::PhaseEvent& event) const;
+
+  const CheckpointOptions& options_;
+  sealpoint::Communicator& communicator_;
+  Trainer& trainer_;
+  sealpoint::Declaration declaration_;
+  std::unique_ptr<sealpoint::Engine> engine_;
+  std::unique_ptr<sealpoint::Saver> saver_;
+};
+
+}  // namespace char_lm
