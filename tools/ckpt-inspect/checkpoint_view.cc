@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-inspect/checkpoint_view.h"
+
+#include <utility>
+
+namespace sealpoint::tools {
+
+Result<CheckpointView> ViewCheckpoint(const std::string& path) {
+  Result<VerifyReport> report = Verify(path, {.level = VerifyLevel::kFiles});
+  if (!report) return std::move(report).error();
+  CheckpointView view{.report = std::move(*report)};
+  // Missing blobs are among the violations; the rest can be shown all the same.
+  Result<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path, {.check_files = false});
+  if (!checkpoint) return view;
+  view.checkpoint = std::move(*checkpoint);
+  for (const TensorInfo& tensor : view.checkpoint->tensors()) {
+    view.shard_count += tensor.shard_count;
+    view.tensor_bytes += tensor.raw_bytes;
+  }
+  for (const ObjectInfo& object : view.checkpoint->objects())
+    view.object_bytes += object.size_bytes;
+  for (const BlobInfo& blob : view.checkpoint->blobs()) view.blob_bytes += blob.file_size_bytes;
+  return view;
+}
+
+Result<SeriesView> ViewSeries(const std::string& path) {
+  Result<SeriesListing> listing = Series(path).List();
+  if (!listing) return std::move(listing).error();
+  SeriesView view{.path = path, .listing = std::move(*listing)};
+  for (SeriesEntry& entry : view.listing.entries) {
+    if (entry.verdict != Verdict::kCommitted) continue;
+    ++view.committed_count;
+    const Result<VerifyReport> report = Verify(entry.path, {.level = VerifyLevel::kFiles});
+    if (!report) return report.error();
+    entry.verdict = report->verdict;
+    if (!report->violations.empty()) entry.problem = report->violations.front();
+  }
+  return view;
+}
+
+}  // namespace sealpoint::tools

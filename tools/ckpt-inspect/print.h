@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_CKPT_INSPECT_PRINT_H_
+#define SEALPOINT_TOOLS_CKPT_INSPECT_PRINT_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "tools/ckpt-inspect/checkpoint_view.h"
+
+namespace sealpoint::tools {
+
+// For people, in 80 columns.
+void PrintCheckpoint(const CheckpointView& view, std::optional<std::size_t> depth_max);
+// One tensor with its shards. Errors: NotFound.
+Status PrintTensor(const Checkpoint& checkpoint, const std::string& name);
+void PrintSeries(const SeriesView& view);
+
+// The same facts for programs.
+void PrintCheckpointJson(const CheckpointView& view);
+Status PrintTensorJson(const Checkpoint& checkpoint, const std::string& name);
+void PrintSeriesJson(const SeriesView& view);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_CKPT_INSPECT_PRINT_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-verify/run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "sealpoint/series.h"
+#include "tools/ckpt-verify/print.h"
+#include "tools/ckpt-verify/progress.h"
+#include "tools/common/terminal.h"
+#include "tools/common/text.h"
+
+namespace sealpoint::tools {
+namespace {
+
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options) {}
+
+  ExitStatus All() {
+    for (const std::string& path : options_.paths) JudgePath(path);
+    for (const std::string& path : options_.series) JudgeSeries(path);
+    if (options_.json) {
+      PrintJson({{"reports", reports_}, {"exit_status", static_cast<int>(status_)}});
+    }
+    return status_;
+  }
+
+ private:
+  bool verbose() const { return !options_.quiet && !options_.json; }
+
+  void Note(const std::string& path, const std::string& text) const {
+    if (verbose()) PrintNote(path, text);
+  }
+
+  // The checkpoint's verdict counts.
+  VerifyReport JudgePath(const std::string& path) {
+    ProgressLine line(verbose());
+    const Result<VerifyReport> result =
+        Verify(path, {.level = options_.level,
+                      .threads = options_.threads,
+                      .on_progress = [&line](const VerifyProgress& done) { line.Show(done); }});
+    VerifyReport report{.path = path, .level = options_.level};
+    if (result) {
+      report = *result;
+    } else {
+      report.violations.push_back(result.error());
+    }
+    line.Clear();
+    if (options_.json) {
+      reports_.push_back(ReportToJson(report));
+    } else {
+      PrintReport(report, verbose());
+    }
+    status_ = Worse(status_, ExitStatusOf(report.verdict));
+    return report;
+  }
+
+  void JudgeEntry(const SeriesEntry& entry, int& valid) {
+    if (entry.verdict == Verdict::kUncommitted) {
+      Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
+                                   FormatBytes(entry.size_bytes)));
+    } else if (JudgePath(entry.path).verdict == Verdict::kCommitted) {
+      ++valid;
+    }
+  }
+
+  // Valid: the newest committed checkpoint is there and every committed one is good.
+  void JudgeSeries(const std::string& path) {
+    const Result<SeriesListing> listing = Series(path).List();
+    if (!listing) {
+      status_ = Worse(status_, ExitStatusOf(VerdictOf(listing.error())));
+      if (!options_.json) PrintViolation(listing.error());
+      return;
+    }
+    int valid = 0;
+    std::size_t uncommitted = 0;
+    for (const SeriesEntry& entry : listing->entries) {
+      uncommitted += entry.verdict == Verdict::kUncommitted ? 1 : 0;
+      JudgeEntry(entry, valid);
+    }
+    for (const AttemptId& fork : listing->forks) {
+      Note(path, fmt::format("attempt {} shares its parent with another", fork.ToHex()));
+    }
+    for (const std::string& name : listing->foreign) Note(path, "foreign, not judged: " + name);
+    if (listing->newest() == nullptr) {
+      const bool is_empty = listing->entries.empty();
+      status_ = Worse(status_, is_empty ? ExitStatus::kUnreadable : ExitStatus::kUncommitted);
+    }
+    if (!verbose()) return;
+    fmt::print("{}: series of {}, {} valid ({}), {} uncommitted\n", Printable(path),
+               FormatCount(listing->entries.size(), "checkpoint"), valid,
+               VerifyLevelName(options_.level), uncommitted);
+  }
+
+  const Options& options_;
+  ExitStatus status_ = ExitStatus::kValid;
+  Json reports_ = Json::array();
+};
+
+}  // namespace
+
+ExitStatus RunVerify(const Options& options) { return Run(options).All(); }
+
+}  // namespace sealpoint::tools

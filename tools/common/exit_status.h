@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_COMMON_EXIT_STATUS_H_
+#define SEALPOINT_TOOLS_COMMON_EXIT_STATUS_H_
+
+#include "sealpoint/verdict.h"
+
+namespace sealpoint::tools {
+
+// What a tool returns to the shell.
+enum class ExitStatus : int {
+  kValid = 0,
+  kCorrupt = 1,
+  kUncommitted = 2,
+  kUnsupported = 3,
+  kUnreadable = 4,  // or no file of ours
+  kIncomplete = 5,
+  kUsage = 64,  // EX_USAGE of sysexits.h
+};
+
+ExitStatus ExitStatusOf(Verdict verdict);
+
+// Of several paths: corrupt, incomplete, unreadable, unsupported, uncommitted win in this order.
+ExitStatus Worse(ExitStatus a, ExitStatus b);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_COMMON_EXIT_STATUS_H_

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_COMMON_TERMINAL_H_
+#define SEALPOINT_TOOLS_COMMON_TERMINAL_H_
+
+#include <string>
+#include <string_view>
+
+#include "sealpoint/verdict.h"
+
+namespace sealpoint::tools {
+
+bool StdoutIsTerminal();
+bool StderrIsTerminal();
+
+// The text in the colour of the verdict, where stdout is a terminal and NO_COLOR is not set
+// (https://no-color.org).
+std::string Coloured(std::string_view text, Verdict verdict);
+// The text in bold, likewise.
+std::string Bold(std::string_view text);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_COMMON_TERMINAL_H_
