@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead to files, prose is not too wide, rules of the specification are consistent.
+"""Checks the documents: links lead to files, prose is not too wide, rules and limits of the specification fit together.
 
 Usage: check_documents.py [--unfinished]
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
@@ -101,6 +101,37 @@ def check_mentions(rules):
                     yield path, number, f"{rule} is in no table of rules"
 
 
+UNITS = {"kKiB": 2**10, "kMiB": 2**20, "kGiB": 2**30}
+
+
+def value_of(expression):
+    """Of a constant in limits.h: a product or a power of two."""
+    shift = re.fullmatch(r"std::uint64_t\{1\} << (\d+)", expression)
+    if shift:
+        return 2 ** int(shift[1])
+    product = 1
+    for factor in expression.split(" * "):
+        product *= UNITS[factor] if factor in UNITS else int(factor)
+    return product
+
+
+def check_limits():
+    """spec/limits.md has the same names and values as limits.h."""
+    header = (ROOT / "include/sealpoint/limits.h").read_text()
+    path = ROOT / "spec/limits.md"
+    constants = re.findall(r"(\w+(?:_max\w*|M(?:ax|in)\w*)) = ([^;]+);", header)
+    in_code = {name: value_of(value) for name, value in constants}
+    in_text = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        row = re.match(r"^\| (\w+) \| (?:2\^)?(\d+) \|", line)
+        if row:
+            in_text[row[1]] = 2 ** int(row[2]) if "| 2^" in line else int(row[2])
+            if in_text[row[1]] != in_code.get(row[1]):
+                yield path, number, f"{row[1]} is {in_text[row[1]]} here and {in_code.get(row[1])} in limits.h"
+    for name in sorted(set(in_code) - set(in_text)):
+        yield path, 1, f"{name} is missing"
+
+
 def main():
     parser = argparse.ArgumentParser(description="Checks the documents.")
     parser.add_argument("--unfinished", action="store_true", help="forgive files that are not there yet")
@@ -110,6 +141,7 @@ def main():
         wrong += [(path, number, message) for number, message in check_links(path, unfinished)]
     wrong += check_tests(rules, unfinished)
     wrong += check_mentions(rules)
+    wrong += check_limits()
     for path, number, message in wrong:
         print(f"{path.relative_to(ROOT)}:{number}: {message}")
     if len(rules) < 50:
