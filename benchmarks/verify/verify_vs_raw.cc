@@ -33,7 +33,8 @@ void MakeCheckpoint(const Options& options, const std::string& directory) {
   std::filesystem::remove_all(directory);
   const auto engine = Engine::Create().value();
   Status made = engine->storage().CreateDirectories(directory);
-  const std::uint64_t floats = (options.mib << 20) / sizeof(float) / options.blobs;
+  const auto blob_count = static_cast<std::uint64_t>(options.blobs);
+  const std::uint64_t floats = (options.mib << 20) / sizeof(float) / blob_count;
   const AlignedMemory memory = AllocateAligned(floats * sizeof(float));
   std::vector<BlobSummary> summaries;
   for (int i = 0; i < options.blobs && made.ok(); ++i) {

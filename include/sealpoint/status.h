@@ -122,10 +122,11 @@ class [[nodiscard]] Result {
 
   T& value() & { return Checked(); }
   const T& value() const& { return const_cast<Result*>(this)->Checked(); }
-  T&& value() && { return std::move(Checked()); }
+  // By value, so that `for (auto& x : F().value())` iterates over something that lives.
+  T value() && { return std::move(Checked()); }
   T& operator*() & { return Checked(); }
   const T& operator*() const& { return const_cast<Result*>(this)->Checked(); }
-  T&& operator*() && { return std::move(Checked()); }
+  T operator*() && { return std::move(Checked()); }
   T* operator->() { return &Checked(); }
   const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
 
