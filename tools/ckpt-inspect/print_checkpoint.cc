@@ -26,14 +26,19 @@ std::string Padded(std::string_view text, std::size_t width) {
   return std::string(text) + std::string(used < width ? width - used : 0, ' ');
 }
 
+std::string Row(std::string_view name, std::string_view dtype, std::string_view shape,
+                std::string_view bytes, std::string_view shards) {
+  return fmt::format("{} {:<{}} {:<{}} {:>8} {:>7}", Padded(name, kNameWidth), dtype, kDTypeWidth,
+                     shape, kShapeWidth, bytes, shards);
+}
+
 void PrintRow(std::string name, std::string_view dtype, std::string_view shape,
               std::string_view bytes, std::string_view shards) {
   if (Width(name) > kNameWidth) {
     fmt::print("{}\n", name);
     name.clear();
   }
-  fmt::print("{} {:<{}} {:<{}} {:>8} {:>7}\n", Padded(name, kNameWidth), dtype, kDTypeWidth, shape,
-             kShapeWidth, bytes, shards);
+  fmt::print("{}\n", Row(name, dtype, shape, bytes, shards));
 }
 
 std::string DTypeText(const TensorInfo& tensor) {
@@ -43,8 +48,7 @@ std::string DTypeText(const TensorInfo& tensor) {
 
 void PrintTree(const std::vector<TensorInfo>& tensors, std::optional<std::size_t> depth_max) {
   const TreeNode root = BuildTree(tensors);
-  fmt::print("\n");
-  PrintRow(Bold("tensor"), "dtype", "shape", "bytes", "shards");
+  fmt::print("\n{}\n", Bold(Row("tensor", "dtype", "shape", "bytes", "shards")));
   for (const TreeLine& line : FlattenTree(root, depth_max)) {
     const TreeNode& node = *line.node;
     const std::string name = std::string(2 * line.depth, ' ') + Printable(line.label);
@@ -62,8 +66,8 @@ void PrintTree(const std::vector<TensorInfo>& tensors, std::optional<std::size_t
 }
 
 void PrintObjects(const std::vector<ObjectInfo>& objects) {
-  fmt::print("\n");
-  fmt::print("{} {:<28} {:>8}\n", Padded(Bold("object"), kNameWidth), "media type", "bytes");
+  fmt::print("\n{}\n",
+             Bold(fmt::format("{:<{}} {:<28} {:>8}", "object", kNameWidth, "media type", "bytes")));
   for (const ObjectInfo& object : objects) {
     fmt::print("{} {:<28} {:>8}\n", Padded(Printable(object.name), kNameWidth),
                Printable(object.media_type), FormatBytes(object.size_bytes));
@@ -124,7 +128,7 @@ Status PrintTensor(const Checkpoint& checkpoint, const std::string& name) {
                                  FormatBytes(tensor->element_size)));
   PrintFact("shape", ShapeToString(tensor->shape));
   PrintFact("bytes", FormatBytes(tensor->raw_bytes));
-  PrintFact("chunks of", FormatBytes(tensor->chunk_size_bytes));
+  PrintFact("chunks of", FormatPowerOfTwo(tensor->chunk_size_bytes));
   for (const std::string& placement : tensor->placement) {
     PrintFact("placement", Printable(placement));
   }

@@ -9,8 +9,8 @@ namespace sealpoint::tools {
 
 void PrintSeries(const SeriesView& view) {
   const SeriesListing& listing = view.listing;
-  fmt::print("series {}: {} committed, {} not\n\n", Printable(view.path), view.committed_count,
-             listing.entries.size() - view.committed_count);
+  fmt::print("series {}: {} committed, {} not committed\n\n", Printable(view.path),
+             view.committed_count, listing.entries.size() - view.committed_count);
   fmt::print("{:>5} {:>10} {:>9}  {:<11}  {}\n", "seq", "step", "size", "verdict", "directory");
   for (const SeriesEntry& entry : listing.entries) {
     const bool has_marker = !entry.attempt.is_zero() && entry.sequence != 0;
@@ -22,6 +22,9 @@ void PrintSeries(const SeriesView& view) {
     fmt::print("{:>5} {:>10} {:>9}  {}  {}{}{}\n", sequence, step, FormatBytes(entry.size_bytes),
                Coloured(verdict, entry.verdict), Printable(entry.name),
                entry.is_kept ? " (kept)" : "", entry.is_void ? " (void)" : "");
+    if (entry.verdict != Verdict::kCommitted && entry.verdict != Verdict::kUncommitted) {
+      fmt::print("      because: {}\n", Printable(entry.problem.ToString()));
+    }
   }
   for (const AttemptId& fork : listing.forks) {
     fmt::print("fork: attempt {} shares its parent with another\n", fork.ToHex());

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sealpoint/bytes.h"
+
 namespace sealpoint::tools {
 
 std::string FormatBytes(std::uint64_t bytes) {
@@ -20,6 +22,11 @@ std::string FormatBytes(std::uint64_t bytes) {
     ++unit;
   }
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string FormatPowerOfTwo(std::uint64_t bytes) {
+  if (bytes < kMiB) return fmt::format("{} KiB", bytes / kKiB);
+  return fmt::format("{} MiB", bytes / kMiB);
 }
 
 std::string FormatCount(std::uint64_t count, std::string_view noun) {

@@ -15,6 +15,8 @@ namespace sealpoint::tools {
 
 // "512 B", "15.4 MB": decimal units, as disks are sold.
 std::string FormatBytes(std::uint64_t bytes);
+// "4 MiB", "64 KiB": binary units, for sizes that are powers of two from 1 KiB on.
+std::string FormatPowerOfTwo(std::uint64_t bytes);
 // "1 blob", "4 blobs".
 std::string FormatCount(std::uint64_t count, std::string_view noun);
 // "0.02 s", "3:05", "2:10:07".

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes the checkpoints on which the tools are tested, in the directory that the argument names:
+// good/ (two blobs, a bit of everything) and series/ (three committed, one not).
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/commit.h"
+#include "sealpoint/engine.h"
+#include "sealpoint/series.h"
+
+namespace {
+
+using namespace sealpoint;  // a program of one file
+
+void Check(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+template <typename T>
+T Take(Result<T> result) {
+  Check(result.status());
+  return std::move(result).value();
+}
+
+AttemptId FixedId(unsigned value) {
+  AttemptId id;
+  id.bytes.fill(static_cast<std::byte>(value));
+  return id;
+}
+
+std::vector<std::byte> Ramp(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
+  return bytes;
+}
+
+class Maker {
+ public:
+  Maker(Engine& engine, std::string path, AttemptId attempt, std::uint64_t step)
+      : engine_(engine), path_(std::move(path)), attempt_(attempt), step_(step) {
+    Check(engine_.storage().CreateDirectories(path_));
+  }
+
+  std::unique_ptr<BlobWriter> Writer() {
+    return Take(BlobWriter::Create(engine_, path_, {.attempt = attempt_, .step = step_}));
+  }
+  void Finish(std::unique_ptr<BlobWriter> writer) {
+    for (BlobSummary& summary : Take(writer->Finish())) summaries_.push_back(std::move(summary));
+  }
+  static void Add(BlobWriter& writer, const TensorSpec& tensor, const Region& region) {
+    const std::uint64_t size = region.element_count() * DTypeSizeBytes(tensor.dtype);
+    const std::vector<std::byte> bytes = Ramp(size);
+    Check(writer.Add(tensor, region, MemoryView::Host(bytes.data())));
+  }
+  CommitInfo Commit(CommitOptions options) {
+    options.attempt = attempt_;
+    options.step = step_;
+    return Take(sealpoint::Commit(engine_.storage(), path_, options, summaries_));
+  }
+
+ private:
+  Engine& engine_;
+  const std::string path_;
+  const AttemptId attempt_;
+  const std::uint64_t step_;
+  std::vector<BlobSummary> summaries_;
+};
+
+void MakeGood(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x11), 42);
+  const TensorSpec embedding{.name = "embedding.weight",
+                             .dtype = DType::kBf16,
+                             .shape = {256, 64},
+                             .placement = {"tensor: shard dim 0"}};
+  auto first = maker.Writer();
+  maker.Add(*first, embedding, Region::Of({{0, 0}, {128, 64}}));
+  for (const int layer : {0, 1, 2, 10}) {
+    const std::string prefix = "layers." + std::to_string(layer);
+    maker.Add(*first, {.name = prefix + ".weight", .dtype = DType::kF32, .shape = {64, 16}},
+              Region::Whole({64, 16}));
+    maker.Add(*first, {.name = prefix + ".bias", .dtype = DType::kF32, .shape = {64}},
+              Region::Whole({64}));
+  }
+  Check(first->AddEmpty({.name = "head.unused", .dtype = DType::kF16, .shape = {0, 8}}));
+  maker.Finish(std::move(first));
+
+  auto second = maker.Writer();
+  maker.Add(*second, embedding, Region::Of({{128, 0}, {128, 64}}));
+  maker.Add(*second,
+            {.name = "optimizer.a_name_that_is_much_longer_than_its_column.exp_avg",
+             .dtype = DType::kF64,
+             .shape = {4096}},
+            Region::Whole({4096}));
+  Check(second->AddObject("rng", "application/octet-stream", Ramp(100)));
+  Check(second->AddObject("arguments", "application/json", AsBytes("{}")));
+  maker.Finish(std::move(second));
+  maker.Commit({.mesh = {{"tensor", 2}}, .provenance = {{"framework", "cli test"}}});
+}
+
+void MakeSeries(Engine& engine, const std::string& path) {
+  std::optional<ParentRef> parent;
+  for (const unsigned number : {1u, 2u, 3u, 4u}) {
+    const std::uint64_t step = 100 * number;
+    const AttemptId attempt = FixedId(0x20 + number);
+    Maker maker(engine, JoinPath(path, SeriesDirectoryName(step, attempt)), attempt, step);
+    auto writer = maker.Writer();
+    maker.Add(*writer, {.name = "w", .dtype = DType::kF32, .shape = {1000}}, Region::Whole({1000}));
+    maker.Finish(std::move(writer));
+    constexpr unsigned kNeverCommitted = 4;
+    if (number != kNeverCommitted) parent = maker.Commit({.parent = parent}).as_parent();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 64;
+  const std::string directory = argv[1];
+  const auto engine = Take(Engine::Create());
+  MakeGood(*engine, directory + "/good");
+  MakeSeries(*engine, directory + "/series");
+  return 0;
+}
