@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills ranks of train_char_lm in every phase of a save and looks at what is left.
+
+Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY [unittest arguments]
+"""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STEPS = 3
+KILLED_STEP = 2
+SHARED_PHASES = ["preflight", "plan", "write-blobs", "sync-blobs", "agree", "verdict"]
+RANK_ZEROS_PHASES = ["check-blobs", "build-index", "check-index", "write-index", "publish"]
+RANKS = 4
+
+VALID = 0  # exit statuses of ckpt-verify
+UNCOMMITTED = 2
+NO_FILE_OF_OURS = 4
+
+mpiexec, trainer, verifier = "", "", ""
+
+
+def write_corpus(directory):
+    directory.mkdir()
+    source = random.Random(1)
+    words = ["".join(source.choices("abcdefghij", k=source.randint(1, 8))) for _ in range(200)]
+    (directory / "text").write_text(" ".join(source.choices(words, k=2000)))
+
+
+def run(command):
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def verdict(*arguments):
+    return run([verifier, *arguments]).returncode
+
+
+class Training:
+    """Runs the program on the same text, with the same small model."""
+
+    def __init__(self, corpus):
+        self.corpus = corpus
+
+    def run(self, ranks, *arguments):
+        small = ["--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--report-every", 1]
+        program = [trainer, "--corpus", self.corpus, "--steps", STEPS, *small]
+        return run([mpiexec, "-n", ranks, *program, *arguments])
+
+
+class CrashTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="sealpoint-crash-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        write_corpus(cls.folder / "corpus")
+        cls.training = Training(cls.folder / "corpus")
+        parameters = cls.folder / "reference"
+        done = cls.training.run(RANKS, "--final-parameters", parameters)
+        assert done.returncode == 0, done.stderr
+        cls.expected = parameters.read_bytes()
+
+    def setUp(self):
+        self.series = self.folder / self.id().rpartition(".")[2]
+
+    def train(self, ranks, *arguments, series=None):
+        """Trains to the end and demands the parameters of the uninterrupted run."""
+        parameters = self.folder / "parameters"
+        parameters.unlink(missing_ok=True)
+        checkpoints = ["--checkpoints", series or self.series, "--save-every", 1]
+        done = self.training.run(
+            ranks, *checkpoints, "--final-parameters", parameters, *arguments
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(parameters.read_bytes(), self.expected, done.stdout)
+        return done.stdout
+
+    def crash(self, phase, rank):
+        die = ["--die-at", f"{KILLED_STEP}:{phase}", "--die-rank", rank]
+        done = self.training.run(
+            RANKS, "--checkpoints", self.series, "--save-every", 1, *die
+        )
+        self.assertIn(f"rank {rank} dies by SIGKILL", done.stdout)
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stdout + done.stderr)
+        self.assertNotIn("done; parameters", done.stdout)
+
+    def directory_of(self, step):
+        found = list(self.series.glob(f"step-{step:012}-*"))
+        self.assertLessEqual(len(found), 1)
+        return found[0] if found else None
+
+    def check_crash(self, phase, rank):
+        self.crash(phase, rank)
+        self.assertEqual(verdict(self.directory_of(1)), VALID, "the older one")
+        attempt = self.directory_of(KILLED_STEP)
+        is_committed = attempt is not None and verdict(attempt) == VALID
+        if phase == "verdict" and rank == 0:  # published just before
+            self.assertTrue(is_committed)
+        elif phase in RANK_ZEROS_PHASES + ["preflight", "plan", "write-blobs"]:
+            self.assertFalse(is_committed)
+        if attempt is not None and not is_committed:
+            has_begun = any(attempt.glob("*.blob"))
+            self.assertEqual(verdict(attempt), UNCOMMITTED if has_begun else NO_FILE_OF_OURS)
+        self.assertEqual(verdict("--series", self.series), VALID)
+        self.check_next_run(KILLED_STEP if is_committed else 1)
+
+    def check_next_run(self, newest_step):
+        copy = self.series.with_name(self.series.name + "-copy")
+        shutil.copytree(self.series, copy)
+        for ranks, series in ((3, self.series), (1, copy)):
+            output = self.train(ranks, "--resume", series=series)
+            self.assertIn(f"resumed from step-{newest_step:012}-", output)
+            self.assertEqual(verdict("--series", series), VALID)
+
+    def test_run_without_crash(self):
+        self.train(RANKS)
+        for step in range(1, STEPS + 1):
+            self.assertEqual(verdict(self.directory_of(step)), VALID)
+
+    def test_failed_save_does_not_end_the_training(self):
+        (self.folder / "file").write_text("")
+        output = self.train(RANKS, series=self.folder / "file" / "series")
+        self.assertEqual(output.count("save failed: Io"), STEPS, output)
+
+    def test_resume_of_an_empty_series_starts_at_the_beginning(self):
+        self.assertIn("nothing to resume from", self.train(2, "--resume"))
+
+    def test_resume_refuses_a_damaged_newest_checkpoint(self):
+        self.train(1)
+        blob = max(self.directory_of(STEPS).glob("*.blob"), key=lambda path: path.stat().st_size)
+        blob.unlink()
+        done = self.training.run(2, "--checkpoints", self.series, "--resume")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot resume: Incomplete", done.stderr)
+        self.assertIn(blob.name, done.stderr)
+
+    def test_resume_refuses_another_training(self):
+        self.train(1)
+        done = self.training.run(2, "--checkpoints", self.series, "--resume", "--seed", 2)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot resume: Mismatch", done.stderr)
+
+
+def add_crash_tests():
+    cases = [(phase, rank) for phase in SHARED_PHASES for rank in (0, RANKS - 1)]
+    cases += [(phase, 0) for phase in RANK_ZEROS_PHASES]
+    for phase, rank in cases:
+
+        def test(self, phase=phase, rank=rank):
+            self.check_crash(phase, rank)
+
+        setattr(CrashTest, f"test_kill_rank_{rank}_in_{phase.replace('-', '_')}", test)
+
+
+if __name__ == "__main__":
+    mpiexec, trainer, verifier = (os.path.abspath(path) for path in sys.argv[1:4])
+    add_crash_tests()
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
