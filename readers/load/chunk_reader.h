@@ -8,6 +8,7 @@
 
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
+#include "lib/digest/hasher.h"
 #include "readers/load/read_plan_data.h"
 #include "readers/open/blob_files.h"
 #include "sealpoint/bytes.h"
@@ -36,7 +37,8 @@ class ChunkReader {
   using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw)>;
   Status ReadRange(const PlanRange& range, const Take& take);
   // Reads the range where its bytes belong and verifies them there; false where the file is read
-  // directly, which needs aligned memory. Precondition: range.in_place.
+  // directly, which needs aligned memory. Small pieces, so that it is one pass over the memory.
+  // Precondition: range.in_place.
   Result<bool> ReadInPlace(const PlanRange& range);
 
  private:
@@ -46,6 +48,7 @@ class ChunkReader {
 
   const PlanSource& source_;
   ChunkCodec codec_;
+  Hasher hasher_;
   Bytes decoded_;
 };
 
