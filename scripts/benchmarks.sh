@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
+# on the file system that is measured, or below $BENCH_DIR.
+#
+#   scripts/benchmarks.sh [save|verify|index]...     default: all
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=build/release
+directory=${BENCH_DIR:-$build/bench}
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
+  { cat "$build.log"; exit 1; }
+cmake --build "$build" --target bench_verify bench_index
+[ $# -gt 0 ] || set -- save verify index
+mkdir -p "$directory"
+echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
+
+# Open MPI as root, with more ranks than cores, without binding ranks to one core.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl=self,vader
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+
+for figure in "$@"; do
+  case $figure in
+    save)
+      cmake --build "$build" --target bench_save
+      for ranks in 1 2 4; do
+        mpirun -n "$ranks" "$build/benchmarks/save/bench_save" --directory "$directory" --mib-per-rank $((512 / ranks))
+      done
+      ;;
+    verify) "$build/benchmarks/verify/bench_verify" --directory "$directory" ;;
+    index) "$build/benchmarks/index/bench_index" ;;
+    *)
+      echo "unknown figure: $figure (save, verify, index)" >&2
+      exit 64
+      ;;
+  esac
+done
