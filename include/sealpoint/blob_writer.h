@@ -79,7 +79,8 @@ SEALPOINT_EXPORT Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan 
 
 struct BlobWriterOptions {
   // A blob is closed and the next one begun before it would pass this. A larger shard is cut into
-  // runs at chunk borders. At least 1 MiB.
+  // runs at chunk borders; one chunk or one object that is larger makes a blob that passes it. At
+  // least 1 MiB.
   std::uint64_t size_max_bytes = 64 * kGiB;
   // Zero where the attempt is not known yet.
   AttemptId attempt{};
@@ -106,12 +107,15 @@ class SEALPOINT_EXPORT BlobWriter {
 
   // Stores `region` of the tensor from `source`. The bytes are taken during the call: when it
   // returns, the source may change. An empty tensor (an extent of 0) is declared by AddEmpty.
-  // Errors: InvalidArgument (region, name, null memory, another dtype or shape than before),
-  // NoSpace, Io. Holes and overlaps are found by Commit, which sees all blobs.
+  // Errors: InvalidArgument (region, name, null memory; another dtype, shape, chunk size or
+  // placement than before; more groups than the engine's staging buffers allow), NoSpace, Io.
+  // Holes and overlaps are found by Commit, which sees all blobs, and where they lie within one
+  // blob by Finish.
   virtual Status Add(const TensorSpec& tensor, const Region& region,
                      const ConstMemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;
   // Stores a named byte string, taken during the call. Objects go to the blob group "".
+  // Errors: InvalidArgument (name, media type, null memory, added before), NoSpace, Io.
   virtual Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
                            Codec codec = Codec::kNone) = 0;
 

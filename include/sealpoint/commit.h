@@ -68,7 +68,8 @@ SEALPOINT_EXPORT Result<CommitInfo> Commit(Storage& storage, const std::string& 
 SEALPOINT_EXPORT bool OutcomeIsUnknown(const Status& error);
 
 // Reads a summary back from a finished blob; verifies header, trailer and manifest.
-// Errors: NotFound, Corrupt, Unsupported, LimitExceeded, Io.
+// Errors: NotFound, Incomplete (too short to be a blob), NotACheckpoint, Corrupt, Unsupported,
+// LimitExceeded, Io. That the blob is durable, its writer must have said (R-CMT-25).
 SEALPOINT_EXPORT Result<BlobSummary> ReadSummary(const Storage& storage,
                                                  const std::string& directory, const BlobId& blob,
                                                  const Limits& limits = {});

@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +52,10 @@ class SEALPOINT_EXPORT Declaration {
 
   const std::vector<HeldTensor>& tensors() const { return tensors_; }
   const std::vector<HeldObject>& objects() const { return objects_; }
+  // Slots of a tensor, ascending; empty where it was not declared. O(log n).
+  std::span<const std::size_t> SlotsOf(std::string_view tensor) const;
+  // Position in objects(). O(log n).
+  std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
   Digest ComputeDigest() const;
 
@@ -57,10 +64,13 @@ class SEALPOINT_EXPORT Declaration {
  private:
   std::vector<HeldTensor> tensors_;
   std::vector<HeldObject> objects_;
+  std::map<std::string, std::vector<std::size_t>, std::less<>> slots_;  // by tensor
+  std::map<std::string, std::size_t, std::less<>> object_numbers_;
 };
 
-// Memory bound to a declaration for one save. Borrows memory and the declaration until the save
-// returned. Binding is local; what is missing or null is reported by Save, on all ranks.
+// Memory bound to a declaration for one save. Borrows memory and the declaration, which must not
+// change any more, until the save returned. Binding is local; what is missing or null is reported
+// by Save, on all ranks.
 class SEALPOINT_EXPORT Sources {
  public:
   explicit Sources(const Declaration& declaration);

@@ -41,7 +41,8 @@ struct SaverOptions {
   // See BlobWriterOptions::size_max_bytes.
   std::uint64_t blob_size_max_bytes = 64 * kGiB;
   // Time that one collective call may wait for the other ranks; zero: for ever. A save whose wait
-  // ends so returns Timeout (on this rank), and the saver refuses further use.
+  // ends so returns Timeout (on this rank), and the saver refuses further use. Set on the
+  // communicator when the saver is made.
   std::chrono::milliseconds deadline{0};
   Limits limits{};
   PhaseCallback on_phase{};
@@ -53,8 +54,10 @@ struct SaverOptions {
 // All ranks of the communicator call Create and Save in the same order. Every rank runs the same
 // sequence of collectives whatever its own outcome; a failure of one rank becomes the same error on
 // all, naming the first cause (rank, host, operation, path, errno). After such a failure each rank
-// has removed its own files and no marker exists, unless OutcomeIsUnknown. Payload never travels
-// through the communicator. Thread safety: one call at a time. Engine and communicator outlive the
+// has removed its own files and no marker exists, unless OutcomeIsUnknown. Where the communicator
+// itself fails, ranks may return different results: once its summaries left a rank, the outcome is
+// unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never travels through the
+// communicator. Thread safety: one call at a time. Engine and communicator outlive the
 // saver.
 class SEALPOINT_EXPORT Saver {
  public:

@@ -81,15 +81,19 @@ class SEALPOINT_EXPORT Series {
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync
-  // of the parent. Only files of our names are removed: with foreign files inside, the directory
-  // stays. Errors: InvalidArgument (it is the newest, or KEEP is there), NotFound, Io.
+  // of the parent; before that a newer one passes its file-level check and is synced. Only files of
+  // our names are removed: with foreign files inside, the directory stays. A damaged one is removed
+  // like a good one. Errors: InvalidArgument (it is the newest, no newer one is whole, KEEP is
+  // there, it was never committed, it is a symbolic link), NotFound, Io.
   Status Delete(const std::string& name) const;
   // Removes the files of an attempt that was never committed. Publishes a void marker first, so
   // that a slow writer's own publication fails, and leaves that marker and the directory: were they
   // removed as well, a writer that wakes up between the two could still publish. Called again on
   // such a void directory it removes it whole; for that the caller must know that no writer of the
   // attempt is alive. Returns the bytes freed.
-  // Errors: InvalidArgument (it is committed, or KEEP is there), Io, NoSpace.
+  // With foreign files inside, void marker and directory stay for good.
+  // Errors: InvalidArgument (it is committed, KEEP is there, it is a symbolic link), NotFound, Io,
+  // NoSpace.
   Result<std::uint64_t> RemoveUncommitted(const std::string& name) const;
 
  private:

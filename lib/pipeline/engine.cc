@@ -34,7 +34,10 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
 }
 
 Engine::Engine(std::unique_ptr<internal::EngineParts> parts) : parts_(std::move(parts)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // A forked child has no threads to join; what the engine holds there is left to the system.
+  if (!parts_->CheckUsable().ok()) static_cast<void>(parts_.release());
+}
 
 Storage& Engine::storage() const { return *parts_->storage; }
 const EngineOptions& Engine::options() const { return parts_->options; }

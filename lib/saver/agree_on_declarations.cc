@@ -9,6 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/comm/agree.h"
+#include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/declaration_codec.h"
@@ -70,7 +71,8 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
   const TensorSpec& a = first.held.tensor;
   const TensorSpec& b = other.held.tensor;
   const auto differ = [&](std::string_view what) {
-    return InvalidArgument("ranks ", first.rank, " and ", other.rank, " declare different ", what)
+    return RuleError(Code::kInvalidArgument, "R-CMT-18", "ranks ", first.rank, " and ", other.rank,
+                     " declare different ", what)
         .AtRank(other.rank, "");
   };
   if (a.dtype != b.dtype || ElementSize(a) != ElementSize(b)) return differ("dtypes");
@@ -97,9 +99,9 @@ Status CheckReplicas(const Region& region, const std::vector<const Holding*>& ho
     const std::vector<int>& listed = holding->held.replicas;
     const bool is_alone = listed.empty() && holders.size() == 1;
     if (is_alone || listed == holders) continue;
-    return InvalidArgument("region ", region.ToString(), " is held by ranks ",
-                           RanksToString(holders), " but rank ", holding->rank, " lists ",
-                           listed.empty() ? "no replicas" : RanksToString(listed))
+    return RuleError(Code::kInvalidArgument, "R-CMT-18", "region ", region.ToString(),
+                     " is held by ranks ", RanksToString(holders), " but rank ", holding->rank,
+                     " lists ", listed.empty() ? "no replicas" : RanksToString(listed))
         .AtRank(holding->rank, "");
   }
   return Status();
@@ -114,8 +116,11 @@ Status DescribeFault(const TilingFault& fault, const std::vector<Region>& region
     holders.append(regions[i].ToString());
   }
   const std::string element = ShapeToString(fault.element);
-  if (fault.times_covered == 0) return InvalidArgument("no rank holds element ", element);
-  return InvalidArgument("element ", element, " is held ", fault.times_covered, " times", holders)
+  if (fault.times_covered == 0) {
+    return RuleError(Code::kInvalidArgument, "R-CMT-19", "no rank holds element ", element);
+  }
+  return RuleError(Code::kInvalidArgument, "R-CMT-19", "element ", element, " is held ",
+                   fault.times_covered, " times", holders)
       .AtRank(holdings[fault.holders.back()].front()->rank, "");
 }
 
@@ -135,6 +140,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
     regions.push_back(region);
     holders.push_back(same);
   }
+  if (MatchGrid(holdings.front().held.tensor.shape, regions)) return Status();
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::optional<TilingFault> fault,
       FindTilingFault(holdings.front().held.tensor.shape, regions, limits.tiling_corner_count_max));
@@ -147,8 +153,8 @@ Status CheckJudged(const Judged& judged, const Limits& limits) {
   }
   for (const auto& [name, ranks] : judged.object_ranks) {
     if (ranks.size() == 1) continue;
-    return InvalidArgument("object is declared by ranks ", RanksToString(ranks),
-                           "; exactly one may hold it")
+    return RuleError(Code::kInvalidArgument, "R-CMT-18", "object is declared by ranks ",
+                     RanksToString(ranks), "; exactly one may hold it")
         .AtRank(ranks[1], "")
         .AtTensor(name);
   }

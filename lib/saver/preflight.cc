@@ -65,7 +65,9 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   announcement.directory = target.path;
   if (target.parent) announcement.parent = *target.parent;
   if (!target.is_series) return Status();
-  if (options.step == kNoStep) return InvalidArgument("a checkpoint in a series needs a step");
+  if (options.step == kNoStep) {
+    return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
+  }
   const std::shared_ptr<Storage> borrowed(std::shared_ptr<Storage>(), &storage);
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, Series(target.path, borrowed).List());
   if (const SeriesEntry* newest = listing.newest()) {
@@ -87,32 +89,51 @@ Status PrepareDirectory(Directory& directory, Announcement& announcement) {
                           announcement.probe.bytes);
 }
 
+// True where it was made here.
+Result<bool> MakeDirectory(Storage& storage, const std::string& path) {
+  const auto before = storage.OpenDirectory(path);
+  if (!before.ok() && before.error().code() != Code::kNotFound) return before.error();
+  SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(path));
+  return !before.ok();
+}
+
+// Fills in what only rank 0 knows of the attempt: its handle and whether it made the directory.
 Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
-                                const SaveOptions& options, const Status& mine) {
+                                const SaveOptions& options, const Status& mine, Attempt& attempt) {
   SEALPOINT_RETURN_IF_ERROR(mine);
+  SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
   Announcement announcement{
       .target = target.path, .is_series = target.is_series, .step = options.step};
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
-  SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(announcement.directory));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(announcement.directory));
-  const Status prepared = PrepareDirectory(*opened, announcement);
+  attempt.directory = announcement.directory;
+  SEALPOINT_ASSIGN_OR_RETURN(attempt.is_directory_ours,
+                             MakeDirectory(storage, announcement.directory));
+  auto opened = storage.OpenDirectory(announcement.directory);
+  Status prepared = opened.status();
+  if (prepared.ok()) {
+    prepared = PrepareDirectory(**opened, announcement);
+    attempt.opened = std::move(opened).value();
+  }
   if (prepared.ok()) return EncodeAnnouncement(announcement);
-  static_cast<void>(opened->Remove(SharedProbeName(announcement.attempt)));
-  // Fails where the directory was there before and holds anything, which is meant.
-  static_cast<void>(storage.RemoveDirectory(announcement.directory));
+  if (attempt.opened) {
+    static_cast<void>(attempt.opened->Remove(SharedProbeName(announcement.attempt)));
+  }
+  RemoveEmptyDirectory(storage, attempt);
   return prepared;
 }
 
 Status CompareArguments(const SaveTarget& target, const SaveOptions& options,
                         const Announcement& announcement) {
   if (target.path != announcement.target || target.is_series != announcement.is_series) {
-    return InvalidArgument("ranks disagree on the target: rank 0 saves to ", announcement.target,
-                           ", this rank to ", target.path);
+    return RuleError(Code::kInvalidArgument, "R-CMT-17",
+                     "ranks disagree on the target: rank 0 saves to ", announcement.target,
+                     ", this rank to ", target.path);
   }
   if (options.step != announcement.step) {
-    return InvalidArgument("ranks disagree on the step: rank 0 saves step ", announcement.step,
-                           ", this rank step ", options.step);
+    return RuleError(Code::kInvalidArgument, "R-CMT-17",
+                     "ranks disagree on the step: rank 0 saves step ", announcement.step,
+                     ", this rank step ", options.step);
   }
   return Status();
 }
@@ -136,6 +157,7 @@ Status ReadSharedProbe(const Directory& directory, const Announcement& announcem
 Status JoinAttempt(Storage& storage, const SaveTarget& target, const SaveOptions& options,
                    const Announcement& announcement, Attempt& attempt) {
   SEALPOINT_RETURN_IF_ERROR(CompareArguments(target, options, announcement));
+  if (attempt.opened) return ReadSharedProbe(*attempt.opened, announcement);
   auto opened = storage.OpenDirectory(announcement.directory);
   if (!opened.ok() && opened.error().code() == Code::kNotFound) {
     return MakeError(Code::kIo, "not the same file system as rank 0: its directory is not there")
@@ -152,14 +174,14 @@ Status JoinAttempt(Storage& storage, const SaveTarget& target, const SaveOptions
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& mine) {
   const bool is_root = comm.rank() == 0;
-  Result<Bytes> at_root = is_root ? OpenAttemptOnRoot(storage, target, options, mine) : Bytes();
+  Attempt attempt;
+  Result<Bytes> at_root =
+      is_root ? OpenAttemptOnRoot(storage, target, options, mine, attempt) : Bytes();
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
   SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
-  Attempt attempt{.id = announcement.attempt,
-                  .directory = announcement.directory,
-                  .parent = {},
-                  .publish = announcement.publish,
-                  .opened = {}};
+  attempt.id = announcement.attempt;
+  attempt.directory = announcement.directory;
+  attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
   Status joined = mine;
   if (joined.ok()) joined = JoinAttempt(storage, target, options, announcement, attempt);
@@ -173,6 +195,7 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 }
 
 void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt) {
+  if (!attempt.is_directory_ours) return;
   static_cast<void>(storage.RemoveDirectory(attempt.directory));
 }
 

@@ -18,6 +18,7 @@ struct Attempt {
   std::optional<ParentRef> parent{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
+  bool is_directory_ours = false;       // on rank 0: made for this attempt
 };
 
 // Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
@@ -27,7 +28,8 @@ struct Attempt {
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& mine);
 
-// Rank 0 removes the attempt's directory if nothing is left in it. Not collective.
+// Rank 0 removes the attempt's directory if it was made for it and nothing is left in it. Not
+// collective.
 void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt);
 
 }  // namespace sealpoint::internal

@@ -14,6 +14,7 @@
 #include "lib/saver/commit_info_codec.h"
 #include "lib/saver/preflight.h"
 #include "lib/saver/save_plan.h"
+#include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 #include "lib/writer/tensor_checks.h"
 
@@ -40,7 +41,12 @@ class SaverImpl final : public Saver {
   Status Write(BlobWriter& writer, const Sources& sources) const;
   Result<CommitInfo> CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
                                   const std::vector<Bytes>& gathered, PhaseRecorder& recorder);
+  Result<CommitInfo> CommitAndTell(const Attempt& attempt, BlobWriter* writer,
+                                   const SaveOptions& options, const std::vector<Bytes>& gathered,
+                                   PhaseRecorder& recorder);
   Status Fail(const Attempt& attempt, BlobWriter* writer, Status why);
+  static Status Unknown(const Status& why);
+  void NoteBroken(const Status& why);
 
   Engine& engine_;
   Communicator& comm_;
@@ -74,14 +80,18 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   Result<CommitInfo> result = status.ok() ? WriteAndCommit(*attempt, options, sources, recorder)
                                           : Result<CommitInfo>(status);
   recorder.End();
-  if (!result.ok() && IsCommFailure(result.error())) broken_ = result.error();
+  if (!result.ok() && IsCommFailure(result.error())) NoteBroken(result.error());
   if (result.ok()) result->report = recorder.report();
   return result;
 }
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
-  SEALPOINT_RETURN_IF_ERROR(CheckProvenance(options.provenance));
+  SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
   const Declaration& declaration = sources.declaration();
+  if (sources.tensors().size() != declaration.tensors().size() ||
+      sources.objects().size() != declaration.objects().size()) {
+    return InvalidArgument("the declaration changed after its sources were made");
+  }
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
     const HeldTensor& held = declaration.tensors()[slot];
     if (!IsEmpty(held.tensor) && !sources.tensors()[slot]) {
@@ -117,13 +127,14 @@ Status SaverImpl::CheckFreeSpace(const Attempt& attempt) {
   Bytes mine;
   WireWriter(mine).Put(plan_.tensor_bytes);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(mine, 0));
+  Status status;
   std::uint64_t wanted = 0;
   for (const Bytes& bytes : all) {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t one, WireReader(bytes).Number());
-    wanted += one;
+    const auto one = WireReader(bytes).Number();
+    if (!one.ok() && status.ok()) status = one.error();
+    wanted += one.value_or(0);
   }
-  Status status;
-  if (comm_.rank() == 0) {
+  if (comm_.rank() == 0 && status.ok()) {
     const auto space = attempt.opened->FreeSpace();
     const std::uint64_t files = static_cast<std::uint64_t>(comm_.size()) + 3;
     if (!space.ok()) {
@@ -163,19 +174,32 @@ Result<CommitInfo> SaverImpl::WriteAndCommit(const Attempt& attempt, const SaveO
   const Status agreed = AgreeOnStatus(comm_, mine);
   if (!agreed.ok()) return Fail(attempt, own, agreed);
   auto gathered = comm_.Gather(summaries, 0);
-  if (!gathered.ok()) return Fail(attempt, own, gathered.error());
-
-  Result<Bytes> at_root = Bytes();
-  if (comm_.rank() == 0) {
-    const auto info = CommitOnRoot(attempt, options, *gathered, recorder);
-    at_root = info.ok() ? Result<Bytes>(EncodeCommitInfo(*info)) : Result<Bytes>(info.error());
+  if (!gathered.ok()) {
+    // Rank 0 cannot go on without the summaries. Another rank's may have arrived (R-CMT-20).
+    return comm_.rank() == 0 ? Fail(attempt, own, gathered.error()) : Unknown(gathered.error());
   }
+  return CommitAndTell(attempt, own, options, *gathered, recorder);
+}
+
+Result<CommitInfo> SaverImpl::CommitAndTell(const Attempt& attempt, BlobWriter* writer,
+                                            const SaveOptions& options,
+                                            const std::vector<Bytes>& gathered,
+                                            PhaseRecorder& recorder) {
+  const bool is_root = comm_.rank() == 0;
+  Result<CommitInfo> committed = CommitInfo();
+  if (is_root) committed = CommitOnRoot(attempt, options, gathered, recorder);
   recorder.Begin(Phase::kVerdict);
-  const auto verdict = BroadcastResult(comm_, 0, std::move(at_root));
+  const auto verdict = BroadcastResult(comm_, 0,
+                                       committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
+                                                      : Result<Bytes>(committed.error()));
+  if (!verdict.ok() && IsCommFailure(verdict.error())) {
+    NoteBroken(verdict.error());
+    // Rank 0 knows all the same, and must not call lost what is durable.
+    return is_root ? committed : Unknown(verdict.error());
+  }
   if (verdict.ok()) return DecodeCommitInfo(*verdict);
-  // A communicator that fails here leaves open whether rank 0 published.
-  const bool is_unknown = OutcomeIsUnknown(verdict.error()) || IsCommFailure(verdict.error());
-  return is_unknown ? verdict.error() : Fail(attempt, own, verdict.error());
+  if (OutcomeIsUnknown(verdict.error())) return verdict.error();
+  return Fail(attempt, writer, verdict.error());
 }
 
 Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
@@ -223,9 +247,28 @@ Result<CommitInfo> SaverImpl::CommitOnRoot(const Attempt& attempt, const SaveOpt
 // rank 0, which removes the directory if that left it empty. Returns `why`.
 Status SaverImpl::Fail(const Attempt& attempt, BlobWriter* writer, Status why) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
-  if (!IsCommFailure(why) && !comm_.Barrier().ok()) return why;
+  if (!IsCommFailure(why)) {
+    const Status met = comm_.Barrier();
+    if (!met.ok()) {
+      NoteBroken(met);
+      return why;
+    }
+  }
   if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt);
   return why;
+}
+
+// The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
+Status SaverImpl::Unknown(const Status& why) {
+  return Status(why)
+      .AtRule(kUnknownOutcomeRule)
+      .Prefixed("it is not known whether rank 0 committed");
+}
+
+void SaverImpl::NoteBroken(const Status& why) {
+  if (broken_.ok()) {
+    broken_ = Status(why).Prefixed("the saver cannot be used after its communicator failed");
+  }
 }
 
 }  // namespace

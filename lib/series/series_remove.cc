@@ -8,6 +8,7 @@
 #include "lib/format/marker.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
+#include "readers/open/open_checkpoint.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {
@@ -35,6 +36,29 @@ Status RemoveMarker(Directory& directory) {
   const Status removed = directory.Remove(internal::kMarkerName);
   if (!removed.ok() && removed.code() != Code::kNotFound) return removed;
   return directory.Sync();
+}
+
+// Links are not followed to remove what they lead to.
+Status CheckIsNoLink(const Storage& storage, const std::string& series, const std::string& name) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(series));
+  SEALPOINT_ASSIGN_OR_RETURN(const EntryInfo info, directory->Stat(name));
+  if (info.kind != EntryKind::kSymlink) return Status();
+  return InvalidArgument("not removed: it is a symbolic link")
+      .AtRule("R-SER-10")
+      .AtPath(JoinPath(series, name));
+}
+
+// R-SER-11: of the committed ones in [begin, end), newest first, one must be whole and durable.
+Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
+                           std::vector<SeriesEntry>::const_iterator end) {
+  Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
+  for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
+    const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
+    if (opened.ok()) return opened->directory->Sync();
+    problem = InvalidArgument("not deleted: no newer checkpoint is whole; of ", entry->name, ": ",
+                              opened.error().message());
+  }
+  return problem;
 }
 
 // With foreign files inside it stays: they are not ours to remove.
@@ -67,6 +91,10 @@ Status Series::Delete(const std::string& name) const {
   if (listing.newest() == nullptr || &*found == listing.newest()) {
     return refuse("no newer checkpoint is committed");
   }
+  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
+  SEALPOINT_RETURN_IF_ERROR(MakeSureOfANewerOne(*storage_, listing.entries.begin(), found)
+                                .AtRule("R-SER-11")
+                                .AtPath(found->path));
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage_->OpenDirectory(found->path));
   SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
   SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(*directory).status());
@@ -84,6 +112,7 @@ Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
   if (!scanned.is_ours) return refuse("it is not a checkpoint's directory");
   if (scanned.entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
   if (scanned.entry.is_kept) return refuse("a KEEP file pins it");
+  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
   if (!scanned.entry.is_void) {
     const Status voided = PublishVoidMarker(*storage_, scanned.entry.path);
     if (voided.code() == Code::kAlreadyExists) return refuse("it was committed meanwhile");
@@ -93,6 +122,9 @@ Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t freed, RemoveOurFiles(*directory));
   SEALPOINT_RETURN_IF_ERROR(directory->Sync());
   if (!scanned.entry.is_void) return freed;
+  // With anything else left the void marker stays: it alone keeps a slow writer out (R-SER-09).
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> left, directory->List());
+  if (left.size() != 1) return freed;
   SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
   SEALPOINT_RETURN_IF_ERROR(RemoveDirectoryIfEmpty(*storage_, *directory));
   return freed;
@@ -113,7 +145,8 @@ Status PublishVoidMarker(Storage& storage, const std::string& path) {
     status = internal::PublishDurably(*directory, capabilities.publish, unpublished,
                                       internal::kMarkerName, marker);
   }
-  if (!status.ok()) static_cast<void>(directory->Remove(unpublished));
+  const bool is_unknown = status.place().rule == internal::kUnknownOutcomeRule;
+  if (!status.ok() && !is_unknown) static_cast<void>(directory->Remove(unpublished));
   return status;
 }
 

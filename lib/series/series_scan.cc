@@ -20,24 +20,30 @@ bool AllOf(std::string_view text, std::string_view alphabet) {
   return text.find_first_not_of(alphabet) == std::string_view::npos;
 }
 
-// Adds up what is ours, notes KEEP, and says whether there was anything of ours.
-bool LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry) {
+struct NamesFound {
   bool has_ours = false;
+  bool has_marker = false;
+};
+
+// Adds up what is ours and notes KEEP.
+NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry) {
+  NamesFound found;
   for (const EntryInfo& info : entries) {
     const NameKind kind = ParseName(info.name).kind;
     if (kind == NameKind::kForeign) continue;
-    has_ours = true;
+    found.has_ours = true;
+    found.has_marker = found.has_marker || kind == NameKind::kMarker;
     entry.size_bytes += info.size_bytes;
     entry.is_kept = entry.is_kept || kind == NameKind::kKeep;
   }
-  return has_ours;
+  return found;
 }
 
-void LookAtMarker(const Directory& directory, SeriesEntry& entry) {
+void LookAtMarker(const Directory& directory, bool has_marker, SeriesEntry& entry) {
   const auto marker = ReadMarker(directory);
   entry.problem = marker.ok() ? CheckCommitted(directory.path(), marker->marker) : marker.error();
-  // A directory of the series without any file of ours is an attempt that got no further.
-  if (entry.problem.code() == Code::kNotACheckpoint && entry.size_bytes == 0) {
+  // A directory of the series that holds nothing yet is an attempt that got no further.
+  if (!has_marker && entry.problem.code() == Code::kNotACheckpoint) {
     entry.problem = Status(Code::kUncommitted, entry.problem.message()).AtPath(entry.path);
   }
   entry.verdict = VerdictOf(entry.problem);
@@ -66,8 +72,9 @@ Result<ScannedEntry> ScanEntry(const Storage& storage, const std::string& series
   entry.path = JoinPath(series_path, name);
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory->List());
-  scanned.is_ours = LookAtNames(entries, entry) || IsSeriesDirectoryName(name);
-  if (scanned.is_ours) LookAtMarker(*directory, entry);
+  const NamesFound found = LookAtNames(entries, entry);
+  scanned.is_ours = found.has_ours || IsSeriesDirectoryName(name);
+  if (scanned.is_ours) LookAtMarker(*directory, found.has_marker, entry);
   return scanned;
 }
 

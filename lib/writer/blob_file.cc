@@ -17,12 +17,11 @@ namespace {
 
 // Upper bound of what a manifest entry takes beside its texts: table, vectors, padding.
 constexpr std::uint64_t kManifestEntrySize = 256;
-// Upper bounds of the numbers of one dimension: shape, offset and extent; of a text's padding.
+// Upper bound of the numbers of one dimension: shape, offset and extent.
 constexpr std::uint64_t kManifestDimensionSize = 64;
-constexpr std::uint64_t kManifestTextOverhead = 16;
 
-// A FlatBuffer may hold a text twice as long as it is (padding, offsets), never more.
-std::uint64_t RoomForText(std::string_view text) { return text.size() + kManifestTextOverhead; }
+// A text with its offset, length, terminator and padding.
+std::uint64_t RoomForText(std::string_view text) { return text.size() + 16; }
 
 }  // namespace
 

@@ -42,25 +42,29 @@ class BlobFile {
   const BlobId& id() const { return header_.id; }
   // Length the file would have if it were finished now, but for the alignment of its end.
   std::uint64_t projected_size() const;
-  // Room that one more shard of this name and size needs at most.
-  static std::uint64_t RoomFor(std::string_view name, std::size_t ndim,
-                               const ShardEncoding& encoding);
+  // Room that one more shard or object needs at most, its declaration included, beside its payload
+  // and records.
+  static std::uint64_t RoomToDeclare(const TensorSpec& tensor);
+  static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
+  // What its payload and records need.
+  static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
 
   // Appends a shard, the next raw_size bytes of `source`, and declares it. Preconditions: checked
-  // arguments (tensor_checks.h).
+  // arguments (tensor_checks.h); the tensor
+  // agrees with what was said of it before, and no object of the name was added.
   Status AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
                   const ShardEncoding& encoding);
-  Status AddEmptyTensor(const TensorSpec& tensor);
+  void AddEmptyTensor(const TensorSpec& tensor);
   Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                    const ShardEncoding& encoding);
 
-  // Table, manifest, trailer; flush, sync, close.
-  Result<BlobSummary> Finish();
+  // Table, manifest, trailer; flush, sync, close. InvalidArgument where shards of the blob overlap.
+  Result<BlobSummary> Finish(const Limits& limits);
 
  private:
   BlobFile(EngineParts& engine, const FileHeader& header, std::unique_ptr<WritableFile> file);
 
-  Result<ManifestTensor*> Declare(const TensorSpec& tensor);
+  ManifestTensor& Declare(const TensorSpec& tensor);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
   Status AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkRecord& record);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -24,7 +25,12 @@ class BlobWriterImpl final : public BlobWriter {
       : engine_(engine), directory_(std::move(directory)), options_(std::move(options)) {}
 
   ~BlobWriterImpl() override {
-    if (!is_finished_ && engine_.CheckUsable().ok()) static_cast<void>(Abandon());
+    if (!engine_.CheckUsable().ok()) {
+      // In a forked child nobody writes what the open files would wait for: their memory is left.
+      for (auto& [group, blob] : open_) static_cast<void>(blob.file.release());
+    } else if (!is_finished_) {
+      static_cast<void>(Abandon());
+    }
   }
 
   Status Add(const TensorSpec& tensor, const Region& region,
@@ -47,6 +53,8 @@ class BlobWriterImpl final : public BlobWriter {
   Status Run(const Step& step);
 
   Status AddChecked(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
+  // Remembers what is said of a tensor first; InvalidArgument where it is said differently later.
+  Status CheckSameAsBefore(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after closing a fuller one.
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
@@ -55,8 +63,10 @@ class BlobWriterImpl final : public BlobWriter {
   EngineParts& engine_;
   std::unique_ptr<Directory> directory_;
   BlobWriterOptions options_;
-  std::map<std::string, OpenBlob> open_;               // by group
-  std::vector<std::pair<BlobId, BlobSummary>> blobs_;  // in order of creation
+  std::map<std::string, OpenBlob> open_;                    // by group
+  std::vector<std::pair<BlobId, BlobSummary>> blobs_;       // in order of creation
+  std::map<std::string, TensorSpec, std::less<>> tensors_;  // as first added
+  std::set<std::string, std::less<>> objects_;
   std::uint64_t bytes_staged_ = 0;
   Status failure_;
   bool is_finished_ = false;
@@ -83,8 +93,25 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
   return Run([&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
+    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
     return AddChecked(tensor, region, source).AtTensor(tensor.name);
   });
+}
+
+Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
+  const auto found = tensors_.find(tensor.name);
+  if (found == tensors_.end()) {
+    tensors_.emplace(tensor.name, tensor);
+    return Status();
+  }
+  const TensorSpec& before = found->second;
+  const bool agrees = before.dtype == tensor.dtype && before.shape == tensor.shape &&
+                      ElementSize(before) == ElementSize(tensor) &&
+                      before.chunk_size_bytes == tensor.chunk_size_bytes &&
+                      before.placement == tensor.placement;
+  if (agrees) return Status();
+  return InvalidArgument("added before with another dtype, shape, chunk size or placement")
+      .AtTensor(tensor.name);
 }
 
 // A shard that no blob can hold whole is cut into runs at chunk borders; the runs of dense memory
@@ -93,20 +120,18 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
                                   const ConstMemoryView& source) {
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
-  const ShardEncoding whole = EncodingOf(tensor, region);
-  const std::uint64_t overhead =
-      BlobFile::RoomFor(tensor.name, tensor.shape.size(), whole) - whole.raw_size;
-  const std::uint64_t reserved = overhead + kHeaderSize + kTrailerSize + kFileAlignment;
+  const std::uint64_t to_declare = BlobFile::RoomToDeclare(tensor);
+  const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t payload_max =
       options_.size_max_bytes > reserved ? options_.size_max_bytes - reserved : 0;
-  const std::uint64_t elements_max =
-      std::max<std::uint64_t>(payload_max / tensor.chunk_size_bytes, 1) * chunk_elements;
+  const std::uint64_t chunks_max = payload_max / (tensor.chunk_size_bytes + 2 * kRecordSize);
+  const std::uint64_t elements_max = std::max<std::uint64_t>(chunks_max, 1) * chunk_elements;
   SourceReader reader(region, static_cast<std::uint32_t>(element_size), source);
   for (std::uint64_t begin = 0; begin < region.element_count(); begin += elements_max) {
     const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
     const Region piece = SubRun(region, begin, end);
     const ShardEncoding encoding = EncodingOf(tensor, piece);
-    const std::uint64_t room = BlobFile::RoomFor(tensor.name, tensor.shape.size(), encoding);
+    const std::uint64_t room = to_declare + BlobFile::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddShard(tensor, piece, reader, encoding));
     bytes_staged_ += encoding.raw_size;
@@ -121,8 +146,11 @@ Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
     if (!IsEmpty(tensor)) {
       return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
     }
-    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, kMiB / 2));
-    return blob->AddEmptyTensor(tensor);
+    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
+    const std::uint64_t room = BlobFile::RoomToDeclare(tensor);
+    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
+    blob->AddEmptyTensor(tensor);
+    return Status();
   });
 }
 
@@ -133,13 +161,17 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
     if (bytes.data() == nullptr && !bytes.empty()) {
       return InvalidArgument("object bytes are null").AtTensor(name);
     }
+    if (!objects_.emplace(name).second) {
+      return InvalidArgument("object added twice").AtTensor(name);
+    }
     const ShardEncoding encoding{.raw_size = bytes.size(),
                                  .chunk_size = kChunkSizeDefaultBytes,
                                  .element_size = 1,
                                  .codec = codec,
                                  .codec_level = 1};
-    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob,
-                               BlobWithRoom("", BlobFile::RoomFor(name, 0, encoding)));
+    const std::uint64_t room =
+        BlobFile::RoomToDeclare(name, media_type) + BlobFile::RoomForBytes(encoding);
+    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom("", room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
@@ -174,7 +206,7 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
 }
 
 Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {
-  SEALPOINT_ASSIGN_OR_RETURN(blobs_[blob.summary_slot].second, blob.file->Finish());
+  SEALPOINT_ASSIGN_OR_RETURN(blobs_[blob.summary_slot].second, blob.file->Finish(options_.limits));
   return Status();
 }
 

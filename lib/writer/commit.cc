@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/commit.h"
 
+#include <limits>
+#include <set>
+
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
+#include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {
 namespace internal {
 
-Status CheckProvenance(const ProvenanceList& provenance) {
+Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) {
+  std::set<std::string_view> keys;
   for (const auto& [key, value] : provenance) {
+    SEALPOINT_RETURN_IF_ERROR(CheckText("provenance key", key, kNameSizeMaxBytes));
     if (key.starts_with("sealpoint.")) {
-      return InvalidArgument("provenance key \"", key, "\" is reserved for the library");
+      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
+                       "\" is reserved for the library");
     }
+    if (!keys.insert(key).second) {
+      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
+                       "\" is given twice");
+    }
+    if (value.size() > kProvenanceValueSizeMaxBytes) {
+      return InvalidArgument("the value of provenance key \"", key, "\" has ", value.size(),
+                             " bytes, at most ", kProvenanceValueSizeMaxBytes);
+    }
+  }
+  for (const auto& [axis, extent] : mesh) {
+    SEALPOINT_RETURN_IF_ERROR(CheckText("mesh axis", axis, kNameSizeMaxBytes));
+  }
+  return Status();
+}
+
+Status CheckParent(const std::optional<ParentRef>& parent) {
+  if (!parent) return Status();
+  if (parent->attempt.is_zero()) return InvalidArgument("the parent's attempt id is zero");
+  if (parent->sequence == 0 || parent->sequence == std::numeric_limits<std::uint64_t>::max()) {
+    return InvalidArgument("the parent's sequence is ", parent->sequence);
   }
   return Status();
 }
@@ -23,10 +50,14 @@ Status CheckProvenance(const ProvenanceList& provenance) {
 
 Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                           const CommitOptions& options, std::span<const BlobSummary> summaries) {
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckProvenance(options.provenance));
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckDescription(options.mesh, options.provenance));
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckParent(options.parent));
   CommitOptions own = options;
   if (own.attempt.is_zero()) {
     SEALPOINT_ASSIGN_OR_RETURN(own.attempt, AttemptId::Random());
+  }
+  if (own.parent && own.parent->attempt == own.attempt) {
+    return internal::InvalidArgument("the attempt is its own parent");
   }
   internal::PhaseRecorder recorder(options.on_phase);
   recorder.Begin(Phase::kPreflight);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -23,9 +25,11 @@ Status CheckBlobsAreThere(const Directory& directory, std::span<const BlobSummar
     const bool is_whole = info.ok() && info->kind == EntryKind::kFile &&
                           info->size_bytes == summary.file_size_bytes();
     if (is_whole) continue;
-    return RuleError(Code::kIncomplete, "R-CMT-02", "blob is ",
-                     info.ok() ? std::to_string(info->size_bytes) + " bytes long" : "missing",
-                     ", not ", summary.file_size_bytes(), " bytes long")
+    const std::string found = !info.ok()                       ? "missing"
+                              : info->kind != EntryKind::kFile ? "no regular file"
+                                                               : StrCat(info->size_bytes, " bytes");
+    return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
+                     summary.file_size_bytes(), " bytes")
         .AtPath(JoinPath(directory.path(), name));
   }
   return Status();
@@ -53,7 +57,7 @@ Result<Bytes> BuildIndexFile(const CommitOptions& options, std::span<const BlobS
         DecodeSummary(summary.header(), summary.trailer(), summary.manifest(), options.limits));
     const bool is_ours = one.header.attempt.is_zero() || one.header.attempt == options.attempt;
     if (!is_ours) {
-      return RuleError(Code::kInvalidArgument, "R-HDR-08", "blob ", one.pin.id.ToHex(),
+      return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", one.pin.id.ToHex(),
                        " belongs to attempt ", one.header.attempt.ToHex());
     }
     decoded.push_back(std::move(one));
@@ -121,17 +125,27 @@ Status CheckNoMarker(Directory& directory) {
 
 namespace {
 
+// Writes a file and notes its name in `own`, unless the name was taken: then it is somebody else's,
+// perhaps part of a checkpoint (R-CMT-15).
+Status WriteOwnFile(Directory& directory, const std::string& name, ByteSpan content,
+                    std::vector<std::string>& own) {
+  Status status = WriteFileDurably(directory, name, content);
+  if (status.code() != Code::kAlreadyExists) own.push_back(name);
+  return status;
+}
+
 Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
-                           const Bytes& index_file, const MarkerBytes& marker) {
-  SEALPOINT_RETURN_IF_ERROR(WriteFileDurably(directory, IndexName(options.attempt), index_file));
+                           const Bytes& index_file, const MarkerBytes& marker,
+                           std::vector<std::string>& own) {
+  SEALPOINT_RETURN_IF_ERROR(WriteOwnFile(directory, IndexName(options.attempt), index_file, own));
   SEALPOINT_RETURN_IF_ERROR(
-      WriteFileDurably(directory, UnpublishedMarkerName(options.attempt), marker));
+      WriteOwnFile(directory, UnpublishedMarkerName(options.attempt), marker, own));
   return directory.Sync();
 }
 
-void RemoveOwnFiles(Directory& directory, const AttemptId& attempt) {
-  static_cast<void>(directory.Remove(UnpublishedMarkerName(attempt)));
-  static_cast<void>(directory.Remove(IndexName(attempt)));
+// The marker first: what remains after a crash in between is then no attempt to publish.
+void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own) {
+  for (; !own.empty(); own.pop_back()) static_cast<void>(directory.Remove(own.back()));
 }
 
 }  // namespace
@@ -149,7 +163,8 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              CheckIndexAndMakeMarker(options, index_file, info));
   const MarkerBytes marker_bytes = EncodeMarker(marker);
   recorder.Begin(Phase::kWriteIndex, index_file.size());
-  Status status = WriteIndexAndMarker(directory, options, index_file, marker_bytes);
+  std::vector<std::string> own;
+  Status status = WriteIndexAndMarker(directory, options, index_file, marker_bytes, own);
   recorder.Progress(index_file.size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
@@ -157,7 +172,7 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                             marker_bytes);
   }
   recorder.End();
-  if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, options.attempt);
+  if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, own);
   if (!status.ok()) return status;
   info.report = recorder.report();
   return info;

@@ -2,8 +2,8 @@
 #ifndef SEALPOINT_LIB_WRITER_COMMIT_STEPS_H_
 #define SEALPOINT_LIB_WRITER_COMMIT_STEPS_H_
 
+#include <optional>
 #include <span>
-#include <string>
 
 #include "lib/base/phase_recorder.h"
 #include "lib/format/marker.h"
@@ -16,8 +16,11 @@ namespace sealpoint::internal {
 // AlreadyExists where the directory holds a marker, void or not, readable or not (R-CMT-01).
 Status CheckNoMarker(Directory& directory);
 
-// InvalidArgument for a key of the caller's that begins with "sealpoint.".
-Status CheckProvenance(const ProvenanceList& provenance);
+// InvalidArgument for what cannot be stored, and for provenance keys that are reserved or given
+// twice (R-CMT-24).
+Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance);
+// InvalidArgument for a parent that no checkpoint can have.
+Status CheckParent(const std::optional<ParentRef>& parent);
 
 // The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` is set.
 // Phases are told to `recorder`; its report is in the result.

@@ -37,19 +37,32 @@ Status CheckHeld(const HeldTensor& held) {
 
 Result<std::size_t> Declaration::Add(HeldTensor held) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held).AtTensor(held.tensor.name));
+  const std::size_t slot = tensors_.size();
+  slots_[held.tensor.name].push_back(slot);
   tensors_.push_back(std::move(held));
-  return tensors_.size() - 1;
+  return slot;
 }
 
 Status Declaration::AddObject(HeldObject object) {
   SEALPOINT_RETURN_IF_ERROR(
       internal::CheckObjectName(object.name, object.media_type, object.codec));
-  const bool is_twice = std::any_of(objects_.begin(), objects_.end(), [&](const HeldObject& other) {
-    return other.name == object.name;
-  });
-  if (is_twice) return internal::InvalidArgument("object declared twice").AtTensor(object.name);
+  if (!object_numbers_.emplace(object.name, objects_.size()).second) {
+    return internal::InvalidArgument("object declared twice").AtTensor(object.name);
+  }
   objects_.push_back(std::move(object));
   return Status();
+}
+
+std::span<const std::size_t> Declaration::SlotsOf(std::string_view tensor) const {
+  const auto found = slots_.find(tensor);
+  if (found == slots_.end()) return {};
+  return found->second;
+}
+
+std::optional<std::size_t> Declaration::FindObject(std::string_view name) const {
+  const auto found = object_numbers_.find(name);
+  if (found == object_numbers_.end()) return std::nullopt;
+  return found->second;
 }
 
 Digest Declaration::ComputeDigest() const {
@@ -89,27 +102,23 @@ Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
 }
 
 Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
-  const auto& all = declaration_->tensors();
-  const auto is_named = [tensor](const HeldTensor& held) { return held.tensor.name == tensor; };
-  const auto first = std::find_if(all.begin(), all.end(), is_named);
-  if (first == all.end()) {
+  const std::span<const std::size_t> slots = declaration_->SlotsOf(tensor);
+  if (slots.empty()) {
     return internal::InvalidArgument("tensor was never declared").AtTensor(tensor);
   }
-  if (std::any_of(first + 1, all.end(), is_named)) {
+  if (slots.size() > 1) {
     return internal::InvalidArgument("tensor has several slots here; bind by slot")
         .AtTensor(tensor);
   }
-  return Bind(static_cast<std::size_t>(first - all.begin()), std::move(view));
+  return Bind(slots.front(), std::move(view));
 }
 
 Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
-  const auto& all = declaration_->objects();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [object](const HeldObject& held) { return held.name == object; });
-  if (found == all.end()) {
+  const std::optional<std::size_t> number = declaration_->FindObject(object);
+  if (!number || *number >= objects_.size()) {
     return internal::InvalidArgument("object was never declared").AtTensor(object);
   }
-  std::optional<ByteSpan>& slot = objects_[static_cast<std::size_t>(found - all.begin())];
+  std::optional<ByteSpan>& slot = objects_[*number];
   if (slot) return internal::InvalidArgument("object bound twice").AtTensor(object);
   if (bytes.data() == nullptr && !bytes.empty()) {
     return internal::InvalidArgument("object bytes are null").AtTensor(object);

@@ -23,6 +23,9 @@ SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
                 source.strides_bytes == DenseStridesBytes(region.box.extent, element_size)),
       end_(region.element_count() * element_size) {
   if (!is_dense_) gathered_.resize(std::min(kGatherSizeBytes, end_));
+  // With strides the memory is that of the whole box, without them that of the run.
+  const bool holds_box = !source.strides_bytes.empty();
+  if (is_dense_ && holds_box) source_.data += region.run.begin * element_size;
 }
 
 SourceReader::SourceReader(ByteSpan bytes) : source_{bytes.data(), {}}, end_(bytes.size()) {}

@@ -10,7 +10,6 @@
 #include "lib/base/utf8.h"
 
 namespace sealpoint::internal {
-namespace {
 
 Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max) {
   if (text.empty()) return InvalidArgument(what, " is empty");
@@ -21,6 +20,8 @@ Status CheckText(std::string_view what, std::string_view text, std::uint64_t siz
     return InvalidArgument(what, " is not UTF-8 without control characters");
   return Status();
 }
+
+namespace {
 
 Status CheckElementSize(const TensorSpec& tensor) {
   if (static_cast<std::uint16_t>(tensor.dtype) == 0) return InvalidArgument("dtype is 0");

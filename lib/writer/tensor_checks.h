@@ -15,6 +15,8 @@ namespace sealpoint::internal {
 // What the caller says of a tensor or an object, checked before the first byte. All InvalidArgument
 // (LimitExceeded for sizes beyond 64 bits), with the tensor as the place.
 Status CheckTensorSpec(const TensorSpec& tensor);
+// Not empty, at most `size_max` bytes, UTF-8 without control characters; `what` names it.
+Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max);
 Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec);
 // Region and memory of a tensor that passed CheckTensorSpec.
 Status CheckSource(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
