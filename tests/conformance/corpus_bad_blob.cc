@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blobs that break one rule each: sections, records, plain chunks.
+#include <cstdint>
+
+#include "lib/format/constants.h"
+#include "tests/conformance/corpus_damage.h"
+
+namespace sealpoint::testing {
+namespace {
+
+// Offsets in a record.
+constexpr std::uint64_t kStoredLength = 8;
+constexpr std::uint64_t kShard = 16;
+constexpr std::uint64_t kChunk = 20;
+constexpr std::uint64_t kCodec = 24;
+constexpr std::uint64_t kReserved = 26;
+constexpr std::uint64_t kSource = 28;
+constexpr std::uint64_t kRawDigest = 32;
+constexpr std::uint64_t kStoredDigest = 48;
+
+// Offset of a field of record `i` of blob `number`.
+std::uint64_t RecordField(int number, std::uint64_t i, std::uint64_t field) {
+  return BaseBlob(number).sections.records + i * internal::kRecordSize + field;
+}
+std::uint64_t TrailerField(std::uint64_t field) { return BaseBlob(0).sections.trailer + field; }
+
+// Digests that do not hide a change of chunks from their records.
+constexpr unsigned kAllButChunks = kSealAll & ~unsigned{kSealChunks};
+
+void AddTrailers(Corpus& corpus) {
+  AddChanged(corpus, "bad-R-BLB-02-trailer_digest", "01.blob", FlipByte(TrailerField(32)), 0);
+  AddChanged(corpus, "bad-R-BLB-02-trailer_magic", "01.blob", FlipByte(TrailerField(0)), kSealAll);
+  AddChanged(corpus, "bad-R-BLB-02-record_size", "01.blob",
+             SetField(TrailerField(12), std::uint32_t{80}), kSealAll);
+  AddChanged(corpus, "bad-R-BLB-03-shard_count", "01.blob",
+             SetField(TrailerField(60), std::uint32_t{99}), kSealAll);
+  AddChanged(corpus, "bad-R-BLB-03-another_trailer", "01.blob", FlipByte(TrailerField(16)),
+             kSealTrailer);
+  AddChanged(corpus, "bad-R-BLB-03-header_of_another_blob", "01.blob", FlipByte(TrailerField(128)),
+             kSealTrailer | kSealPins | kSealIndex | kSealMarker);
+  AddChanged(corpus, "bad-R-BLB-04-records_offset", "01.blob",
+             SetField(TrailerField(64), BaseBlob(0).sections.records + 64), kSealAll);
+  AddChanged(corpus, "bad-R-BLB-04-chunks_end", "01.blob",
+             SetField(TrailerField(40), ~std::uint64_t{0}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-06-reserved_of_trailer", "01.blob",
+             SetField(TrailerField(200), std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-IDX-08-digest_algorithm_of_trailer", "01.blob",
+             SetField(TrailerField(144), std::uint16_t{2}), kSealAll);
+}
+
+}  // namespace
+
+void AddBadBlobs(Corpus& corpus) {
+  const internal::BlobSections& at = BaseBlob(0).sections;
+  AddTrailers(corpus);
+  AddChanged(corpus, "bad-R-BLB-05-record_group", "01.blob", FlipByte(RecordField(0, 1, 33)), 0);
+  AddChanged(corpus, "bad-R-BLB-05-group_list", "01.blob", FlipByte(at.table), 0);
+  AddChanged(corpus, "bad-R-BLB-06-manifest_digest", "01.blob", FlipByte(at.manifest + 20), 0);
+  AddChanged(corpus, "bad-R-BLB-06-raw_bytes", "01.blob",
+             SetField(TrailerField(88), std::uint64_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-BLB-08-padding", "01.blob", FlipByte(at.trailer - 1), 0);
+  AddChanged(corpus, "bad-R-BLB-08-padding_of_the_group_list", "01.blob",
+             FlipByte(at.table + at.group_list_size), 0);
+  AddChanged(corpus, "bad-R-BLB-08-padding_between_shards", "01.blob",
+             FlipByte(BaseBlob(0).records[1].offset - 1), 0);
+}
+
+void AddBadRecords(Corpus& corpus) {
+  // Blob 1 ends with the two chunks of the object "rng".
+  const std::uint64_t rng = BaseBlob(1).records.size() - 2;
+  AddChanged(corpus, "bad-R-REC-01-chunk_number", "02.blob",
+             SetField(RecordField(1, rng + 1, kChunk), std::uint32_t{0}), kSealAll);
+  AddChanged(corpus, "bad-R-REC-01-shard_ordinal", "01.blob",
+             SetField(RecordField(0, 0, kShard), std::uint32_t{1}), kSealAll);
+  MiniSpec shorter = BaseSpec();
+  shorter.hooks.records = [=](int blob, std::vector<internal::ChunkRecord>& records) {
+    if (blob != 1) return;
+    --records[rng].raw_size;
+    --records[rng].stored_size;
+  };
+  shorter.hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 1) ++trailer.raw_bytes;
+  };
+  corpus.Add("bad-R-REC-02-raw_length", shorter);
+  AddChanged(corpus, "bad-R-REC-03-stored_length", "01.blob",
+             SetField(RecordField(0, 0, kStoredLength), std::uint32_t{1}), kAllButChunks);
+  AddChanged(corpus, "bad-R-REC-03-stored_digest_of_a_plain_chunk", "01.blob",
+             SetField(RecordField(0, 0, kStoredDigest), std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-REC-03-coded_chunk_that_did_not_shrink", "01.blob",
+             SetField(RecordField(0, 0, kCodec), std::uint16_t{1}), kAllButChunks);
+  AddChanged(corpus, "bad-R-REC-04-gap", "02.blob",
+             SetField(RecordField(1, rng + 1, 0), BaseBlob(1).records[rng + 1].offset + 64),
+             kAllButChunks);
+  AddChanged(corpus, "bad-R-REC-04-first_shard", "01.blob",
+             SetField(RecordField(0, 0, 0), BaseBlob(0).records[0].offset + 64), kAllButChunks);
+  AddChanged(corpus, "bad-R-REC-04-offset_that_wraps", "02.blob",
+             SetField(RecordField(1, rng + 1, 0), ~std::uint64_t{0} - 10), kAllButChunks);
+  AddChanged(corpus, "bad-R-REC-05-source_blob", "01.blob",
+             SetField(RecordField(0, 0, kSource), std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-REC-05-reserved", "01.blob",
+             SetField(RecordField(0, 0, kReserved), std::uint16_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-COD-01-codec", "01.blob",
+             SetField(RecordField(0, 0, kCodec), std::uint16_t{99}), kSealAll);
+  AddChanged(corpus, "bad-R-CHK-02-raw_digest", "01.blob", FlipByte(BaseBlob(0).records[0].offset),
+             0);
+  AddChanged(corpus, "bad-R-CHK-02-last_byte_of_an_object", "02.blob",
+             FlipByte(BaseBlob(1).chunks_end - 1), 0);
+  AddChanged(corpus, "bad-R-CHK-02-digest_in_the_record", "01.blob",
+             FlipByte(RecordField(0, 2, kRawDigest)), kAllButChunks);
+}
+
+}  // namespace sealpoint::testing

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Directories, file headers and markers that break one rule each.
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/format/marker.h"
+#include "tests/conformance/corpus_damage.h"
+#include "tests/support/format_surgery.h"
+
+namespace sealpoint::testing {
+namespace {
+
+// Offsets in the common file header.
+constexpr std::uint64_t kKind = 8;
+constexpr std::uint64_t kVersion = 12;
+constexpr std::uint64_t kHeaderLength = 16;
+constexpr std::uint64_t kReserved = 20;
+constexpr std::uint64_t kCompat = 24;
+constexpr std::uint64_t kIncompat = 32;
+constexpr std::uint64_t kId = 56;
+constexpr std::uint64_t kAttempt = 72;
+constexpr std::uint64_t kStep = 88;
+constexpr std::uint64_t kReservedTail = 96;
+// And in a marker.
+constexpr std::uint64_t kMarkerKind = 128;
+constexpr std::uint64_t kMarkerReserved = 132;
+constexpr std::uint64_t kParent = 136;
+constexpr std::uint64_t kSequence = 152;
+constexpr std::uint64_t kIndexLength = 160;
+constexpr std::uint64_t kBlobCount = 184;
+constexpr std::uint64_t kTotalBytes = 192;
+constexpr std::uint64_t kMarkerTail = 200;
+
+constexpr unsigned kIndexAndMarker = kSealIndex | kSealMarker;
+
+CorpusEntry& AddWithout(Corpus& corpus, std::string name, const std::string& short_name) {
+  CorpusEntry& entry = corpus.Add(std::move(name), BaseSpec());
+  entry.container.files.erase(FileNameOf(short_name));
+  return entry;
+}
+
+Change Resize(std::int64_t difference) {
+  return [=](Bytes& file) {
+    file.resize(static_cast<std::size_t>(static_cast<std::int64_t>(file.size()) + difference));
+  };
+}
+
+// A header of another length, with the digest over that length.
+Change HeaderOfLength(std::uint32_t length) {
+  return [=](Bytes& file) {
+    SetField(kHeaderLength, length)(file);
+    ResealHeader(MutableByteSpan(file).first(length));
+  };
+}
+
+Change SetId(std::uint64_t offset, const Id128& id) {
+  return [=](Bytes& file) { PutDigest(file, offset, id); };
+}
+
+Change SetMarker(const internal::Marker& marker) {
+  return [=](Bytes& file) {
+    const internal::MarkerBytes bytes = internal::EncodeMarker(marker);
+    file.assign(bytes.begin(), bytes.end());
+  };
+}
+
+// The index is cut to its header, which then says that it is longer.
+void CutIndexToItsHeader(Bytes& index) {
+  index.resize(internal::kHeaderSize);
+  SetField(kHeaderLength, std::uint32_t{512})(index);
+}
+
+}  // namespace
+
+void AddBadDirectories(Corpus& corpus) {
+  CorpusEntry& foreign = corpus.Add("bad-R-DIR-05-only_foreign_names", BaseSpec());
+  foreign.container.files = {{"README.md", Bytes(10, std::byte{'x'})}, {"KEEP", {}}};
+  AddWithout(corpus, "bad-R-MRK-01-no_marker", "COMMIT");
+  AddWithout(corpus, "bad-R-MRK-01-directory_named_commit", "COMMIT").directories = {"COMMIT"};
+  AddWithout(corpus, "bad-R-MRK-05-no_index", "index");
+  AddWithout(corpus, "bad-R-BLB-01-no_blob", "02.blob");
+  AddChanged(corpus, "bad-R-MRK-05-short_index", "index", Resize(-1), 0);
+  AddChanged(corpus, "bad-R-MRK-08-longer_index", "index", Resize(1), 0);
+  AddChanged(corpus, "bad-R-BLB-01-short_blob", "01.blob", Resize(-1), 0);
+  AddChanged(corpus, "bad-R-BLB-01-empty_blob", "01.blob", [](Bytes& file) { file.clear(); }, 0);
+  AddChanged(corpus, "bad-R-BLB-09-longer_blob", "01.blob", Resize(4096), 0);
+}
+
+void AddBadHeaders(Corpus& corpus) {
+  AddChanged(corpus, "bad-R-HDR-01-index_shorter_than_its_header", "index", CutIndexToItsHeader,
+             kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-02-marker_magic", "COMMIT", FlipByte(0), kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-03-header_length", "COMMIT",
+             SetField(kHeaderLength, std::uint32_t{60}), kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-03-huge_header_of_index", "index",
+             SetField(kHeaderLength, std::uint32_t{8192}), kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-03-short_header_of_blob", "01.blob",
+             SetField(kHeaderLength, std::uint32_t{48}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest", "COMMIT", FlipByte(kTotalBytes), 0);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_index", "index", FlipByte(kStep),
+             kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_blob", "01.blob", FlipByte(kStep), 0);
+  AddChanged(corpus, "bad-R-HDR-05-version", "COMMIT", SetField(kVersion, std::uint32_t{1}),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-05-incompat_feature_of_marker", "COMMIT",
+             SetField(kIncompat, std::uint64_t{1} << 63), kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-05-header_length_of_marker", "COMMIT", HeaderOfLength(128), 0);
+  AddChanged(corpus, "bad-R-HDR-05-header_length_of_index", "index", HeaderOfLength(64),
+             kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-05-version_of_blob", "01.blob",
+             SetField(kVersion, std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-06-reserved", "COMMIT", SetField(kMarkerTail, std::uint64_t{1}),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-06-reserved_behind_the_kind", "COMMIT",
+             SetField(kMarkerReserved, std::uint32_t{1}), kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-06-reserved_of_index", "index",
+             SetField(kReserved, std::uint32_t{1}), kSealHeaders | kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-06-reserved_of_blob", "01.blob",
+             SetField(kReservedTail, std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index", SetField(kKind, std::uint32_t{1}),
+             kSealHeaders | kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_parity", "01.blob",
+             SetField(kKind, std::uint32_t{4}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index", SetField(kStep, std::uint64_t{8}),
+             kSealHeaders | kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-08-id_of_marker", "COMMIT", SetId(kId, OtherAttempt()),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-08-id_of_blob", "01.blob", SetId(kId, OtherAttempt()), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-08-attempt_of_blob", "01.blob", SetId(kAttempt, OtherAttempt()),
+             kSealAll);
+  AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_index", "index",
+             SetField(kCompat, std::uint64_t{2}), kSealHeaders | kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_blob", "01.blob",
+             SetField(kCompat, std::uint64_t{2}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-10-index_magic", "index", FlipByte(0),
+             kSealHeaders | kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-10-blob_magic", "01.blob", FlipByte(7), kSealAll);
+}
+
+void AddBadMarkers(Corpus& corpus) {
+  AddChanged(corpus, "bad-R-MRK-02-empty_marker", "COMMIT", [](Bytes& file) { file.clear(); }, 0);
+  AddChanged(corpus, "bad-R-MRK-02-longer_marker", "COMMIT", Resize(1), 0);
+  AddChanged(corpus, "bad-R-MRK-03-marker_kind", "COMMIT", SetField(kMarkerKind, std::uint32_t{3}),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-sequence", "COMMIT", SetField(kSequence, std::uint64_t{2}),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-first_with_a_parent", "COMMIT", SetId(kParent, OtherAttempt()),
+             kSealMarker);
+  AddChanged(
+      corpus, "bad-R-MRK-04-own_parent", "COMMIT",
+      [](Bytes& file) {
+        SetId(kParent, MiniSpec{}.attempt)(file);
+        SetField(kSequence, std::uint64_t{2})(file);
+      },
+      kSealMarker);
+  AddChanged(
+      corpus, "bad-R-MRK-04-no_attempt", "COMMIT",
+      [](Bytes& file) {
+        SetId(kId, {})(file);
+        SetId(kAttempt, {})(file);
+      },
+      kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-index_without_header", "COMMIT",
+             SetField(kIndexLength, std::uint64_t{127}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-void_that_pins", "COMMIT",
+             SetField(kMarkerKind, std::uint32_t{2}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-06-index_digest", "index", FlipByte(200), 0);
+  AddChanged(corpus, "bad-R-MRK-07-total_bytes", "COMMIT",
+             SetField(kTotalBytes, std::uint64_t{4096}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-07-blob_count", "COMMIT", SetField(kBlobCount, std::uint64_t{3}),
+             kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-09-void", "COMMIT",
+             SetMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()}), 0);
+  AddChanged(corpus, "bad-R-IDX-01-index_length", "COMMIT",
+             SetField(kIndexLength, (std::uint64_t{1} << 30) + 1), kSealMarker);
+}
+
+}  // namespace sealpoint::testing

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Coded chunks, good and bad. The zstd frames are written by hand (RFC 8878), so that each bad one
+// is right in all other respects and the bytes do not depend on the zstd that is installed.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/conformance/corpus.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::ChunkRecord;
+
+constexpr std::size_t kChunk = 4096;
+constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
+constexpr std::uint8_t kSingleSegment = 1 << 5;
+constexpr std::uint8_t kDictionaryIdOf1Byte = 1;
+constexpr std::uint8_t kWindowOf4KiB = 2 << 3;
+constexpr std::uint8_t kWindowOf8KiB = 3 << 3;
+// Two-byte content sizes count from 256.
+constexpr std::uint8_t kChunkLow = (kChunk - 256) & 0xff;
+constexpr std::uint8_t kChunkHigh = (kChunk - 256) >> 8;
+
+void AppendLe(Bytes& out, std::uint64_t value, int byte_count) {
+  for (int i = 0; i < byte_count; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+// Magic, then the descriptor and the fields that it announces.
+Bytes FrameHeader(std::initializer_list<std::uint8_t> header) {
+  Bytes out;
+  AppendLe(out, 0xfd2fb528, 4);
+  for (const std::uint8_t b : header) out.push_back(std::byte{b});
+  return out;
+}
+Bytes GoodFrameHeader() {
+  return FrameHeader({kContentSizeOf2Bytes | kSingleSegment, kChunkLow, kChunkHigh});
+}
+
+// A block that is not the last: plain bytes.
+void AppendPlainBlock(Bytes& out, const Bytes& bytes) {
+  AppendLe(out, bytes.size() << 3, 3);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+// The last block: `size` times the byte 'x'.
+void AppendRunBlock(Bytes& out, std::uint64_t size) {
+  AppendLe(out, size << 3 | 1 << 1 | 1, 3);
+  out.push_back(std::byte{'x'});
+}
+
+// What every chunk here decodes to before the bytes are put together: noise, then 'x'.
+constexpr std::size_t kNoise = 1024;
+Bytes DecodedFrame() {
+  Bytes bytes = NoiseBytes(30, kNoise);
+  bytes.resize(kChunk, std::byte{'x'});
+  return bytes;
+}
+void AppendBlocks(Bytes& out, std::size_t run = kChunk - kNoise) {
+  AppendPlainBlock(out, NoiseBytes(30, kNoise));
+  AppendRunBlock(out, run);
+}
+Bytes GoodFrame() {
+  Bytes frame = GoodFrameHeader();
+  AppendBlocks(frame);
+  return frame;
+}
+
+// Puts elements of 4 bytes together from four planes.
+Bytes JoinPlanes(const Bytes& planes) {
+  Bytes bytes(planes.size());
+  const std::size_t count = planes.size() / 4;
+  for (std::size_t i = 0; i < planes.size(); ++i) bytes[i % count * 4 + i / count] = planes[i];
+  return bytes;
+}
+
+struct StoredChunk {
+  Codec codec = Codec::kZstd;
+  Bytes stored;
+};
+
+// A tensor "coded" of f32 in one blob whose chunks, each of kChunk raw bytes, are stored so.
+MiniSpec CodedSpec(const Bytes& raw, std::vector<StoredChunk> chunks) {
+  MiniSpec spec;
+  const Shape shape = {raw.size() / 4};
+  spec.tensors.push_back(CutTensor("coded", DType::kF32, shape, raw, {Region::Whole(shape)}));
+  spec.hooks.chunk_area = [chunks](int, Bytes& area) {
+    area.resize(internal::kHeaderSize);
+    for (const StoredChunk& chunk : chunks) {
+      area.insert(area.end(), chunk.stored.begin(), chunk.stored.end());
+    }
+  };
+  spec.hooks.records = [chunks](int, std::vector<ChunkRecord>& records) {
+    std::uint64_t offset = internal::kHeaderSize;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const StoredChunk& chunk = chunks[i];
+      records[i].offset = offset;
+      records[i].stored_size = static_cast<std::uint32_t>(chunk.stored.size());
+      records[i].codec = chunk.codec;
+      if (chunk.codec != Codec::kNone) records[i].stored_digest = ComputeDigest(chunk.stored);
+      offset += chunk.stored.size();
+    }
+  };
+  return spec;
+}
+
+Bytes operator+(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+void AddGoodCoded(Corpus& corpus) {
+  const Bytes raw = DecodedFrame();
+  Bytes windowed = FrameHeader({kContentSizeOf2Bytes, kWindowOf4KiB, kChunkLow, kChunkHigh});
+  AppendBlocks(windowed);
+  corpus.Add("good-zstd", CodedSpec(raw + raw, {{.stored = GoodFrame()}, {.stored = windowed}}));
+  corpus.Add("good-byte_split", CodedSpec(JoinPlanes(raw), {{Codec::kByteSplitZstd, GoodFrame()}}));
+  const Bytes noise = NoiseBytes(31, kChunk);
+  corpus.Add("good-coded_chunk_stored_raw",
+             CodedSpec(raw + noise + JoinPlanes(raw), {{.stored = GoodFrame()},
+                                                       {Codec::kNone, noise},
+                                                       {Codec::kByteSplitZstd, GoodFrame()}}));
+}
+
+void AddBadFrame(Corpus& corpus, std::string name, Bytes stored) {
+  corpus.Add(std::move(name), CodedSpec(DecodedFrame(), {{.stored = std::move(stored)}}));
+}
+
+Bytes FrameWithHeader(std::initializer_list<std::uint8_t> header) {
+  Bytes frame = FrameHeader(header);
+  AppendBlocks(frame);
+  return frame;
+}
+
+void AddBadFrames(Corpus& corpus) {
+  Bytes skippable;
+  AppendLe(skippable, 0x184d2a50, 4);
+  AppendLe(skippable, 4, 4);
+  AppendLe(skippable, 0, 4);
+  AddBadFrame(corpus, "bad-R-COD-02-skippable_frame", skippable + GoodFrame());
+  AddBadFrame(corpus, "bad-R-COD-02-no_frame", Bytes(100, std::byte{'x'}));
+  AddBadFrame(corpus, "bad-R-COD-03-content_size",
+              FrameWithHeader({kContentSizeOf2Bytes | kSingleSegment,
+                               static_cast<std::uint8_t>(kChunkLow + 1), kChunkHigh}));
+  AddBadFrame(corpus, "bad-R-COD-03-no_content_size", FrameWithHeader({0, kWindowOf4KiB}));
+  AddBadFrame(corpus, "bad-R-COD-04-dictionary",
+              FrameWithHeader({kContentSizeOf2Bytes | kSingleSegment | kDictionaryIdOf1Byte, 0,
+                               kChunkLow, kChunkHigh}));
+  AddBadFrame(corpus, "bad-R-COD-05-window",
+              FrameWithHeader({kContentSizeOf2Bytes, kWindowOf8KiB, kChunkLow, kChunkHigh}));
+  Bytes empty_frame = FrameHeader({kSingleSegment, 0});
+  AppendLe(empty_frame, 1, 3);
+  AddBadFrame(corpus, "bad-R-COD-06-second_frame", GoodFrame() + empty_frame);
+  Bytes cut = GoodFrame();
+  cut.pop_back();
+  AddBadFrame(corpus, "bad-R-COD-06-cut_frame", cut);
+  Bytes short_content = GoodFrameHeader();
+  AppendBlocks(short_content, kChunk - kNoise - 1);
+  AddBadFrame(corpus, "bad-R-COD-07-short_content", short_content);
+  Bytes long_content = GoodFrameHeader();
+  AppendBlocks(long_content, kChunk - kNoise + 1);
+  AddBadFrame(corpus, "bad-R-COD-07-long_content", long_content);
+}
+
+}  // namespace
+
+void AddCoded(Corpus& corpus) {
+  AddGoodCoded(corpus);
+  AddBadFrames(corpus);
+  CorpusEntry& stored = corpus.Add("bad-R-CHK-01-stored_digest",
+                                   CodedSpec(DecodedFrame(), {{.stored = GoodFrame()}}));
+  stored.container.blob(0)[internal::kHeaderSize + 500] ^= std::byte{1};
+  MiniSpec decoded = CodedSpec(DecodedFrame(), {{.stored = GoodFrame()}});
+  const auto records = decoded.hooks.records;
+  decoded.hooks.records = [records](int blob, std::vector<ChunkRecord>& all) {
+    records(blob, all);
+    all[0].raw_digest.bytes[0] ^= std::byte{1};
+  };
+  corpus.Add("bad-R-CHK-02-decoded_bytes", decoded);
+}
+
+}  // namespace sealpoint::testing

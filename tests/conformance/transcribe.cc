@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/transcribe.h"
+
+#include <cstring>
+
+namespace sealpoint::testing {
+namespace {
+
+template <typename T>
+std::vector<T> Numbers(const flatbuffers::Vector<T>* vector) {
+  return std::vector<T>(vector->begin(), vector->end());
+}
+template <typename T>
+std::optional<std::vector<T>> OptionalNumbers(const flatbuffers::Vector<T>* vector) {
+  if (vector == nullptr) return std::nullopt;
+  return Numbers(vector);
+}
+
+HostileTensor Transcribe(const fb::Tensor& from) {
+  HostileTensor tensor{.name = from.name()->str(),
+                       .shape = Numbers(from.shape()),
+                       .dtype = from.dtype(),
+                       .element_size = from.element_size(),
+                       .chunk_size_log2 = from.chunk_size_log2()};
+  if (const fb::Grid* grid = from.grid()) {
+    tensor.grid = HostileGrid{.cuts = Numbers(grid->cuts()),
+                              .cut_counts = Numbers(grid->cut_counts()),
+                              .run_cut_counts = OptionalNumbers(grid->run_cut_counts()),
+                              .run_cuts = OptionalNumbers(grid->run_cuts())};
+  }
+  if (const fb::BoxList* boxes = from.boxes()) {
+    tensor.boxes =
+        HostileBoxes{.boxes = Numbers(boxes->boxes()), .runs = OptionalNumbers(boxes->runs())};
+  }
+  for (const fb::ShardRef* ref : *from.shards()) {
+    tensor.shards.push_back({ref->blob(), ref->first_record()});
+  }
+  if (from.placement() != nullptr) {
+    for (const auto* text : *from.placement()) tensor.placement.push_back(text->str());
+  }
+  return tensor;
+}
+
+// Tensors and objects, which index and manifest have alike.
+template <typename Root>
+HostileContents TranscribeRoot(const Root& root) {
+  HostileContents contents;
+  for (const fb::Tensor* tensor : *root.tensors()) contents.tensors.push_back(Transcribe(*tensor));
+  for (const fb::Object* object : *root.objects()) {
+    contents.objects.push_back({.name = object->name()->str(),
+                                .media_type = object->media_type()->str(),
+                                .size = object->size(),
+                                .shard = {object->shard()->blob(), object->shard()->first_record()},
+                                .chunk_size_log2 = object->chunk_size_log2()});
+  }
+  return contents;
+}
+
+}  // namespace
+
+HostileContents TranscribeIndex(ByteSpan buffer) {
+  const fb::Index& index = *fb::GetIndex(buffer.data());
+  HostileContents contents = TranscribeRoot(index);
+  for (const fb::Blob* blob : *index.blobs()) {
+    contents.blobs.push_back({.id = blob->id()->bytes()->Get(0),
+                              .file_size = blob->file_size(),
+                              .table_offset = blob->table_offset(),
+                              .record_count = blob->record_count(),
+                              .shard_count = blob->shard_count()});
+  }
+  contents.digest_algorithm = index.digest_algorithm();
+  contents.raw_bytes = index.raw_bytes();
+  for (const fb::MeshAxis* axis : *index.mesh()) {
+    contents.mesh.emplace_back(axis->name()->str(), axis->size());
+  }
+  for (const fb::ProvenanceEntry* entry : *index.provenance()) {
+    contents.provenance.emplace_back(entry->key()->str(), entry->value()->str());
+  }
+  return contents;
+}
+
+HostileContents TranscribeManifest(ByteSpan buffer) {
+  return TranscribeRoot(*flatbuffers::GetRoot<fb::Manifest>(buffer.data()));
+}
+
+void CopyPins(ByteSpan good, Bytes& buffer) {
+  for (const fb::Blob* to : *fb::GetIndex(buffer.data())->blobs()) {
+    for (const fb::Blob* from : *fb::GetIndex(good.data())->blobs()) {
+      if (from->id()->bytes()->Get(0) != to->id()->bytes()->Get(0)) continue;
+      const auto copy = [&](const fb::Bits128* source, const fb::Bits128* target) {
+        const auto offset = reinterpret_cast<const std::byte*>(target) - buffer.data();
+        std::memcpy(buffer.data() + offset, source, sizeof(fb::Bits128));
+      };
+      copy(from->group_list_digest(), to->group_list_digest());
+      copy(from->trailer_digest(), to->trailer_digest());
+      copy(from->id(), to->id());
+    }
+  }
+}
+
+}  // namespace sealpoint::testing

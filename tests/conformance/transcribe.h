@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes a good index or manifest apart into plain values that can be damaged and encoded again.
+#ifndef SEALPOINT_TESTS_CONFORMANCE_TRANSCRIBE_H_
+#define SEALPOINT_TESTS_CONFORMANCE_TRANSCRIBE_H_
+
+#include "tests/support/hostile_index.h"
+
+namespace sealpoint::testing {
+
+// `buffer` is a FlatBuffer that the library accepts. Of blob ids only the first byte is kept, of
+// pinned digests nothing.
+HostileContents TranscribeIndex(ByteSpan buffer);
+HostileContents TranscribeManifest(ByteSpan buffer);
+
+// Ids and digests of the blobs, which an encoded HostileContents lacks, from the good index: each
+// from the blob whose id begins with the same byte.
+void CopyPins(ByteSpan good, Bytes& buffer);
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_CONFORMANCE_TRANSCRIBE_H_
