@@ -34,8 +34,6 @@ constexpr std::uint64_t kTrailerDigestAt = 240;
 constexpr std::uint64_t kGroupSizeBytes = kRecordsPerGroup * kRecordSize;
 // Records are read and remembered in batches of this many groups (1 MiB).
 constexpr std::uint32_t kBatchGroups = 256;
-// A unit of the scan is closed when its chunks have this many bytes.
-constexpr std::uint64_t kUnitSizeBytes = 64 * kMiB;
 
 std::uint32_t RecordsInGroup(std::uint32_t group, std::uint32_t record_count) {
   return std::min(kRecordsPerGroup, record_count - group * kRecordsPerGroup);
@@ -268,7 +266,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
     const std::uint64_t group_at = at + (group - first_group) * kGroupSizeBytes;
     unit_bytes += WalkGroup(group, group_at, records, *group_list, walker);
     unit.end_group = group + 1;
-    if (unit_bytes < kUnitSizeBytes && unit.end_group < end_group) continue;
+    if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;
     if (subject_.options.level == VerifyLevel::kFull) units.push_back(unit);
     unit.first_group = unit.end_group;
     unit.walker = walker;

@@ -33,6 +33,8 @@ struct BlobCheckInput {
   const Marker& marker;
   const ShardMap& map;
   SeenEmpties& empties;
+  // A unit of the scan is closed when its chunks have this many bytes.
+  std::uint64_t unit_size_bytes;
 };
 
 // All of a blob but its chunks: length, header, trailer, table, manifest, padding of the sections.

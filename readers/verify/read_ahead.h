@@ -41,8 +41,8 @@ class ReadAhead {
   Result<std::optional<Piece>> Next();
 
  private:
-  // One is being judged, one is being read, one waits to be read at once.
-  static constexpr std::size_t kSlotCount = 3;
+  // One is being judged, one is being read, the others bridge the time until the judge runs again.
+  static constexpr std::size_t kSlotCount = 4;
   struct Slot {
     StagingBuffer buffer;
     std::uint64_t offset = 0;  // of the first page

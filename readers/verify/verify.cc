@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/verify.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -31,6 +32,14 @@ Status CheckOptions(const VerifyOptions& options) {
       return {};
   }
   return InvalidArgument("unknown level of verification");
+}
+
+// Large, since the disk rests for a moment between two units of a thread; but several per thread,
+// so that they end at about the same time.
+std::uint64_t UnitSize(std::uint64_t total_bytes, int threads) {
+  constexpr std::uint64_t kUnitsPerThread = 4;
+  return std::clamp(total_bytes / (kUnitsPerThread * static_cast<std::uint64_t>(threads)),
+                    32 * kMiB, kGiB);
 }
 
 // One call of Verify.
@@ -150,7 +159,11 @@ Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
   meter_.set_total(BytesToJudge(marker, index));
   const ShardMap map(index);
   SeenEmpties empties(index);
-  const BlobCheckInput input{.subject = subject, .marker = marker, .map = map, .empties = empties};
+  const BlobCheckInput input{.subject = subject,
+                             .marker = marker,
+                             .map = map,
+                             .empties = empties,
+                             .unit_size_bytes = UnitSize(marker.total_bytes, options_.threads)};
   std::vector<std::vector<ScanUnit>> units_of_worker(workers_.size());
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
