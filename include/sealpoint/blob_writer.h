@@ -22,6 +22,10 @@
 
 namespace sealpoint {
 
+namespace internal {
+struct DecodedSummary;
+}  // namespace internal
+
 // The global tensor. All writers of a checkpoint state the same values for the same name.
 struct TensorSpec {
   std::string name{};  // 1 to 1024 bytes of UTF-8 without control characters
@@ -46,30 +50,28 @@ struct TensorSpec {
 // travel to the committing process by any means.
 class SEALPOINT_EXPORT BlobSummary {
  public:
+  // Of no blob: Commit refuses it.
   BlobSummary() = default;
 
-  const BlobId& blob() const { return blob_; }
-  std::uint64_t file_size_bytes() const { return file_size_bytes_; }
-  std::uint64_t raw_bytes() const { return raw_bytes_; }
+  BlobId blob() const;
+  std::uint64_t file_size_bytes() const;
+  std::uint64_t raw_bytes() const;
+  // The manifest as stored in the blob; valid while this summary or a copy lives.
+  ByteSpan manifest() const;
 
   Bytes Serialize() const;
-  // Verifies everything the bytes pin of themselves. Errors: Corrupt, Unsupported, LimitExceeded.
+  // Verifies everything the bytes pin of themselves, once; copies of the summary share the result.
+  // Errors: Corrupt, Unsupported, LimitExceeded.
   static Result<BlobSummary> Deserialize(ByteSpan bytes, const Limits& limits = {});
 
-  // The parts, as stored in the blob.
-  ByteSpan header() const { return header_; }
-  ByteSpan trailer() const { return trailer_; }
-  ByteSpan manifest() const { return manifest_; }
+  // By the serialized bytes.
+  SEALPOINT_EXPORT friend bool operator==(const BlobSummary& a, const BlobSummary& b);
 
-  friend bool operator==(const BlobSummary&, const BlobSummary&) = default;
+  // For the library's own modules; null for a summary of no blob.
+  const internal::DecodedSummary* decoded() const { return decoded_.get(); }
 
  private:
-  BlobId blob_;
-  std::uint64_t file_size_bytes_ = 0;
-  std::uint64_t raw_bytes_ = 0;
-  Bytes header_;
-  Bytes trailer_;
-  Bytes manifest_;
+  std::shared_ptr<const internal::DecodedSummary> decoded_;
 };
 
 // Lists of summaries as one byte string, for a pipe or a gather.

@@ -13,6 +13,9 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
+// Header and trailer, which the manifest follows.
+constexpr std::size_t kFixedSize = kHeaderSize + kTrailerSize;
+
 void AppendTo(Bytes& out, ByteSpan part) { out.insert(out.end(), part.begin(), part.end()); }
 
 Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer,
@@ -41,18 +44,22 @@ Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest) {
   return out;
 }
 
-Result<DecodedSummary> DecodeSummary(ByteSpan header_bytes, ByteSpan trailer_bytes,
-                                     ByteSpan manifest, const Limits& limits) {
+Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const Limits& limits) {
+  if (bytes->size() < kFixedSize) {
+    return MakeError(Code::kCorrupt, "a blob summary of ", bytes->size(), " bytes is too short");
+  }
+  const ByteSpan header_bytes = ByteSpan(*bytes).first(kHeaderSize);
+  const ByteSpan trailer_bytes = ByteSpan(*bytes).subspan(kHeaderSize, kTrailerSize);
+  const ByteSpan manifest = ByteSpan(*bytes).subspan(kFixedSize);
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(header_bytes, FileKind::kBlob));
   SEALPOINT_ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(trailer_bytes));
   SEALPOINT_RETURN_IF_ERROR(CheckPartsBelongTogether(header, trailer, header_bytes, manifest));
   SEALPOINT_ASSIGN_OR_RETURN(
       const BlobSections sections,
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
-  const auto owner = std::make_shared<const Bytes>(manifest.begin(), manifest.end());
   SEALPOINT_ASSIGN_OR_RETURN(
-      Contents contents,
-      Contents::DecodeManifest(owner, *owner, {trailer.record_count, trailer.shard_count}, limits));
+      Contents contents, Contents::DecodeManifest(
+                             bytes, manifest, {trailer.record_count, trailer.shard_count}, limits));
   const BlobPin pin{.id = trailer.blob,
                     .file_size = trailer.file_size,
                     .table_offset = sections.table,
@@ -60,35 +67,36 @@ Result<DecodedSummary> DecodeSummary(ByteSpan header_bytes, ByteSpan trailer_byt
                     .shard_count = trailer.shard_count,
                     .group_list_digest = trailer.group_list_digest,
                     .trailer_digest = StoredTrailerDigest(trailer_bytes)};
-  return DecodedSummary{header, trailer, pin, std::move(contents)};
+  return DecodedSummary{std::move(bytes), header, trailer, pin, std::move(contents)};
 }
 
 }  // namespace internal
 
-Bytes BlobSummary::Serialize() const {
-  return internal::JoinSummaryParts(header_, trailer_, manifest_);
+BlobId BlobSummary::blob() const { return decoded_ ? decoded_->pin.id : BlobId{}; }
+
+std::uint64_t BlobSummary::file_size_bytes() const {
+  return decoded_ ? decoded_->pin.file_size : 0;
+}
+
+std::uint64_t BlobSummary::raw_bytes() const { return decoded_ ? decoded_->trailer.raw_bytes : 0; }
+
+ByteSpan BlobSummary::manifest() const {
+  return decoded_ ? ByteSpan(*decoded_->bytes).subspan(internal::kFixedSize) : ByteSpan();
+}
+
+Bytes BlobSummary::Serialize() const { return decoded_ ? *decoded_->bytes : Bytes(); }
+
+bool operator==(const BlobSummary& a, const BlobSummary& b) {
+  if (!a.decoded_ || !b.decoded_) return a.decoded_ == b.decoded_;
+  return *a.decoded_->bytes == *b.decoded_->bytes;
 }
 
 Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limits) {
-  constexpr std::size_t kFixedSize = internal::kHeaderSize + internal::kTrailerSize;
-  if (bytes.size() < kFixedSize) {
-    return internal::MakeError(Code::kCorrupt, "a blob summary of ", bytes.size(),
-                               " bytes is too short");
-  }
-  BlobSummary summary;
-  const auto copy = [bytes](std::size_t offset, std::size_t size) {
-    const ByteSpan part = bytes.subspan(offset, size);
-    return Bytes(part.begin(), part.end());
-  };
-  summary.header_ = copy(0, internal::kHeaderSize);
-  summary.trailer_ = copy(internal::kHeaderSize, internal::kTrailerSize);
-  summary.manifest_ = copy(kFixedSize, bytes.size() - kFixedSize);
   SEALPOINT_ASSIGN_OR_RETURN(
-      const internal::DecodedSummary decoded,
-      internal::DecodeSummary(summary.header_, summary.trailer_, summary.manifest_, limits));
-  summary.blob_ = decoded.pin.id;
-  summary.file_size_bytes_ = decoded.pin.file_size;
-  summary.raw_bytes_ = decoded.trailer.raw_bytes;
+      internal::DecodedSummary decoded,
+      internal::DecodeSummary(std::make_shared<const Bytes>(bytes.begin(), bytes.end()), limits));
+  BlobSummary summary;
+  summary.decoded_ = std::make_shared<const internal::DecodedSummary>(std::move(decoded));
   return summary;
 }
 

@@ -2,6 +2,8 @@
 #ifndef SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_
 #define SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_
 
+#include <memory>
+
 #include "lib/format/contents.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
@@ -12,17 +14,17 @@ namespace sealpoint::internal {
 // The serialised form of a summary: header, trailer, manifest, one behind the other.
 Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest);
 
-// What an index needs of a summary. Borrows nothing.
+// A verified summary.
 struct DecodedSummary {
-  FileHeader header;
-  Trailer trailer;
-  BlobPin pin;
+  std::shared_ptr<const Bytes> bytes{};  // as serialised; the manifest is decoded in place
+  FileHeader header{};
+  Trailer trailer{};
+  BlobPin pin{};
   Contents manifest;
 };
 // Verifies the three parts and that they belong together. Errors: Corrupt, Unsupported,
 // LimitExceeded.
-Result<DecodedSummary> DecodeSummary(ByteSpan header, ByteSpan trailer, ByteSpan manifest,
-                                     const Limits& limits);
+Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const Limits& limits);
 
 }  // namespace sealpoint::internal
 

@@ -19,6 +19,7 @@ namespace {
 
 Status CheckBlobsAreThere(const Directory& directory, std::span<const BlobSummary> summaries) {
   for (const BlobSummary& summary : summaries) {
+    if (summary.decoded() == nullptr) return InvalidArgument("a summary is that of no blob");
     const std::string name = BlobName(summary.blob());
     const auto info = directory.Stat(name);
     if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
@@ -49,22 +50,17 @@ IndexFacts FactsOf(const CommitOptions& options) {
 }
 
 Result<Bytes> BuildIndexFile(const CommitOptions& options, std::span<const BlobSummary> summaries) {
-  std::vector<DecodedSummary> decoded;
-  decoded.reserve(summaries.size());
-  for (const BlobSummary& summary : summaries) {
-    SEALPOINT_ASSIGN_OR_RETURN(
-        DecodedSummary one,
-        DecodeSummary(summary.header(), summary.trailer(), summary.manifest(), options.limits));
-    const bool is_ours = one.header.attempt.is_zero() || one.header.attempt == options.attempt;
-    if (!is_ours) {
-      return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", one.pin.id.ToHex(),
-                       " belongs to attempt ", one.header.attempt.ToHex());
-    }
-    decoded.push_back(std::move(one));
-  }
   std::vector<BlobContribution> contributions;
-  contributions.reserve(decoded.size());
-  for (const DecodedSummary& one : decoded) contributions.push_back({one.pin, &one.manifest});
+  contributions.reserve(summaries.size());
+  for (const BlobSummary& summary : summaries) {
+    const DecodedSummary* const one = summary.decoded();
+    const bool is_ours = one->header.attempt.is_zero() || one->header.attempt == options.attempt;
+    if (!is_ours) {
+      return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", one->pin.id.ToHex(),
+                       " belongs to attempt ", one->header.attempt.ToHex());
+    }
+    contributions.push_back({one->pin, &one->manifest});
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer,
                              EncodeIndex(contributions, FactsOf(options), options.limits));
   Bytes file(kHeaderSize + buffer.size());
