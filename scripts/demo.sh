@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Shows Sealpoint at work on a real training: a crash in the middle of a save, and what it leaves.
+#   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
+# Every expectation is checked; the exit status is 0 only if all of them are met.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+demo=$(realpath -m "${DEMO_DIR:-$root/build/demo}")
+build=$root/build/demo-build
+logs=$demo/logs
+owner=$demo/.made-by-sealpoint-demo
+train=$build/examples/train_char_lm/train_char_lm
+inspect=$build/tools/ckpt-inspect/ckpt-inspect
+verify=$build/tools/ckpt-verify/ckpt-verify
+
+steps=60
+save_every=15
+crash_at=45
+
+# More ranks than cores, also as root, on shared memory only.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl=self,vader
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+
+fail() {
+  printf '\nThe demo failed: %s\nLogs are in %s\n' "$1" "$logs" >&2
+  exit 1
+}
+
+heading() { printf '\n== %s\n' "$1"; }
+
+indent() { stdbuf -oL fold -s -w 96 | sed -u 's/^./   &/'; }
+
+# Runs what follows the log's name, shows its output, keeps it, and leaves its exit status in $status.
+show() {  # log, command...
+  local log=$logs/$1
+  shift
+  status=0
+  "$@" 2>"$log.stderr" | tee "$log" | indent || status=${PIPESTATUS[0]}
+}
+
+train() {  # log, ranks, arguments...
+  local log=$1 ranks=$2
+  shift 2
+  show "$log" mpirun -n "$ranks" "$train" --steps $steps "$@"
+}
+
+expect_status() {  # wanted, what
+  [ "$status" -eq "$1" ] || fail "$2 ended with exit status $status, not $1"
+}
+
+expect_line() {  # log, extended regular expression
+  grep -Eq "$2" "$logs/$1" || fail "no line \"$2\" in $logs/$1"
+}
+
+# Only what an earlier demo made is ever removed.
+start_clean() {
+  if [ -e "$demo" ] && [ ! -e "$owner" ] && [ -n "$(ls -A "$demo")" ]; then
+    echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
+    exit 1
+  fi
+  rm -rf -- "${demo:?}"/{series,flipped,logs,interrupted.f32,reference.f32}
+  mkdir -p "$logs"
+  : >"$owner"
+}
+
+build_programs() {
+  cmake -S "$root" -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D SEALPOINT_WITH_MPI=ON \
+    -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_BUILD_TESTS=OFF -D SEALPOINT_BUILD_BENCHMARKS=OFF \
+    -D SEALPOINT_WERROR=OFF >"$logs/build" 2>&1 &&
+    cmake --build "$build" --target train_char_lm ckpt-verify ckpt-inspect >>"$logs/build" 2>&1 || {
+    tail -n 30 "$logs/build" >&2
+    fail "the build"
+  }
+}
+
+crash() {
+  heading "Train on 4 ranks, save every $save_every steps, kill rank 3 in the middle of the third save"
+  train crash 4 --report-every $save_every --checkpoints series \
+    --save-every $save_every --die-at $crash_at:write-blobs --die-rank 3
+  expect_status $((128 + 9)) "the training that is killed"
+  expect_line crash '^rank 3 dies by SIGKILL'
+}
+
+judge_series() {
+  heading "What the crash left:  ckpt-verify --series series   (reads and checks every byte)"
+  show series "$verify" --series series
+  expect_status 0 "ckpt-verify of the series"
+  expect_line series ' 2 valid \(full\), 1 uncommitted$'
+  expect_line series "step-0*$crash_at-[0-9a-f]*: uncommitted, [1-9][0-9.]* [kM]?B left over\$"
+}
+
+resume() {
+  heading "Resume on 3 ranks from the newest committed checkpoint"
+  train resume 3 --report-every $save_every --checkpoints series --save-every $save_every \
+    --resume --final-parameters interrupted.f32
+  expect_status 0 "the resumed training"
+  expect_line resume "resumed from step-0*$((crash_at - save_every))-"
+}
+
+show_series() {
+  heading "The series now:  ckpt-inspect series"
+  show inspect "$inspect" series
+  expect_status 0 "ckpt-inspect of the series"
+  expect_line inspect ': 4 committed, 1 not committed$'
+}
+
+compare() {
+  heading "Train again on 4 ranks, never interrupted, and compare"
+  train reference 4 --report-every $steps --final-parameters reference.f32
+  expect_status 0 "the uninterrupted training"
+  [ -s reference.f32 ] || fail "there are no parameters to compare"
+  local answer=no
+  if cmp interrupted.f32 reference.f32 >"$logs/cmp" 2>&1; then answer=yes; fi
+  printf '   parameters identical to an uninterrupted run: %s\n' $answer
+  [ $answer = yes ] || fail "the parameters differ"
+}
+
+# Flips the lowest bit in the middle of a blob that holds a part of the tensor. Weights are in blobs
+# of their own, apart from the optimizer's state, and this one is most of them. Prints the file's name.
+flip_one_bit() {  # checkpoint, tensor
+  "$inspect" --json --tensor "$2" "$1" | python3 -c '
+import json, os, sys
+name = json.load(sys.stdin)["shards"][0]["blob"] + ".blob"
+with open(os.path.join(sys.argv[1], name), "r+b") as blob:
+    middle = os.fstat(blob.fileno()).st_size // 2
+    byte = os.pread(blob.fileno(), 1, middle)[0]
+    os.pwrite(blob.fileno(), bytes([byte ^ 1]), middle)
+print(name)' "$1"
+}
+
+flip() {
+  local newest blob tensor=model.hidden0.weight
+  heading "Flip one bit in a copy of the newest checkpoint:  ckpt-verify flipped"
+  newest=$(echo "series/step-$(printf %012d $steps)"-*)
+  cp -r "$newest" flipped
+  blob=$(flip_one_bit flipped $tensor)
+  show flipped "$verify" flipped
+  printf '   exit status %s\n' "$status"
+  expect_status 1 "ckpt-verify of the damaged copy"
+  expect_line flipped "^corrupt: .*$blob:[0-9]+ tensor \"$tensor\""
+  [ "$(grep -c '^corrupt:' "$logs/flipped")" -eq 1 ] || fail "more than one violation for one bit"
+}
+
+prepare() {
+  echo "Sealpoint: a small language model learns /usr/share/common-licenses, crashes and goes on."
+  printf 'Packages and programs (the first time takes minutes) ... '
+  "$root/scripts/install_packages.sh" >"$logs/packages" 2>&1 || {
+    cat "$logs/packages" >&2
+    fail "the installation of packages"
+  }
+  build_programs
+  echo ready
+}
+
+start_clean
+prepare
+cd "$demo"
+started=$SECONDS
+crash
+judge_series
+resume
+show_series
+compare
+flip
+printf '\nAll as expected, in %s s. Checkpoints and logs (MPI speaks there) are in %s\n' \
+  $((SECONDS - started)) "$demo"
