@@ -111,8 +111,8 @@ class SEALPOINT_EXPORT BlobWriter {
   // returns, the source may change. An empty tensor (an extent of 0) is declared by AddEmpty.
   // Errors: InvalidArgument (region, name, null memory; another dtype, shape, chunk size or
   // placement than before; more groups than the engine's staging buffers allow), NoSpace, Io.
-  // Holes and overlaps are found by Commit, which sees all blobs, and where they lie within one
-  // blob by Finish.
+  // Holes and overlaps are found by Commit, which sees all blobs; the same region twice in one blob
+  // already by Finish.
   virtual Status Add(const TensorSpec& tensor, const Region& region,
                      const ConstMemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;

@@ -195,7 +195,7 @@ Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   auto summary =
       BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest), limits);
   if (summary.ok() || summary.error().code() != Code::kCorrupt) return summary;
-  // What this process just encoded is not damaged: the caller's regions overlap.
+  // What this process just encoded is not damaged: the caller gave a region twice.
   return InvalidArgument(summary.error().message()).AtTensor(summary.error().place().tensor);
 }
 

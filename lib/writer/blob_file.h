@@ -58,7 +58,7 @@ class BlobFile {
   Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                    const ShardEncoding& encoding);
 
-  // Table, manifest, trailer; flush, sync, close. InvalidArgument where shards of the blob overlap.
+  // Table, manifest, trailer; flush, sync, close. InvalidArgument for the same shard twice.
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sealpoint/blob_writer.h"
+#include "tests/support/failing_storage.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/saved_state.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kDir = "checkpoint";
+
+class BlobWriterErrorsTest : public ::testing::Test {
+ protected:
+  BlobWriterErrorsTest() { EXPECT_TRUE(failing_->CreateDirectories(kDir).ok()); }
+
+  std::unique_ptr<BlobWriter> Writer(BlobWriterOptions options = {}) {
+    return BlobWriter::Create(*engine_, kDir, std::move(options)).value();
+  }
+  Status AddWhole(BlobWriter& writer, const TensorSpec& tensor) {
+    return writer.Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(bytes_.data()));
+  }
+
+  const Bytes bytes_ = NoiseBytes(1, 200000);
+  const std::shared_ptr<FailingStorage> failing_ =
+      std::make_shared<FailingStorage>(MemoryStorage());
+  std::unique_ptr<Engine> engine_ = SmallEngine(failing_);
+};
+
+TEST_F(BlobWriterErrorsTest, CreateNeedsADirectoryAndRoom) {
+  EXPECT_THAT(BlobWriter::Create(*engine_, "elsewhere").status(), HasCode(Code::kNotFound));
+  EXPECT_THAT(BlobWriter::Create(*engine_, kDir, {.size_max_bytes = kMiB - 1}).status(),
+              HasCode(Code::kInvalidArgument));
+}
+
+struct BadTensor {
+  std::string what;
+  std::function<void(TensorSpec&)> spoil;
+  Code code = Code::kInvalidArgument;
+};
+
+TEST_F(BlobWriterErrorsTest, RefusesBadTensors) {
+  const std::vector<BadTensor> cases = {
+      {"no name", [](TensorSpec& t) { t.name.clear(); }},
+      {"long name", [](TensorSpec& t) { t.name.assign(1025, 'x'); }},
+      {"control character", [](TensorSpec& t) { t.name = "a\nb"; }},
+      {"not UTF-8", [](TensorSpec& t) { t.name = "\xff"; }},
+      {"dtype 0", [](TensorSpec& t) { t.dtype = static_cast<DType>(0); }},
+      {"unregistered dtype without a size",
+       [](TensorSpec& t) { t.dtype = static_cast<DType>(99); }},
+      {"another element size", [](TensorSpec& t) { t.element_size = 2; }},
+      {"element size of 3",
+       [](TensorSpec& t) {
+         t.dtype = static_cast<DType>(99);
+         t.element_size = 3;
+       }},
+      {"element size of 512",
+       [](TensorSpec& t) {
+         t.dtype = static_cast<DType>(99);
+         t.element_size = 512;
+       }},
+      {"chunk size of no power of two", [](TensorSpec& t) { t.chunk_size_bytes = 5000; }},
+      {"small chunks", [](TensorSpec& t) { t.chunk_size_bytes = 2048; }},
+      {"large chunks", [](TensorSpec& t) { t.chunk_size_bytes = 256 * kMiB; }},
+      {"unknown codec", [](TensorSpec& t) { t.codec = static_cast<Codec>(77); }},
+      {"unknown level",
+       [](TensorSpec& t) {
+         t.codec = Codec::kZstd;
+         t.codec_level = 1000;
+       }},
+      {"empty placement", [](TensorSpec& t) { t.placement = {""}; }},
+      {"too many dimensions", [](TensorSpec& t) { t.shape.assign(33, 1); }},
+      {"too many elements", [](TensorSpec& t) { t.shape = {1ull << 40, 1ull << 40}; },
+       Code::kLimitExceeded},
+      {"too many bytes",
+       [](TensorSpec& t) {
+         t.dtype = DType::kF64;
+         t.shape = {1ull << 62};
+       },
+       Code::kLimitExceeded},
+  };
+  for (const BadTensor& bad : cases) {
+    TensorSpec tensor = ByteTensor("w", 100);
+    bad.spoil(tensor);
+    const auto writer = Writer();
+    const Status status = writer->Add(tensor, Slice(0, 100), MemoryView::Host(bytes_.data()));
+    EXPECT_THAT(status, HasCode(bad.code)) << bad.what;
+    EXPECT_EQ(status.place().tensor, tensor.name) << bad.what;
+  }
+  EXPECT_THAT(FileNames(*failing_, kDir), IsEmpty());
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesBadRegionsAndMemory) {
+  const TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {10, 10}};
+  const Region whole = Region::Whole(tensor.shape);
+  const auto add = [&](const Region& region, const ConstMemoryView& view) {
+    return Writer()->Add(tensor, region, view);
+  };
+  const auto view = MemoryView::Host(bytes_.data());
+  EXPECT_THAT(add(Slice(0, 10), view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(Region::Of({.offset = {5, 0}, .extent = {6, 10}}), view),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({whole.box, {5, 5}}, view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({whole.box, {0, 101}}, view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(whole, MemoryView::Host(nullptr)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(whole, MemoryView::Host(bytes_.data(), {1})), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(Writer()->Add(ByteTensor("none", 0), Slice(0, 0), view),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(Writer()->AddEmpty(tensor), HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesBadObjects) {
+  const auto add = [&](std::string_view name, std::string_view type, ByteSpan bytes, Codec codec) {
+    return Writer()->AddObject(name, type, bytes, codec);
+  };
+  const ByteSpan one = ByteSpan(bytes_).first(1);
+  EXPECT_THAT(add("", "text/plain", one, Codec::kNone), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add("o", "", one, Codec::kNone), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add("o", std::string(256, 't'), one, Codec::kNone), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(std::string(1025, 'n'), "t", one, Codec::kNone), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add("o", "t", one, static_cast<Codec>(9)), HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesAnObjectTwiceAlsoInAnotherBlob) {
+  const auto writer = Writer({.size_max_bytes = kMiB});
+  ASSERT_TRUE(writer->AddObject("o", "t", {}).ok());
+  ASSERT_TRUE(writer->AddObject("filler", "t", Bytes(kMiB)).ok());
+  const Status status = writer->AddObject("o", "t", {});
+  EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+  EXPECT_EQ(status.place().tensor, "o");
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesATensorThatChangedAlsoInAnotherBlob) {
+  const std::vector<std::function<void(TensorSpec&)>> changes = {
+      [](TensorSpec& t) { t.dtype = DType::kInt8; },
+      [](TensorSpec& t) { t.shape = {200, 1000}; },
+      [](TensorSpec& t) { t.chunk_size_bytes = 8192; },
+      [](TensorSpec& t) { t.placement = {"Shard(0)"}; },
+  };
+  for (const auto& change : changes) {
+    TensorSpec tensor = ByteTensor("w", 200000);
+    const auto writer = Writer();
+    ASSERT_TRUE(writer->Add(tensor, Slice(0, 9), MemoryView::Host(bytes_.data())).ok());
+    change(tensor);
+    tensor.group = "another blob";
+    EXPECT_THAT(AddWhole(*writer, tensor), HasCode(Code::kInvalidArgument));
+  }
+}
+
+TEST_F(BlobWriterErrorsTest, TheSameShardTwiceInABlobIsTheCallersFault) {
+  const auto writer = Writer();
+  const TensorSpec tensor = ByteTensor("w", 1000);
+  ASSERT_TRUE(AddWhole(*writer, tensor).ok());
+  ASSERT_TRUE(AddWhole(*writer, tensor).ok());
+  EXPECT_THAT(writer->Finish().status(), HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(BlobWriterErrorsTest, ShardsOfABlobThatOverlapAreRefusedByCommit) {
+  const auto writer = Writer();
+  const TensorSpec tensor = ByteTensor("w", 1000);
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 600), MemoryView::Host(bytes_.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(500, 1000), MemoryView::Host(bytes_.data())).ok());
+  const Status status = Commit(*failing_, kDir, {}, writer->Finish().value()).status();
+  EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+  EXPECT_EQ(status.place().tensor, "w");
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesMoreGroupsThanTheBudgetHasBuffersFor) {
+  engine_ = SmallEngine(failing_, 3);
+  const auto writer = Writer();
+  Status status;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(status.ok()) << i;
+    TensorSpec tensor = ByteTensor("t" + std::to_string(i), 100000);
+    tensor.group = std::to_string(i);
+    status = AddWhole(*writer, tensor);
+  }
+  EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(status.message(), HasSubstr("memory budget"));
+}
+
+TEST_F(BlobWriterErrorsTest, FirstErrorSticks) {
+  const auto writer = Writer();
+  const Status first = writer->AddObject("", "t", {});
+  EXPECT_EQ(AddWhole(*writer, ByteTensor("w", 10)), first);
+  EXPECT_EQ(writer->AddEmpty(ByteTensor("e", 0)), first);
+  EXPECT_EQ(writer->Finish().status(), first);
+}
+
+TEST_F(BlobWriterErrorsTest, UnfinishedWriterRemovesItsFiles) {
+  auto writer = Writer({.size_max_bytes = kMiB});
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(AddWhole(*writer, ByteTensor(std::to_string(i), bytes_.size())).ok());
+  }
+  EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(2));
+  writer.reset();
+  EXPECT_THAT(FileNames(*failing_, kDir), IsEmpty());
+}
+
+TEST_F(BlobWriterErrorsTest, FinishedWriterLeavesItsFiles) {
+  auto writer = Writer();
+  ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 100)).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  writer.reset();
+  EXPECT_THAT(FileNames(*failing_, kDir), SizeIs(1));
+}
+
+TEST_F(BlobWriterErrorsTest, AbandonAfterFinishRemovesTheFiles) {
+  const auto writer = Writer();
+  ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 100)).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  EXPECT_TRUE(writer->Abandon().ok());
+  EXPECT_THAT(FileNames(*failing_, kDir), IsEmpty());
+  EXPECT_TRUE(writer->Abandon().ok());
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesUseAfterFinish) {
+  const auto writer = Writer();
+  ASSERT_TRUE(writer->Finish().ok());
+  EXPECT_THAT(AddWhole(*writer, ByteTensor("w", 10)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(writer->AddObject("o", "t", {}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(writer->Finish().status(), HasCode(Code::kInvalidArgument));
+}
+
+struct StorageFailure {
+  std::string what;
+  StorageFault fault;
+};
+
+class BlobWriterFaultTest : public BlobWriterErrorsTest,
+                            public ::testing::WithParamInterface<StorageFailure> {};
+
+TEST_P(BlobWriterFaultTest, IsReportedAndLeavesNoFile) {
+  failing_->Fail(GetParam().fault);
+  auto writer = Writer({.size_max_bytes = kMiB});
+  Status status;
+  for (int i = 0; i < 8 && status.ok(); ++i) {
+    status = AddWhole(*writer, ByteTensor(std::to_string(i), bytes_.size()));
+  }
+  const Status finished = writer->Finish().status();
+  if (status.ok()) status = finished;
+  EXPECT_THAT(status, HasCode(GetParam().fault.error.code()));
+  EXPECT_EQ(status.message(), GetParam().fault.error.message());
+  EXPECT_EQ(finished, status) << "the first error sticks";
+  writer.reset();
+  EXPECT_THAT(FileNames(*failing_, kDir), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, BlobWriterFaultTest,
+    ::testing::Values(
+        StorageFailure{"create", {.op = StorageOp::kCreate}},
+        StorageFailure{"create_second", {.op = StorageOp::kCreate, .nth = 2}},
+        StorageFailure{"write", {.op = StorageOp::kWrite, .nth = 3}},
+        StorageFailure{"full",
+                       {.op = StorageOp::kWrite, .nth = 40, .error = {Code::kNoSpace, "full"}}},
+        StorageFailure{"last_write_of_first_blob", {.op = StorageOp::kWrite, .nth = 64}},
+        StorageFailure{"sync", {.op = StorageOp::kSyncFile}},
+        StorageFailure{"sync_second", {.op = StorageOp::kSyncFile, .nth = 2}},
+        StorageFailure{"close", {.op = StorageOp::kClose}},
+        StorageFailure{"close_done_all_the_same", {.op = StorageOp::kClose, .takes_effect = true}},
+        StorageFailure{"directory_sync", {.op = StorageOp::kSyncDirectory}}),
+    [](const auto& test) { return test.param.what; });
+
+}  // namespace
+}  // namespace sealpoint::testing

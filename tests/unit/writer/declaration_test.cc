@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/declaration.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/support/saved_state.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(DeclarationTest, SlotsCountUpAndAreFoundByName) {
+  Declaration declaration;
+  const TensorSpec w = ByteTensor("w", 10);
+  EXPECT_EQ(declaration.Add({.tensor = w, .region = Slice(0, 5)}).value(), 0u);
+  EXPECT_EQ(declaration.Add({.tensor = ByteTensor("v", 10)}).value(), 1u);
+  EXPECT_EQ(declaration.Add({.tensor = w, .region = Slice(5, 10)}).value(), 2u);
+  EXPECT_THAT(declaration.SlotsOf("w"), ElementsAre(0, 2));
+  EXPECT_THAT(declaration.SlotsOf("v"), ElementsAre(1));
+  EXPECT_THAT(declaration.SlotsOf("x"), IsEmpty());
+}
+
+TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
+  Declaration declaration;
+  const TensorSpec w = ByteTensor("w", 10);
+  const auto add = [&](HeldTensor held) { return declaration.Add(std::move(held)).status(); };
+  EXPECT_THAT(add({.tensor = ByteTensor("", 10)}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = w, .region = Slice(5, 11)}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = w, .replicas = {1, 0}}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = w, .replicas = {0, 0}}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = w, .replicas = {-1, 0}}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add({.tensor = ByteTensor("e", 0), .region = Slice(0, 0)}),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(declaration.tensors(), IsEmpty());
+  EXPECT_THAT(declaration.AddObject({.name = "", .media_type = "t"}),
+              HasCode(Code::kInvalidArgument));
+  ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+  EXPECT_THAT(declaration.AddObject({.name = "o", .media_type = "u"}),
+              HasCode(Code::kInvalidArgument));
+}
+
+TEST(DeclarationTest, DigestFollowsEveryField) {
+  const HeldTensor base{.tensor = ByteTensor("w", 10), .region = Slice(0, 5), .replicas = {0, 1}};
+  const auto digest = [](const HeldTensor& held) {
+    Declaration declaration;
+    declaration.Add(held).value();
+    return declaration.ComputeDigest();
+  };
+  const Digest before = digest(base);
+  EXPECT_EQ(digest(base), before);
+  const auto differs = [&](auto change) {
+    HeldTensor held = base;
+    change(held);
+    EXPECT_NE(digest(held), before);
+  };
+  differs([](HeldTensor& h) { h.tensor.name = "x"; });
+  differs([](HeldTensor& h) { h.tensor.dtype = DType::kInt8; });
+  differs([](HeldTensor& h) { h.tensor.shape = {11}; });
+  differs([](HeldTensor& h) { h.tensor.element_size = 1; });
+  differs([](HeldTensor& h) { h.tensor.chunk_size_bytes = 8192; });
+  differs([](HeldTensor& h) { h.tensor.codec = Codec::kZstd; });
+  differs([](HeldTensor& h) { h.tensor.codec_level = 3; });
+  differs([](HeldTensor& h) { h.tensor.group = "g"; });
+  differs([](HeldTensor& h) { h.tensor.placement = {"p"}; });
+  differs([](HeldTensor& h) { h.region = Slice(0, 6); });
+  differs([](HeldTensor& h) { h.region.reset(); });
+  differs([](HeldTensor& h) { h.replicas = {0, 2}; });
+  Declaration with_object;
+  with_object.Add(base).value();
+  ASSERT_TRUE(with_object.AddObject({.name = "o", .media_type = "t"}).ok());
+  EXPECT_NE(with_object.ComputeDigest(), before);
+}
+
+TEST(DeclarationTest, ManyNamesStayCheap) {
+  const auto begin = std::chrono::steady_clock::now();
+  constexpr int kCount = 100000;
+  Declaration declaration;
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(declaration.AddObject({.name = std::to_string(i), .media_type = "t"}).ok());
+    declaration.Add({.tensor = ByteTensor(std::to_string(i), 1)}).value();
+  }
+  Sources sources(declaration);
+  const std::byte one{1};
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(sources.Bind(std::to_string(i), MemoryView::Host(&one)).ok());
+    ASSERT_TRUE(sources.BindObject(std::to_string(i), {}).ok());
+  }
+  // Quadratic work would take minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(SourcesTest, RefusesWhatWasNotDeclaredOrIsBoundTwice) {
+  Declaration declaration;
+  const TensorSpec w = ByteTensor("w", 10);
+  declaration.Add({.tensor = w, .region = Slice(0, 5)}).value();
+  declaration.Add({.tensor = w, .region = Slice(5, 10)}).value();
+  declaration.Add({.tensor = ByteTensor("v", 10)}).value();
+  ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+  Sources sources(declaration);
+  const Bytes bytes(10);
+  const auto view = MemoryView::Host(bytes.data());
+  EXPECT_THAT(sources.Bind(3, view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("x", view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("w", view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("v", MemoryView::Host(nullptr)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("v", MemoryView::Host(bytes.data(), {1, 1})),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_TRUE(sources.Bind("v", view).ok());
+  EXPECT_THAT(sources.Bind("v", view), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.BindObject("p", {}), HasCode(Code::kInvalidArgument));
+  EXPECT_TRUE(sources.BindObject("o", {}).ok());
+  EXPECT_THAT(sources.BindObject("o", {}), HasCode(Code::kInvalidArgument));
+}
+
+TEST(SourcesTest, KnowsNothingOfWhatIsDeclaredLater) {
+  Declaration declaration;
+  Sources sources(declaration);
+  declaration.Add({.tensor = ByteTensor("w", 1)}).value();
+  ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+  const std::byte one{1};
+  EXPECT_THAT(sources.Bind("w", MemoryView::Host(&one)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.BindObject("o", {}), HasCode(Code::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
