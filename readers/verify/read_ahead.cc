@@ -20,15 +20,12 @@ ReadAhead::ReadAhead(const ReadableFile& file, StagingPool& pool, ThreadPool& io
       pages_end_(AlignUp(end, kDirectIoAlignmentBytes)) {}
 
 ReadAhead::~ReadAhead() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return pending_ == 0; });
+  std::unique_lock lock(sync_->mutex);
+  sync_->changed.wait(lock, [this] { return sync_->pending == 0; });
 }
 
-void ReadAhead::ReadInto(Slot& slot) {
-  Status status = file_.ReadAt(slot.offset, slot.buffer.bytes().first(slot.size));
-  const std::lock_guard lock(mutex_);
-  slot.status = std::move(status);
-  slot.is_read = true;
+Status ReadAhead::ReadInto(const Slot& slot) const {
+  return file_.ReadAt(slot.offset, slot.buffer.bytes().first(slot.size));
 }
 
 // Precondition: nobody reads into the slot.
@@ -38,15 +35,18 @@ void ReadAhead::SubmitNext(Slot& slot) {
   slot.is_read = false;
   next_offset_ += slot.size;
   {
-    const std::lock_guard lock(mutex_);
-    ++pending_;
+    const std::lock_guard lock(sync_->mutex);
+    ++sync_->pending;
   }
-  io_.Submit([this, &slot] {
-    ReadInto(slot);
-    // Under the lock: the destructor may run as soon as nothing is pending.
-    const std::lock_guard lock(mutex_);
-    --pending_;
-    changed_.notify_all();
+  io_.Submit([this, &slot, sync = sync_] {
+    Status status = ReadInto(slot);
+    {
+      const std::lock_guard lock(sync->mutex);
+      slot.status = std::move(status);
+      slot.is_read = true;
+      --sync->pending;
+    }
+    sync->changed.notify_one();  // nobody but the caller's thread waits
   });
 }
 
@@ -60,7 +60,8 @@ Status ReadAhead::Start() {
     slots_[0].size = total;
     next_offset_ = pages_end_;
     started_ = 1;
-    ReadInto(slots_[0]);
+    slots_[0].status = ReadInto(slots_[0]);
+    slots_[0].is_read = true;
     return {};
   }
   for (Slot& slot : slots_) {
@@ -99,8 +100,8 @@ Result<std::optional<ReadAhead::Piece>> ReadAhead::Next() {
   if (started_ == 0) return std::optional<Piece>();
   Slot& slot = slots_[current_];
   if (slot.size == 0) return std::optional<Piece>();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&slot] { return slot.is_read; });
+  std::unique_lock lock(sync_->mutex);
+  sync_->changed.wait(lock, [&slot] { return slot.is_read; });
   return std::optional<Piece>(PieceOf(slot));
 }
 

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -41,17 +42,24 @@ class ReadAhead {
   Result<std::optional<Piece>> Next();
 
  private:
-  // One is being judged, one is being read, the others bridge the time until the judge runs again.
-  static constexpr std::size_t kSlotCount = 4;
+  // One is being judged, one is being read, one waits to be read at once. More would cost more in
+  // the processor's cache than they gain.
+  static constexpr std::size_t kSlotCount = 3;
   struct Slot {
     StagingBuffer buffer;
     std::uint64_t offset = 0;  // of the first page
     std::uint64_t size = 0;    // whole pages
-    bool is_read = false;      // guarded by mutex_
+    bool is_read = false;      // guarded by Sync::mutex
     Status status;             // likewise
   };
+  // Shared with the jobs, so that they can notify without the lock when this object may be gone.
+  struct Sync {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t pending = 0;  // reads under way
+  };
   Status Start();
-  void ReadInto(Slot& slot);
+  Status ReadInto(const Slot& slot) const;
   void SubmitNext(Slot& slot);
   Piece PieceOf(const Slot& slot) const;
 
@@ -66,9 +74,7 @@ class ReadAhead {
   std::size_t current_ = 0;  // slot of the next piece
   bool is_begun_ = false;
   std::array<Slot, kSlotCount> slots_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t pending_ = 0;  // guarded by mutex_
+  const std::shared_ptr<Sync> sync_ = std::make_shared<Sync>();
 };
 
 }  // namespace sealpoint::internal
