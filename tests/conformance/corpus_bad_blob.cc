@@ -93,7 +93,7 @@ void AddBadRecords(Corpus& corpus) {
              SetField(RecordField(1, rng + 1, 0), BaseBlob(1).records[rng + 1].offset + 64),
              kAllButChunks);
   AddChanged(corpus, "bad-R-REC-04-first_shard", "01.blob",
-             SetField(RecordField(0, 0, 0), BaseBlob(0).records[0].offset + 64), kAllButChunks);
+             SetField(RecordField(0, 0, 0), BaseBlob(0).records[0].offset + 32), kAllButChunks);
   AddChanged(corpus, "bad-R-REC-04-offset_that_wraps", "02.blob",
              SetField(RecordField(1, rng + 1, 0), ~std::uint64_t{0} - 10), kAllButChunks);
   AddChanged(corpus, "bad-R-REC-05-source_blob", "01.blob",

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proves that the fuzzers find anything at all: a header is decoded as fuzz_marker does it, and a
+// bug is planted behind the magic. A run of seconds must end with a finding.
+#include <cstring>
+
+#include "fuzz/support/target.h"
+#include "lib/format/file_header.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sealpoint;
+  const auto header =
+      internal::DecodeHeader(fuzz::AsInput(data, size), internal::FileKind::kMarker);
+  if (!header.ok()) fuzz::RequireJudgement(header.error());
+  fuzz::Require(size < 4 || std::memcmp(data, "\x89SPT", 4) != 0, "the canary was found");
+  return 0;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proves that no trailer, manifest, record or coded chunk makes its decoder crash or blame anything
+// but the bytes, where every digest that would keep the damage away from it is right.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fuzz/support/target.h"
+#include "fuzz/support/walk_contents.h"
+#include "lib/codec/chunk_codec.h"
+#include "lib/format/chunk_table.h"
+#include "lib/format/contents.h"
+#include "lib/format/file_header.h"
+#include "lib/format/trailer.h"
+#include "tests/support/format_surgery.h"
+
+namespace sealpoint::fuzz {
+namespace {
+
+using internal::ChunkRecord;
+using internal::Contents;
+using internal::Trailer;
+
+constexpr std::uint64_t kChunkMax = 1 * kMiB;
+
+template <typename T>
+std::optional<T> Judge(const Result<T>& result) {
+  if (result.ok()) return *result;
+  RequireJudgement(result.error());
+  return std::nullopt;
+}
+
+std::optional<Trailer> JudgeTrailer(Bytes& file) {
+  const MutableByteSpan bytes = MutableByteSpan(file).last(internal::kTrailerSize);
+  Judge(internal::DecodeTrailer(bytes));
+  testing::ResealTrailer(bytes);
+  const std::optional<Trailer> trailer = Judge(internal::DecodeTrailer(bytes));
+  if (trailer) {
+    Require(std::ranges::equal(internal::EncodeTrailer(*trailer), bytes),
+            "an accepted trailer has a second encoding");
+  }
+  return trailer;
+}
+
+void JudgeChunk(ByteSpan file, const ChunkRecord& record) {
+  if (record.raw_size > kChunkMax || record.offset > file.size()) return;
+  if (record.stored_size > file.size() - record.offset) return;
+  Bytes raw(record.raw_size);
+  for (const std::uint32_t element_size : {1u, 4u, 7u}) {
+    const Status status = internal::ChunkCodec().Decode(
+        record.codec, element_size, file.subspan(record.offset, record.stored_size), raw);
+    if (!status.ok()) RequireJudgement(status);
+  }
+}
+
+std::vector<ChunkRecord> JudgeRecords(ByteSpan file, const internal::BlobSections& at,
+                                      std::uint32_t count) {
+  std::vector<ChunkRecord> records;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto record = Judge(internal::DecodeRecord(
+        file.subspan(at.records + i * internal::kRecordSize, internal::kRecordSize)));
+    if (!record) continue;
+    records.push_back(*record);
+    JudgeChunk(file, *record);
+  }
+  return records;
+}
+
+// Each shard of the manifest against the records from its first one on.
+void JudgeShards(const Contents& manifest, const std::vector<ChunkRecord>& records) {
+  for (std::size_t t = 0; t < manifest.tensor_count(); ++t) {
+    const internal::TensorView tensor = manifest.tensor(t);
+    const std::vector<Region> regions = tensor.regions();
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      const std::uint64_t raw_size = regions[i].element_count() * tensor.element_size();
+      const std::uint64_t first = tensor.shard_ref(i).first_record;
+      const std::uint64_t count = internal::ChunkCount(raw_size, tensor.chunk_size());
+      if (first + count > records.size()) continue;
+      const Status status =
+          internal::CheckShardRecords({.raw_size = raw_size, .chunk_size = tensor.chunk_size()}, 0,
+                                      std::span(records).subspan(first, count));
+      if (!status.ok()) RequireJudgement(status);
+    }
+  }
+}
+
+void JudgeBlob(std::shared_ptr<Bytes> file) {
+  const ByteSpan prefix = ByteSpan(*file).first(std::min(file->size(), internal::kHeaderSizeMax));
+  Judge(internal::DecodeHeader(prefix, internal::FileKind::kBlob));
+  const std::optional<Trailer> trailer = JudgeTrailer(*file);
+  if (!trailer || trailer->file_size != file->size()) return;
+  const auto at = Judge(internal::ComputeSections(trailer->chunks_end, trailer->record_count,
+                                                  trailer->manifest_size));
+  Require(at && at->file_size == file->size(), "an accepted trailer has no sections");
+  const std::vector<ChunkRecord> records = JudgeRecords(*file, *at, trailer->record_count);
+  // The manifest of a file lies at a multiple of 64 in memory that is aligned.
+  const auto manifest = Judge(Contents::DecodeManifest(
+      file, ByteSpan(*file).subspan(at->manifest, trailer->manifest_size),
+      {.record_count = trailer->record_count, .shard_count = trailer->shard_count}, {}));
+  if (!manifest) return;
+  WalkContents(*manifest);
+  JudgeShards(*manifest, records);
+}
+
+}  // namespace
+}  // namespace sealpoint::fuzz
+
+// The input is a blob file.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sealpoint;
+  const ByteSpan input = fuzz::AsInput(data, size);
+  if (input.size() < internal::kHeaderSize + internal::kTrailerSize) return 0;
+  fuzz::JudgeBlob(std::make_shared<Bytes>(input.begin(), input.end()));
+  return 0;
+}

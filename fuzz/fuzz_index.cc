@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proves that no bytes make the decoder of index and manifest crash, take memory without bound or
+// blame anything but the bytes, and that everything that it accepts can be used without a check.
+#include <memory>
+
+#include "fuzz/support/target.h"
+#include "fuzz/support/walk_contents.h"
+#include "lib/format/contents.h"
+#include "lib/format/file_header.h"
+#include "tests/support/format_surgery.h"
+
+namespace sealpoint::fuzz {
+namespace {
+
+void JudgeHeader(ByteSpan file) {
+  const auto header = internal::DecodeHeader(
+      file.first(std::min(file.size(), internal::kHeaderSizeMax)), internal::FileKind::kIndex);
+  if (!header.ok()) RequireJudgement(header.error());
+}
+
+void Judge(const Result<internal::Contents>& contents) {
+  if (!contents.ok()) return RequireJudgement(contents.error());
+  WalkContents(*contents);
+}
+
+}  // namespace
+}  // namespace sealpoint::fuzz
+
+// The input is an index file. Its header is judged as it is and with the right digest; what is
+// behind the header as an index, and as a manifest, without regard to the header.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sealpoint;
+  const ByteSpan input = fuzz::AsInput(data, size);
+  const auto file = std::make_shared<Bytes>(input.begin(), input.end());
+  fuzz::JudgeHeader(*file);
+  if (file->size() < internal::kHeaderSize) return 0;
+  testing::ResealHeader(MutableByteSpan(*file).first(internal::kHeaderSize));
+  fuzz::JudgeHeader(*file);
+  const ByteSpan buffer = ByteSpan(*file).subspan(internal::kHeaderSize);
+  fuzz::Judge(internal::Contents::Decode(internal::ContentsKind::kIndex, file, buffer, {}));
+  fuzz::Judge(
+      internal::Contents::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
+  return 0;
+}

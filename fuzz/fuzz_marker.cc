@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Proves that no 512 bytes make the marker's decoder crash or blame anything but the bytes, and
+// that a marker that it accepts is the only encoding of what it says.
+#include <algorithm>
+
+#include "fuzz/support/target.h"
+#include "lib/format/marker.h"
+#include "tests/support/format_surgery.h"
+
+namespace sealpoint::fuzz {
+namespace {
+
+void Judge(ByteSpan bytes) {
+  const Result<internal::Marker> marker = internal::DecodeMarker(bytes);
+  if (!marker.ok()) return RequireJudgement(marker.error());
+  const internal::MarkerBytes again = internal::EncodeMarker(*marker);
+  Require(std::ranges::equal(again, bytes), "an accepted marker has a second encoding");
+}
+
+}  // namespace
+}  // namespace sealpoint::fuzz
+
+// The input is a marker: judged as it is, then with the right length and digest.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sealpoint;
+  const ByteSpan input = fuzz::AsInput(data, size);
+  fuzz::Judge(input);
+  Bytes repaired(input.begin(), input.end());
+  repaired.resize(internal::kMarkerSize);
+  testing::ResealMarker(repaired);
+  fuzz::Judge(repaired);
+  return 0;
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the fuzz targets and their replay under every compiler share:
+#   sealpoint_corpus  the checkpoints of the conformance corpus, and how to damage them
+#   fuzz_seeds        writes the inputs to start from into ${SEALPOINT_FUZZ_SEEDS}/<target>
+include_guard(GLOBAL)
+set(support ${PROJECT_SOURCE_DIR}/tests/support)
+set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
+set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
+set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
+
+add_library(
+  sealpoint_corpus STATIC EXCLUDE_FROM_ALL
+  ${conformance}/corpus.cc
+  ${conformance}/corpus_bad_blob.cc
+  ${conformance}/corpus_bad_files.cc
+  ${conformance}/corpus_bad_index.cc
+  ${conformance}/corpus_coded.cc
+  ${conformance}/corpus_damage.cc
+  ${conformance}/corpus_good.cc
+  ${conformance}/reseal.cc
+  ${conformance}/transcribe.cc
+  ${fuzz}/support/damage.cc
+  ${fuzz}/support/target.cc
+  ${fuzz}/support/walk_contents.cc
+  ${support}/hostile_index.cc
+  ${support}/mini_container.cc)
+target_link_libraries(sealpoint_corpus PUBLIC sealpoint_headers sealpoint_whole sealpoint_schema
+                                       PRIVATE sealpoint_warnings)
+
+add_executable(write_seeds ${fuzz}/write_seeds.cc)
+target_link_libraries(write_seeds PRIVATE sealpoint_warnings sealpoint_corpus)
+add_custom_command(
+  OUTPUT ${SEALPOINT_FUZZ_SEEDS}/stamp
+  COMMAND write_seeds ${SEALPOINT_FUZZ_SEEDS}
+  COMMAND ${CMAKE_COMMAND} -E touch ${SEALPOINT_FUZZ_SEEDS}/stamp
+  DEPENDS write_seeds
+  COMMENT "Writing the seeds of the fuzz targets"
+  VERBATIM)
+add_custom_target(fuzz_seeds DEPENDS ${SEALPOINT_FUZZ_SEEDS}/stamp)

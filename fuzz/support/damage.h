@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inputs of fuzz_open. Byte 0 chooses a good checkpoint of the conformance corpus, byte 1 says
+// which digests are made right again behind the damage (a sum of testing::Seal). Each further 8
+// bytes are one damage:
+//   0     what is done, see damage.cc
+//   1     low 4 bits: the file; high 4 bits: the part of a blob that the offset counts from
+//   2, 3  offset, little-endian
+//   4-7   value, little-endian
+#ifndef SEALPOINT_FUZZ_SUPPORT_DAMAGE_H_
+#define SEALPOINT_FUZZ_SUPPORT_DAMAGE_H_
+
+#include <map>
+#include <string>
+
+#include "sealpoint/bytes.h"
+
+namespace sealpoint::fuzz {
+
+// The files of the checkpoint that the input describes.
+std::map<std::string, Bytes> MakeDamaged(ByteSpan input);
+// How many checkpoints byte 0 chooses from.
+std::size_t DamagedKindCount();
+
+}  // namespace sealpoint::fuzz
+
+#endif  // SEALPOINT_FUZZ_SUPPORT_DAMAGE_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every fuzz target shares. A target judges one input in LLVMFuzzerTestOneInput and calls
+// Require where something must hold.
+#ifndef SEALPOINT_FUZZ_SUPPORT_TARGET_H_
+#define SEALPOINT_FUZZ_SUPPORT_TARGET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace sealpoint::fuzz {
+
+inline ByteSpan AsInput(const std::uint8_t* data, std::size_t size) {
+  return std::as_bytes(std::span(data, size));
+}
+
+// Prints the reason and aborts, which libFuzzer reports as a finding.
+void Require(bool condition, const std::string& reason);
+// An error of decoding names a rule of spec/ and blames the bytes: nothing that a file holds is
+// the caller's fault, a bug of ours, or without a rule.
+void RequireJudgement(const Status& error);
+
+// Takes bytes off the front of an input; zeros where it has ended.
+class InputReader {
+ public:
+  explicit InputReader(ByteSpan input) : rest_(input) {}
+  bool empty() const { return rest_.empty(); }
+  std::uint8_t Take8();
+  std::uint32_t Take32();
+  ByteSpan rest() const { return rest_; }
+
+ private:
+  ByteSpan rest_;
+};
+
+}  // namespace sealpoint::fuzz
+
+#endif  // SEALPOINT_FUZZ_SUPPORT_TARGET_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes the inputs that the fuzz targets start from, made of the conformance corpus:
+//   write_seeds FOLDER      into FOLDER/marker, index, blob and open
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "fuzz/support/damage.h"
+#include "tests/conformance/corpus.h"
+#include "tests/conformance/reseal.h"
+
+namespace sealpoint::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSeedMax = 32 * kKiB;
+
+void Write(const fs::path& path, ByteSpan bytes) {
+  if (bytes.size() > kSeedMax) return;
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << AsText(bytes);
+}
+
+void WriteFiles(const fs::path& folder, const testing::CorpusEntry& entry) {
+  for (const auto& [name, bytes] : entry.container.files) {
+    if (name == "COMMIT") Write(folder / "marker" / entry.name, bytes);
+    if (name == entry.container.index_name) Write(folder / "index" / entry.name, bytes);
+    if (!name.ends_with(".blob")) continue;
+    Write(folder / "blob" / (entry.name + "-" + name.substr(0, 2)), bytes);
+  }
+}
+
+// Each checkpoint undamaged, and with one damage in each part of its first file.
+void WriteDamages(const fs::path& folder) {
+  for (std::size_t kind = 0; kind < DamagedKindCount(); ++kind) {
+    Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(testing::kSealAll)};
+    const std::string name = std::to_string(kind);
+    Write(folder / "open" / name, input);
+    for (unsigned part = 0; part < 5; ++part) {
+      Bytes damaged = input;
+      for (const unsigned byte : {2u, part << 4, 8u, 0u, 1u, 0u, 0u, 0u}) {
+        damaged.push_back(static_cast<std::byte>(byte));
+      }
+      Write(folder / "open" / (name + "-" + std::to_string(part)), damaged);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sealpoint::fuzz
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: write_seeds FOLDER\n";
+    return 64;
+  }
+  const auto corpus = sealpoint::testing::BuildCorpus();
+  for (const auto& entry : corpus.entries()) sealpoint::fuzz::WriteFiles(argv[1], entry);
+  sealpoint::fuzz::WriteDamages(argv[1]);
+  return 0;
+}
