@@ -14,8 +14,8 @@ constexpr std::size_t kNotesMax = 20;
 
 std::string PlaceOf(const Place& place) {
   std::string out;
-  if (!place.rule.empty()) out += " " + place.rule;
-  if (!place.path.empty()) out += " " + Printable(place.path);
+  if (!place.rule.empty()) out.append(" ").append(place.rule);
+  if (!place.path.empty()) out.append(" ").append(Printable(place.path));
   if (!place.path.empty() && place.offset) out += fmt::format(":{}", *place.offset);
   if (!place.tensor.empty()) out += fmt::format(" tensor \"{}\"", Printable(place.tensor));
   return out;
