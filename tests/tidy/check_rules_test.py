@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Damages a copy of what check_rules.py compares, one way at a time, and expects it to say so."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+READER_RULES = "spec/reader-rules.md"
+CORPUS = "tests/conformance/corpus.md"
+CONTENTS = "lib/format/contents_verify.cc"
+
+# File, pattern, replacement, and a word of the complaint.
+DAMAGES = (
+    (READER_RULES, r"\| R-IDX-23 .*\n", "", "R-IDX-23: in lib/format/contents_verify.cc, and in no table"),
+    (READER_RULES, r"\| R-HDR-02 \| NotACheckpoint", "| R-HDR-02 | Corrupt", "bad-R-HDR-02-marker_magic: NotACheckpoint"),
+    (READER_RULES, r"(\| R-HDR-02 .*\n)", r"\1\1", "R-HDR-02: has two rows"),
+    (CORPUS, r"\| bad-R-IDX-23.*\n", "", "bad-R-IDX-23-raw_bytes is not in corpus.md"),
+    (CORPUS, r"\| bad-R-IDX-23-raw_bytes \| open \| Corrupt \| R-IDX-23", "| bad-R-IDX-23-raw_bytes | open | Corrupt | R-IDX-22",
+     "its name does not hold its rule"),
+    (CONTENTS, r'"R-IDX-23"', '"R-IDX-99"', "R-IDX-23: no code"),
+    ("spec/commit.md", r"CreationNeverTouchesAnExistingFile", "NoSuchTest", "has no test NoSuchTest"),
+)
+
+
+def complaints(root):
+    run = subprocess.run([sys.executable, root / "tests/tidy/check_rules.py"], capture_output=True, text=True)
+    return run.returncode, run.stdout
+
+
+def main():
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder)
+        for top in ("spec", "lib", "readers", "tests"):
+            shutil.copytree(ROOT / top, copy / top)
+        for path, pattern, replacement, expected in DAMAGES:
+            good = (copy / path).read_text()
+            bad, count = re.subn(pattern, replacement, good, count=1)
+            (copy / path).write_text(bad)
+            status, said = complaints(copy)
+            (copy / path).write_text(good)
+            if count == 0 or status == 0 or expected not in said:
+                print(f"{path}, {pattern!r}: expected {expected!r}, got status {status}\n{said}")
+                missed += 1
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
