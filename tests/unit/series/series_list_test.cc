@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/temp_dir.h"
+#include "tests/unit/series/series_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> NamesOf(const SeriesListing& listing) {
+  std::vector<std::string> names;
+  for (const SeriesEntry& entry : listing.entries) names.push_back(entry.name);
+  return names;
+}
+
+TEST(SeriesNameTest, HasTwelveDigitsAndTheAttempt) {
+  AttemptId attempt;
+  attempt.bytes = {std::byte{0x1f}, std::byte{0x2e}, std::byte{0x3d}, std::byte{0x4c},
+                   std::byte{0x55}};
+  EXPECT_EQ(SeriesDirectoryName(42, attempt), "step-000000000042-1f2e3d4c");
+  EXPECT_EQ(SeriesDirectoryName(1234567890123u, attempt), "step-1234567890123-1f2e3d4c");
+}
+
+using SeriesListTest = SeriesTest;
+
+TEST_F(SeriesListTest, NothingThereIsEmpty) {
+  const Series nowhere("nowhere", storage_);
+  EXPECT_THAT(nowhere.List().value().entries, IsEmpty());
+  EXPECT_EQ(nowhere.List().value().newest(), nullptr);
+  EXPECT_THAT(nowhere.Newest().status(), HasCode(Code::kNotFound));
+  EXPECT_THAT(series_.List().value().entries, IsEmpty());
+  EXPECT_THAT(series_.Newest().status(), HasCode(Code::kNotFound));
+}
+
+TEST_F(SeriesListTest, AFileIsNoSeries) {
+  PutFile("x", "file");
+  EXPECT_THAT(Series("series/x/file", storage_).List().status(), HasCode(Code::kIo));
+}
+
+TEST_F(SeriesListTest, NewestIsTheGreatestSequence) {
+  // Neither names nor steps nor the order of creation say so.
+  Put("step-000000000900-03030303", 3, 2, 3);
+  Put("z", 1);
+  Put("a", 2, 1, 2);
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("step-000000000900-03030303", "a", "z"));
+  ASSERT_NE(listing.newest(), nullptr);
+  EXPECT_EQ(listing.newest()->sequence, 3u);
+  EXPECT_EQ(listing.newest()->step, 103u);
+  EXPECT_EQ(listing.newest()->parent, MiniSpec::MakeId(2));
+  EXPECT_THAT(listing.forks, IsEmpty());
+}
+
+TEST_F(SeriesListTest, ReadsAnyDirectoryName) {
+  Put("my favourite", 1);
+  const SeriesEntry entry = series_.List().value().entries.at(0);
+  EXPECT_EQ(entry.name, "my favourite");
+  EXPECT_EQ(entry.path, Path("my favourite"));
+  EXPECT_EQ(entry.verdict, Verdict::kCommitted);
+  EXPECT_TRUE(entry.problem.ok());
+  std::uint64_t size = 0;
+  for (const auto& [name, bytes] : Container(1).files) size += bytes.size();
+  EXPECT_EQ(entry.size_bytes, size);
+}
+
+TEST_F(SeriesListTest, ReportsForks) {
+  Put("a", 1);
+  Put("b", 3, 1, 2);
+  Put("c", 2, 1, 2);
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(listing.forks, ElementsAre(MiniSpec::MakeId(2), MiniSpec::MakeId(3)));
+  EXPECT_EQ(listing.newest()->attempt, MiniSpec::MakeId(3)) << "on a tie the greatest id";
+}
+
+TEST_F(SeriesListTest, CopiesAreNoFork) {
+  Put("a", 1);
+  Put("b", 2, 1, 2);
+  Put("copy of b", 2, 1, 2);
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(listing.forks, IsEmpty());
+  EXPECT_THAT(NamesOf(listing), ElementsAre("b", "copy of b", "a"));
+}
+
+TEST_F(SeriesListTest, ForeignNamesAreListedApart) {
+  Put("a", 1);
+  PutFile("logs", "events.json");
+  const Bytes content = NoiseBytes(1, 3);
+  ReplaceFile(*memory_, "series", "notes.txt", &content);
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("a"));
+  EXPECT_THAT(listing.foreign, ElementsAre("logs", "notes.txt"));
+}
+
+TEST_F(SeriesListTest, UncommittedOnesAreTold) {
+  ASSERT_TRUE(memory_->CreateDirectories(Path("step-000000000001-00000000")).ok());
+  PutFile("leftover", MiniSpec::MakeId(9).ToHex() + ".blob");
+  PutFile("probe", MiniSpec::MakeId(9).ToHex() + ".probe.shared");
+  ASSERT_TRUE(memory_->CreateDirectories(Path("void")).ok());
+  ASSERT_TRUE(PublishVoidMarker(*memory_, Path("void")).ok());
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing),
+              ElementsAre("leftover", "probe", "step-000000000001-00000000", "void"));
+  for (const SeriesEntry& entry : listing.entries) {
+    EXPECT_EQ(entry.verdict, Verdict::kUncommitted) << entry.name;
+    EXPECT_THAT(entry.problem, HasCode(Code::kUncommitted)) << entry.name;
+    EXPECT_EQ(entry.is_void, entry.name == "void");
+  }
+  EXPECT_EQ(listing.entries[0].size_bytes, 10u);
+  EXPECT_EQ(listing.newest(), nullptr);
+}
+
+TEST_F(SeriesListTest, DamagedMarkersAreTold) {
+  Put("a", 1);
+  PutFile("b", "COMMIT");
+  Put("c", 3, 1, 2);
+  Bytes flipped = Container(3, 1, 2).marker();
+  flipped[100] ^= std::byte{1};
+  ReplaceFile(*memory_, Path("c"), "COMMIT", &flipped);
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(listing.entries[1].verdict, Verdict::kCorrupt);
+  EXPECT_EQ(listing.entries[2].verdict, Verdict::kCorrupt);
+}
+
+TEST_F(SeriesListTest, UnreadableMarkersAreTold) {
+  Put("a", 1);
+  storage_->Fail({.op = StorageOp::kOpenForRead, .name = "COMMIT"});
+  const SeriesListing listing = series_.List().value();
+  EXPECT_EQ(listing.entries.at(0).verdict, Verdict::kUnreadable);
+  EXPECT_THAT(listing.entries.at(0).problem, HasCode(Code::kIo));
+}
+
+TEST_F(SeriesListTest, KeepIsNoticed) {
+  Put("a", 1);
+  PutFile("a", "KEEP");
+  EXPECT_TRUE(series_.List().value().entries.at(0).is_kept);
+}
+
+TEST_F(SeriesListTest, FollowsLinksToCheckpointsOnly) {
+  const TempDir dir;
+  StoreFiles(*PosixStorage(), dir / "elsewhere/real", Container(1).files);
+  std::filesystem::create_directories(dir / "series");
+  std::filesystem::create_directory_symlink(dir / "elsewhere/real", dir / "series/link");
+  std::filesystem::create_directory_symlink(dir / "nowhere", dir / "series/dangling");
+  const Series series(dir / "series");
+  const SeriesListing listing = series.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("link"));
+  EXPECT_THAT(listing.foreign, ElementsAre("dangling"));
+  EXPECT_EQ(series.Newest().value().entry.attempt, MiniSpec::MakeId(1));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/temp_dir.h"
+#include "tests/unit/series/series_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class SeriesRemoveTest : public SeriesTest {
+ protected:
+  SeriesRemoveTest() {
+    Put("a", 1);
+    Put("b", 2, 1, 2);
+  }
+  bool Exists(const std::string& name) { return memory_->OpenDirectory(Path(name)).ok(); }
+  std::vector<std::string> Files(const std::string& name) {
+    return FileNames(*memory_, Path(name));
+  }
+  std::uint64_t SizeOf(std::uint8_t attempt) {
+    std::uint64_t size = 0;
+    for (const auto& [name, bytes] : Container(attempt).files) size += bytes.size();
+    return size;
+  }
+};
+
+TEST_F(SeriesRemoveTest, DeletesTheMarkerFirst) {
+  ASSERT_TRUE(series_.Delete("a").ok());
+  EXPECT_FALSE(Exists("a"));
+  EXPECT_TRUE(Exists("b"));
+  const std::string index = Container(1).index_name;
+  std::vector<std::string> rest = {"remove " + index, "remove " + BlobOf(1)};
+  std::sort(rest.begin(), rest.end());
+  // The first sync is that of the newer one's directory.
+  EXPECT_THAT(storage_->changes(),
+              ElementsAre("sync directory", "remove COMMIT", "sync directory", rest[0], rest[1],
+                          "sync directory", "remove directory"));
+}
+
+TEST_F(SeriesRemoveTest, RefusesToDeleteTheNewest) {
+  EXPECT_THAT(series_.Delete("b"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  ASSERT_TRUE(series_.Delete("a").ok());
+  EXPECT_THAT(series_.Delete("b"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  EXPECT_THAT(Files("b"), SizeIs(3));
+}
+
+TEST_F(SeriesRemoveTest, RefusesToDeleteWhatIsKeptUncommittedOrNotThere) {
+  PutFile("a", "KEEP");
+  EXPECT_THAT(series_.Delete("a"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  PutFile("leftover", BlobOf(7));
+  EXPECT_THAT(series_.Delete("leftover"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  EXPECT_THAT(series_.Delete("nothing"), HasCode(Code::kNotFound));
+  for (const std::string name : {"", ".", "..", "a/../b"}) {
+    EXPECT_THAT(series_.Delete(name), HasCode(Code::kInvalidArgument)) << name;
+    EXPECT_THAT(series_.RemoveUncommitted(name).status(), HasCode(Code::kInvalidArgument)) << name;
+  }
+  EXPECT_THAT(Files("a"), SizeIs(4));
+}
+
+TEST_F(SeriesRemoveTest, DeletesOnlyBehindADurableNewerOne) {
+  Put("c", 3, 2, 3);
+  ReplaceFile(*memory_, Path("c"), BlobOf(3), nullptr);
+  ASSERT_TRUE(series_.Delete("a").ok()) << "b is newer and whole";
+  EXPECT_THAT(series_.Delete("b"), FailsRule(Code::kInvalidArgument, "R-SER-11"));
+  EXPECT_THAT(Files("b"), SizeIs(3));
+}
+
+TEST_F(SeriesRemoveTest, NothingIsDeletedWhenTheNewerOneCannotBeSynced) {
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .name = "b"});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(3));
+}
+
+TEST_F(SeriesRemoveTest, DeletesADamagedOne) {
+  Bytes marker = Container(1).marker();
+  marker[100] ^= std::byte{1};
+  ReplaceFile(*memory_, Path("a"), "COMMIT", &marker);
+  ASSERT_TRUE(series_.Delete("a").ok());
+  EXPECT_FALSE(Exists("a"));
+}
+
+TEST_F(SeriesRemoveTest, LeavesForeignFiles) {
+  PutFile("a", "metadata.json");
+  ASSERT_TRUE(series_.Delete("a").ok());
+  EXPECT_THAT(Files("a"), ElementsAre("metadata.json"));
+}
+
+TEST_F(SeriesRemoveTest, ADeletionThatStopsIsNoCheckpointAnyMore) {
+  storage_->Fail({.op = StorageOp::kRemove, .name = ".blob"});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), Not(Contains("COMMIT")));
+  EXPECT_TRUE(series_.RemoveUncommitted("a").ok());
+  EXPECT_TRUE(series_.RemoveUncommitted("a").ok());
+  EXPECT_FALSE(Exists("a"));
+}
+
+TEST_F(SeriesRemoveTest, RefusesToCleanUpACommittedOne) {
+  EXPECT_THAT(series_.RemoveUncommitted("a").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  Bytes marker = Container(1).marker();
+  marker[100] ^= std::byte{1};
+  ReplaceFile(*memory_, Path("a"), "COMMIT", &marker);
+  EXPECT_THAT(series_.RemoveUncommitted("a").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  PutFile("kept", BlobOf(7));
+  PutFile("kept", "KEEP");
+  EXPECT_THAT(series_.RemoveUncommitted("kept").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  PutFile("logs", "events.json");
+  EXPECT_THAT(series_.RemoveUncommitted("logs").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  EXPECT_THAT(series_.RemoveUncommitted("nothing").status(), HasCode(Code::kNotFound));
+  EXPECT_THAT(Files("a"), SizeIs(3));
+  EXPECT_THAT(Files("kept"), SizeIs(2));
+}
+
+TEST_F(SeriesRemoveTest, PublishesAVoidMarkerFirst) {
+  PutFile("dead", BlobOf(7));
+  EXPECT_EQ(series_.RemoveUncommitted("dead").value(), 10u);
+  EXPECT_THAT(Files("dead"), ElementsAre("COMMIT"));
+  std::vector<std::string> changes = storage_->changes();
+  const auto at = [&](std::string_view part) {
+    return std::find_if(
+               changes.begin(), changes.end(),
+               [&](const std::string& line) { return line.find(part) != std::string::npos; }) -
+           changes.begin();
+  };
+  EXPECT_LT(at("sync directory"), at("publish"));
+  EXPECT_LT(at("publish"), at("remove " + BlobOf(7)));
+  EXPECT_EQ(changes.at(static_cast<std::size_t>(at("publish")) + 1), "sync directory");
+  EXPECT_EQ(changes.back(), "sync directory");
+}
+
+TEST_F(SeriesRemoveTest, TheVoidMarkerGoesLast) {
+  PutFile("dead", BlobOf(7));
+  ASSERT_TRUE(series_.RemoveUncommitted("dead").ok());
+  EXPECT_TRUE(series_.List().value().entries.back().is_void);
+  PutFile("dead", BlobOf(8));
+  storage_->ClearLog();
+  ASSERT_TRUE(series_.RemoveUncommitted("dead").ok());
+  EXPECT_FALSE(Exists("dead"));
+  EXPECT_THAT(storage_->changes(),
+              ElementsAre("remove " + BlobOf(8), "sync directory", "remove COMMIT",
+                          "sync directory", "remove directory"));
+}
+
+TEST_F(SeriesRemoveTest, TheVoidMarkerStaysWithForeignFiles) {
+  PutFile("dead", BlobOf(7));
+  PutFile("dead", "notes.txt");
+  ASSERT_TRUE(series_.RemoveUncommitted("dead").ok());
+  ASSERT_TRUE(series_.RemoveUncommitted("dead").ok());
+  EXPECT_THAT(Files("dead"), ElementsAre("COMMIT", "notes.txt"));
+}
+
+TEST_F(SeriesRemoveTest, AFailedVoidMarkerRemovesNothing) {
+  PutFile("dead", BlobOf(7));
+  storage_->Fail({.op = StorageOp::kPublish});
+  EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
+  EXPECT_THAT(Files("dead"), ElementsAre(BlobOf(7)));
+}
+
+TEST_F(SeriesRemoveTest, AWriterThatCommitsMeanwhileWins) {
+  StoreFiles(*memory_, Path("slow"), Container(7).files);
+  const Bytes marker = Container(7).marker();
+  ReplaceFile(*memory_, Path("slow"), "COMMIT", nullptr);
+  storage_->SetHook([&](StorageOp op, std::string_view) {
+    if (op == StorageOp::kPublish) ReplaceFile(*memory_, Path("slow"), "COMMIT", &marker);
+  });
+  EXPECT_THAT(series_.RemoveUncommitted("slow").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  EXPECT_THAT(Files("slow"), SizeIs(3));
+}
+
+TEST_F(SeriesRemoveTest, BytesFreedCountNoMarker) {
+  StoreFiles(*memory_, Path("dead"), Container(7).files);
+  ReplaceFile(*memory_, Path("dead"), "COMMIT", nullptr);
+  EXPECT_EQ(series_.RemoveUncommitted("dead").value(), SizeOf(7) - 512);
+}
+
+TEST_F(SeriesRemoveTest, VoidMarkerIsRefusedWhereAMarkerIs) {
+  EXPECT_THAT(PublishVoidMarker(*storage_, Path("a")), HasCode(Code::kAlreadyExists));
+  EXPECT_THAT(Files("a"), SizeIs(3)) << "its own files are gone";
+  EXPECT_EQ(ReadWholeFile(*memory_, Path("a"), "COMMIT"), Container(1).marker());
+}
+
+TEST(SeriesLinkTest, LinksAreNotFollowedToRemove) {
+  const TempDir dir;
+  const auto put = [&](const std::string& path, std::uint8_t attempt, std::uint64_t sequence) {
+    MiniSpec spec{.attempt = MiniSpec::MakeId(attempt), .sequence = sequence};
+    if (sequence > 1) spec.parent = MiniSpec::MakeId(0x77);
+    StoreFiles(*PosixStorage(), dir / path, BuildMini(spec).files);
+  };
+  put("elsewhere/old", 1, 1);
+  put("elsewhere/dead", 2, 1);
+  std::filesystem::remove(dir / "elsewhere/dead/COMMIT");
+  put("series/new", 3, 2);
+  std::filesystem::create_directory_symlink(dir / "elsewhere/old", dir / "series/old");
+  std::filesystem::create_directory_symlink(dir / "elsewhere/dead", dir / "series/dead");
+  const Series series(dir / "series");
+  const auto before = FileNames(*PosixStorage(), dir / "elsewhere/old");
+  EXPECT_THAT(series.Delete("old"), FailsRule(Code::kInvalidArgument, "R-SER-10"));
+  EXPECT_THAT(series.RemoveUncommitted("dead").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-10"));
+  EXPECT_EQ(FileNames(*PosixStorage(), dir / "elsewhere/old"), before);
+  EXPECT_THAT(FileNames(*PosixStorage(), dir / "elsewhere/dead"), Not(Contains("COMMIT")));
+}
+
+// Links of our names inside are removed themselves.
+TEST(SeriesLinkTest, LinkedFilesLoseTheirLinksOnly) {
+  const TempDir dir;
+  const auto storage = PosixStorage();
+  const MiniSpec old{.attempt = MiniSpec::MakeId(1)};
+  StoreFiles(*storage, dir / "cache", BuildMini(old).files);
+  std::filesystem::create_directories(dir / "series/old");
+  for (const std::string& name : FileNames(*storage, dir / "cache")) {
+    std::filesystem::create_symlink(dir / ("cache/" + name), dir / ("series/old/" + name));
+  }
+  StoreFiles(
+      *storage, dir / "series/new",
+      BuildMini({.attempt = MiniSpec::MakeId(3), .parent = MiniSpec::MakeId(1), .sequence = 2})
+          .files);
+  ASSERT_TRUE(Series(dir / "series").Delete("old").ok());
+  EXPECT_FALSE(std::filesystem::exists(dir / "series/old"));
+  EXPECT_THAT(FileNames(*storage, dir / "cache"), Contains(HasSubstr("COMMIT")));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/unit/series/series_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class SeriesResumeTest : public SeriesTest {
+ protected:
+  SeriesResumeTest() {
+    Put("a", 1);
+    Put("b", 2, 1, 2);
+    Put("c", 3, 2, 3);
+  }
+};
+
+TEST_F(SeriesResumeTest, TakesTheNewest) {
+  const ResumePoint point = series_.Newest().value();
+  EXPECT_EQ(point.entry.name, "c");
+  EXPECT_THAT(point.passed_over, IsEmpty());
+}
+
+TEST_F(SeriesResumeTest, RefusesADamagedNewestUnlessAsked) {
+  ReplaceFile(*memory_, Path("c"), BlobOf(3), nullptr);
+  EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIncomplete));
+  const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
+  EXPECT_EQ(point.entry.name, "b");
+  ASSERT_THAT(point.passed_over, SizeIs(1));
+  EXPECT_EQ(point.passed_over[0].name, "c");
+  EXPECT_EQ(point.passed_over[0].verdict, Verdict::kIncomplete);
+  EXPECT_THAT(point.passed_over[0].problem, HasCode(Code::kIncomplete));
+}
+
+TEST_F(SeriesResumeTest, ADamagedIndexIsPassedOverTooIfAsked) {
+  Bytes index = Container(3, 2, 3).index();
+  index.back() ^= std::byte{1};
+  ReplaceFile(*memory_, Path("c"), Container(3, 2, 3).index_name, &index);
+  EXPECT_THAT(series_.Newest().status(), HasCode(Code::kCorrupt));
+  EXPECT_EQ(series_.Newest({.allow_fallback = true}).value().entry.name, "b");
+}
+
+TEST_F(SeriesResumeTest, NothingLeftIsNotFound) {
+  for (std::uint8_t i = 1; i <= 3; ++i) {
+    ReplaceFile(*memory_, Path(std::string(1, static_cast<char>('a' + i - 1))), BlobOf(i), nullptr);
+  }
+  EXPECT_THAT(series_.Newest({.allow_fallback = true}).status(), HasCode(Code::kNotFound));
+}
+
+TEST_F(SeriesResumeTest, UncommittedOnesDoNotCount) {
+  ReplaceFile(*memory_, Path("c"), "COMMIT", nullptr);
+  EXPECT_EQ(series_.Newest().value().entry.name, "b");
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
