@@ -40,21 +40,6 @@ function(sealpoint_add_subfolders)
   endforeach()
 endfunction()
 
-# sealpoint_check_sources(<variable> <target> <file>...): whether all files are there. While SEALPOINT_SKIP_UNFINISHED is on, a target
-# whose files are still being written is left out with a warning; otherwise it is an error.
-function(sealpoint_check_sources variable target)
-  set(${variable} TRUE PARENT_SCOPE)
-  foreach(file IN LISTS ARGN)
-    get_filename_component(path ${file} ABSOLUTE)
-    if(NOT EXISTS ${path} AND SEALPOINT_SKIP_UNFINISHED)
-      message(WARNING "${target} is left out: ${path} is missing")
-      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR})
-      set(${variable} FALSE PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
-endfunction()
-
 # sealpoint_add_module(<module> SOURCES <file>... [LINK <target>...])
 # LINK names third-party targets or sealpoint_schema.
 function(sealpoint_add_module module)
@@ -63,10 +48,6 @@ function(sealpoint_add_module module)
     message(FATAL_ERROR "sealpoint_add_module(${module}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   set(objects sealpoint_${module}_objects)
-  sealpoint_check_sources(complete ${objects} ${arg_SOURCES})
-  if(NOT complete)
-    return()
-  endif()
   add_library(${objects} OBJECT ${arg_SOURCES})
   target_link_libraries(
     ${objects}

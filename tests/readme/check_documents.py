@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documents: links lead to files, prose is not too wide, rules and limits of the specification fit together.
 
-Usage: check_documents.py [--unfinished]
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
-With --unfinished, files that are linked or named as tests and are still being written are no violation.
 """
 
-import argparse
 import pathlib
 import re
 import subprocess
@@ -43,10 +40,10 @@ def prose_lines(path):
             yield number, line
 
 
-def check_links(path, unfinished):
+def check_links(path):
     for number, line in prose_lines(path):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", line):
-            if "://" not in target and not unfinished and not (path.parent / target).exists():
+            if "://" not in target and not (path.parent / target).exists():
                 yield number, f"link to {target} leads nowhere"
         if len(line) > PROSE_WIDTH_MAX and not line.startswith("|"):
             yield number, f"prose is {len(line)} columns wide, at most {PROSE_WIDTH_MAX}"
@@ -72,15 +69,14 @@ def read_rules():
     return rules, wrong
 
 
-def check_tests(rules, unfinished):
+def check_tests(rules):
     """Rules that name a test: the file is there and has that test."""
     for rule, (path, number, _, where) in rules.items():
         if ".cc: " not in where:
             continue
         file, test = where.split(": ")
         if not (ROOT / file).exists():
-            if not unfinished:
-                yield path, number, f"{rule} names {file}, which does not exist"
+            yield path, number, f"{rule} names {file}, which does not exist"
         elif not re.search(rf"\b{test}\b", (ROOT / file).read_text()):
             yield path, number, f"{rule} names the test {test}, which {file} has not"
 
@@ -133,13 +129,10 @@ def check_limits():
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Checks the documents.")
-    parser.add_argument("--unfinished", action="store_true", help="forgive files that are not there yet")
-    unfinished = parser.parse_args().unfinished
     rules, wrong = read_rules()
     for path in documents():
-        wrong += [(path, number, message) for number, message in check_links(path, unfinished)]
-    wrong += check_tests(rules, unfinished)
+        wrong += [(path, number, message) for number, message in check_links(path)]
+    wrong += check_tests(rules)
     wrong += check_mentions(rules)
     wrong += check_limits()
     for path, number, message in wrong:
