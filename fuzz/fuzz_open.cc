@@ -30,40 +30,59 @@ bool IsSmall(const Checkpoint& checkpoint) {
   return true;
 }
 
-// The first error.
-Status LoadAll(const Checkpoint& checkpoint) {
+// All content, or the first error.
+Result<testing::CorpusContent> LoadAll(const Checkpoint& checkpoint) {
+  testing::CorpusContent content;
   ReadRequest request;
-  std::vector<Bytes> memory;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    request.Add(tensor.name, MemoryView::MutableHost(memory.emplace_back(tensor.raw_bytes).data()));
+    Bytes& bytes = content.tensors[tensor.name];
+    bytes.resize(tensor.raw_bytes);
+    request.Add(tensor.name, MemoryView::MutableHost(bytes.data()));
   }
   const Result<LoadReport> report = checkpoint.Load(request);
   if (!report.ok()) return report.error();
   for (const ObjectInfo& object : checkpoint.objects()) {
-    const Result<Bytes> bytes = checkpoint.ReadObject(object.name);
-    if (!bytes.ok()) return bytes.error();
+    Result<Bytes> bytes = checkpoint.ReadObject(object.name);
+    if (!bytes.ok()) return std::move(bytes).error();
     Require(bytes->size() == object.size_bytes, "an object of another size");
+    content.objects[object.name] = std::move(bytes).value();
   }
-  return {};
+  return content;
 }
 
-void Judge(const std::shared_ptr<Storage>& storage, const std::string& path) {
-  const VerifyReport report = Verify(path, {.storage = storage}).value();
+// Whether verification calls it committed.
+bool JudgeByVerification(const std::shared_ptr<Storage>& storage, const Damaged& damaged) {
+  const VerifyReport report = Verify("ckpt", {.storage = storage}).value();
   const bool committed = report.verdict == Verdict::kCommitted;
   Require(committed == report.violations.empty(), "verdict and violations differ");
   for (const Status& violation : report.violations) RequireJudgement(violation);
+  if (!committed || damaged.is_resealed) return committed;
+  for (const auto& [name, bytes] : damaged.good_files) {
+    const auto found = damaged.files.find(name);
+    Require(found != damaged.files.end() && found->second == bytes,
+            "committed with other bytes in " + name);
+  }
+  return true;
+}
 
-  const auto checkpoint = Checkpoint::Open(path, {.storage = storage});
+void JudgeByLoading(const std::shared_ptr<Storage>& storage, const Damaged& damaged,
+                    bool committed) {
+  const auto checkpoint = Checkpoint::Open("ckpt", {.storage = storage});
   if (!checkpoint.ok()) {
     RequireJudgement(checkpoint.error());
     Require(!committed, "committed, but: " + checkpoint.error().ToString());
     return;
   }
   if (!IsSmall(**checkpoint)) return;
-  const Status loaded = LoadAll(**checkpoint);
-  if (loaded.ok()) return;
-  RequireJudgement(loaded);
-  Require(!committed, "committed, but: " + loaded.ToString());
+  const Result<testing::CorpusContent> loaded = LoadAll(**checkpoint);
+  if (!loaded.ok()) {
+    RequireJudgement(loaded.error());
+    Require(!committed, "committed, but: " + loaded.error().ToString());
+    return;
+  }
+  if (damaged.is_resealed) return;
+  Require(loaded->tensors == damaged.good_content->tensors, "other tensors were loaded");
+  Require(loaded->objects == damaged.good_content->objects, "other objects were loaded");
 }
 
 }  // namespace
@@ -73,7 +92,8 @@ void Judge(const std::shared_ptr<Storage>& storage, const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
   const auto storage = MemoryStorage();
-  testing::StoreFiles(*storage, "ckpt", fuzz::MakeDamaged(fuzz::AsInput(data, size)));
-  fuzz::Judge(storage, "ckpt");
+  const fuzz::Damaged damaged = fuzz::MakeDamaged(fuzz::AsInput(data, size));
+  testing::StoreFiles(*storage, "ckpt", damaged.files);
+  fuzz::JudgeByLoading(storage, damaged, fuzz::JudgeByVerification(storage, damaged));
   return 0;
 }

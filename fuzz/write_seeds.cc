@@ -33,11 +33,12 @@ void WriteFiles(const fs::path& folder, const testing::CorpusEntry& entry) {
   }
 }
 
-// Each checkpoint undamaged, and with one damage in each part of its first file.
-void WriteDamages(const fs::path& folder) {
+// Each checkpoint undamaged, and with one damage in each part of its first file; with digests as
+// they were, and with all repaired.
+void WriteDamages(const fs::path& folder, unsigned seals) {
   for (std::size_t kind = 0; kind < DamagedKindCount(); ++kind) {
-    Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(testing::kSealAll)};
-    const std::string name = std::to_string(kind);
+    Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(seals)};
+    const std::string name = std::to_string(kind) + "-" + std::to_string(seals);
     Write(folder / "open" / name, input);
     for (unsigned part = 0; part < 5; ++part) {
       Bytes damaged = input;
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   }
   const auto corpus = sealpoint::testing::BuildCorpus();
   for (const auto& entry : corpus.entries()) sealpoint::fuzz::WriteFiles(argv[1], entry);
-  sealpoint::fuzz::WriteDamages(argv[1]);
+  sealpoint::fuzz::WriteDamages(argv[1], 0);
+  sealpoint::fuzz::WriteDamages(argv[1], sealpoint::testing::kSealAll);
   return 0;
 }

@@ -18,6 +18,7 @@ constexpr std::size_t kDamagesMax = 64;
 
 struct Choice {
   std::map<std::string, Bytes> files;
+  testing::CorpusContent content;
   Seals seals;
 };
 
@@ -30,7 +31,7 @@ const std::vector<Choice>& Choices() {
       const auto is_large = [](const auto& file) { return file.second.size() > kFileMax; };
       if (!entry.name.starts_with("good-") || !entry.links.empty()) continue;
       if (std::ranges::any_of(entry.container.files, is_large)) continue;
-      found.push_back({entry.container.files, FindSeals(entry.container)});
+      found.push_back({entry.container.files, entry.content, FindSeals(entry.container)});
     }
     return found;
   }();
@@ -107,24 +108,36 @@ bool Apply(const Damage& damage, std::uint64_t offset, Bytes& file) {
   return false;
 }
 
+std::map<std::string, Bytes> PinnedFiles(const Choice& choice) {
+  std::map<std::string, Bytes> files;
+  for (const std::string& name : {std::string("COMMIT"), choice.seals.index_name}) {
+    files[name] = choice.files.at(name);
+  }
+  for (const Seals::Blob& blob : choice.seals.blobs) files[blob.name] = choice.files.at(blob.name);
+  return files;
+}
+
 }  // namespace
 
-std::map<std::string, Bytes> MakeDamaged(ByteSpan bytes) {
+Damaged MakeDamaged(ByteSpan bytes) {
   InputReader input(bytes);
   const Choice& choice = Choices()[input.Take8() % Choices().size()];
   const unsigned seals = input.Take8();
-  std::map<std::string, Bytes> files = choice.files;
+  Damaged damaged{.files = choice.files,
+                  .good_files = PinnedFiles(choice),
+                  .good_content = &choice.content,
+                  .is_resealed = seals != 0};
   std::vector<std::string> removed;
   for (std::size_t i = 0; i < kDamagesMax && !input.empty(); ++i) {
     const Damage damage = TakeDamage(input);
-    auto file = files.begin();
-    std::advance(file, damage.file % files.size());
+    auto file = damaged.files.begin();
+    std::advance(file, damage.file % damaged.files.size());
     const std::uint64_t offset = BeginOf(choice.seals, file->first, damage.part) + damage.offset;
     if (Apply(damage, offset, file->second)) removed.push_back(file->first);
   }
-  Reseal(files, choice.seals, seals);
-  for (const std::string& name : removed) files.erase(name);
-  return files;
+  if (seals != 0) Reseal(damaged.files, choice.seals, seals);
+  for (const std::string& name : removed) damaged.files.erase(name);
+  return damaged;
 }
 
 std::size_t DamagedKindCount() { return Choices().size(); }

@@ -14,11 +14,18 @@
 #include <string>
 
 #include "sealpoint/bytes.h"
+#include "tests/conformance/corpus.h"
 
 namespace sealpoint::fuzz {
 
-// The files of the checkpoint that the input describes.
-std::map<std::string, Bytes> MakeDamaged(ByteSpan input);
+// The checkpoint that an input describes, and the one that it was made of.
+struct Damaged {
+  std::map<std::string, Bytes> files;
+  std::map<std::string, Bytes> good_files;  // those that marker and index pin, and the marker
+  const testing::CorpusContent* good_content = nullptr;
+  bool is_resealed = false;  // any digest was made right again
+};
+Damaged MakeDamaged(ByteSpan input);
 // How many checkpoints byte 0 chooses from.
 std::size_t DamagedKindCount();
 
