@@ -149,6 +149,23 @@ Result<StagingBuffer> StagingPool::Acquire() {
   return StagingBuffer(this, *mapped, false);
 }
 
+Status StagingPool::Reserve(std::uint64_t count) {
+  SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
+  std::unique_lock lock(state_->mutex);
+  while (state_->buffers_made < std::min(count, state_->buffers_max)) {
+    ++state_->buffers_made;
+    lock.unlock();
+    auto mapped = MapHostMemory(state_->buffer_size);
+    lock.lock();
+    if (!mapped) --state_->buffers_made;
+    state_->buffer_returned.notify_one();  // there is a buffer more, or room for another try
+    if (!mapped) return std::move(mapped).error();
+    state_->CountMapping(state_->buffer_size);
+    state_->buffers_free.push_back(*mapped);
+  }
+  return {};
+}
+
 Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
   SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
   if (size_bytes > std::numeric_limits<std::uint64_t>::max() / 2) {

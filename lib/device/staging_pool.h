@@ -61,6 +61,9 @@ class StagingPool {
   // Waits until a buffer is free. Its content is unspecified. Errors: Io (no memory),
   // InvalidArgument (after fork).
   Result<StagingBuffer> Acquire();
+  // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
+  // Acquire has to. Errors: as Acquire.
+  Status Reserve(std::uint64_t count);
   // At least `size_bytes`, page-aligned. Waits while the scratch budget is used up by others.
   // Errors: as Acquire.
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lib/device/staging_pool.h"
+#include "lib/pipeline/codec_pool.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
@@ -16,6 +17,7 @@ struct EngineParts {
   std::shared_ptr<Storage> storage;
   std::unique_ptr<StagingPool> pool;
   std::unique_ptr<ThreadPool> io;
+  CodecPool codecs;
   int owner_pid = 0;
 
   // InvalidArgument in a child after fork: threads and staging memory stayed with the parent.

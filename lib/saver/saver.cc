@@ -203,6 +203,10 @@ Result<CommitInfo> SaverImpl::CommitAndTell(const Attempt& attempt, BlobWriter* 
 }
 
 Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
+  // How many buffers are in use at once is a matter of timing; all that a save can use are made in
+  // the first one.
+  StagingPool& pool = *engine_.parts().pool;
+  SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan_.tensor_bytes / pool.buffer_size_bytes() + 1));
   const Declaration& declaration = sources.declaration();
   for (const PlannedPiece& piece : plan_.pieces) {
     const HeldTensor& held = declaration.tensors()[piece.slot];

@@ -50,6 +50,10 @@ BlobFile::BlobFile(EngineParts& engine, const FileHeader& header,
   EncodeHeader(header_, header_bytes_);
 }
 
+BlobFile::~BlobFile() {
+  if (codec_) engine_.codecs.Return(std::move(codec_));
+}
+
 std::uint64_t BlobFile::projected_size() const {
   return stream_.offset() + 2 * records_.size() + manifest_estimate_ + kTrailerSize +
          kFileAlignment;
@@ -152,6 +156,7 @@ Status BlobFile::AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkR
 
 Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
                                   std::uint64_t size, ChunkRecord& record) {
+  if (!codec_) codec_ = engine_.codecs.Take();
   // One piece for both sides: who holds one and waits for another may wait for ever.
   const std::uint64_t raw_room = AlignUp(size, kFileAlignment);
   const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
@@ -167,7 +172,7 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
   record.raw_digest = hasher_.Finish();
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::size_t stored_size,
-      codec_.Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
+      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
   if (stored_size >= size) return stream_.Append(raw);
   record.codec = encoding.codec;
   record.stored_size = static_cast<std::uint32_t>(stored_size);

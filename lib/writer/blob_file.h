@@ -39,6 +39,10 @@ class BlobFile {
   static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, Directory& directory,
                                                   const AttemptId& attempt, std::uint64_t step);
 
+  ~BlobFile();
+  BlobFile(const BlobFile&) = delete;
+  BlobFile& operator=(const BlobFile&) = delete;
+
   const BlobId& id() const { return header_.id; }
   // Length the file would have if it were finished now, but for the alignment of its end.
   std::uint64_t projected_size() const;
@@ -78,7 +82,7 @@ class BlobFile {
   std::unique_ptr<WritableFile> file_;
   FileStream stream_;
   Hasher hasher_;
-  ChunkCodec codec_;
+  std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
   Bytes records_;
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;

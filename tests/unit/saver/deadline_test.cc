@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that stay away, on threads.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "sealpoint/verify.h"
+#include "tests/mpi/save_job.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
+  constexpr auto kDeadline = std::chrono::milliseconds(300);
+  const auto storage = MemoryStorage();
+  auto communicators = ThreadCommunicators(3);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&storage, &comm = *communicators[static_cast<std::size_t>(rank)]] {
+      const auto engine = SmallEngine(storage);
+      const auto saver = Saver::Create(*engine, comm, {.deadline = kDeadline}).value();
+      const Declaration nothing;
+      const Sources sources(nothing);
+      const auto save = [&] {
+        return saver->Save(SaveTarget::Directory("ckpt"), {}, sources).status();
+      };
+      EXPECT_THAT(save(), HasCode(Code::kTimeout));
+      EXPECT_THAT(save(), HasCode(Code::kTimeout)) << "the saver refuses further use";
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+// The last rank's summaries arrive, but it does not learn so: rank 0 commits, and the last rank
+// must leave its blob alone.
+TEST(SaveDeadlineTest, SummariesThatLeftMayBeCommitted) {
+  WithRanks(3, [](Communicator& comm) {
+    SaveJob job(comm);
+    // Gathers of a save: bytes wanted and summaries.
+    if (job.is_last()) job.comm.BreakAfterGather(2);
+    const auto info = job.Save(UsualDeclaration(job.comm));
+    if (job.is_last()) {
+      EXPECT_THAT(info.status(), FailsRule(Code::kTimeout, "R-CMT-07"));
+      EXPECT_TRUE(OutcomeIsUnknown(info.status()));
+      return;  // leaves the job, so that the others do not wait
+    }
+    if (job.rank() == 0) {
+      EXPECT_TRUE(info.ok()) << info.error().ToString();
+      EXPECT_EQ(FindDamage(job.posix, job.path("ckpt")), "");
+    } else if (!info.ok()) {
+      EXPECT_TRUE(OutcomeIsUnknown(info.error())) << info.error().ToString();
+    }
+  });
+}
+
+// Rank 0 itself has no summaries, so nothing can be published.
+TEST(SaveDeadlineTest, WithoutSummariesRankZeroFails) {
+  WithRanks(1, [](Communicator& comm) {
+    SaveJob job(comm);
+    job.comm.BreakAfterGather(2);
+    const Status status = job.Save(UsualDeclaration(job.comm)).status();
+    EXPECT_THAT(status, HasCode(Code::kTimeout));
+    EXPECT_FALSE(OutcomeIsUnknown(status));
+    EXPECT_THAT(FileNames(*job.posix, job.path("")), IsEmpty());
+  });
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The second save of the same state makes no large allocation: every way to memory of the C library
+// is counted while it runs.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+#include "sealpoint/saver.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/temp_dir.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SEALPOINT_TEST_COUNTS_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define SEALPOINT_TEST_COUNTS_MALLOC 0
+#endif
+#endif
+#ifndef SEALPOINT_TEST_COUNTS_MALLOC
+#define SEALPOINT_TEST_COUNTS_MALLOC 1
+#endif
+
+namespace {
+
+constexpr std::size_t kLargeSizeBytes = 256 * 1024;
+std::atomic<bool> is_counting{false};
+std::atomic<int> large_count{0};
+
+void Count(std::size_t size) {
+  if (is_counting.load() && size >= kLargeSizeBytes) ++large_count;
+}
+
+}  // namespace
+
+#if SEALPOINT_TEST_COUNTS_MALLOC
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+void* malloc(std::size_t size) {
+  Count(size);
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  Count(count * size);
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, std::size_t size) {
+  Count(size);
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  Count(size);
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
+  Count(size);
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+#endif
+
+namespace sealpoint::testing {
+namespace {
+
+// operator new of the C++ library asks malloc.
+TEST(SecondSaveTest, CountsWhatItShould) {
+  if (!SEALPOINT_TEST_COUNTS_MALLOC) GTEST_SKIP() << "the sanitizer has its own memory";
+  is_counting = true;
+  const std::vector<char> large(kLargeSizeBytes);
+  is_counting = false;
+  EXPECT_EQ(large_count.exchange(0), 1);
+  EXPECT_EQ(large.front(), 0);
+}
+
+TEST(SecondSaveTest, MakesNoLargeAllocation) {
+  constexpr std::uint64_t kTensorSize = 8 * kMiB;
+  const TempDir dir;
+  const Bytes memory(kTensorSize, std::byte{7});
+  Declaration declaration;
+  for (int i = 0; i < 9; ++i) {
+    TensorSpec tensor{.name = std::to_string(i), .dtype = DType::kUInt8, .shape = {kTensorSize}};
+    if (i == 8) tensor.codec = Codec::kZstd;
+    declaration.Add({.tensor = tensor}).value();
+  }
+  const auto engine = Engine::Create().value();
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  std::uint64_t mappings_before = 0;
+  for (const bool is_second : {false, true}) {
+    Sources sources(declaration);
+    for (std::size_t slot = 0; slot < 9; ++slot) {
+      ASSERT_TRUE(sources.Bind(slot, MemoryView::Host(memory.data())).ok());
+    }
+    mappings_before = engine->stats().mapping_count;
+    is_counting = is_second;
+    const auto info = saver->Save(SaveTarget::Directory(dir / (is_second ? "second" : "first")),
+                                  {.step = 1}, sources);
+    is_counting = false;
+    ASSERT_TRUE(info.ok()) << info.error().ToString();
+    EXPECT_EQ(info->raw_bytes, 9 * kTensorSize);
+  }
+  EXPECT_GT(mappings_before, 0u) << "the first save did map";
+  EXPECT_EQ(engine->stats().mapping_count, mappings_before);
+  EXPECT_EQ(large_count.load(), 0);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
