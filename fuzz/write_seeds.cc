@@ -33,19 +33,26 @@ void WriteFiles(const fs::path& folder, const testing::CorpusEntry& entry) {
   }
 }
 
-// Each checkpoint undamaged, and with one damage in each part of its first file; with digests as
-// they were, and with all repaired.
+// One damage: four bytes at an offset of a file or, in a blob, of one of its parts.
+Bytes Damaged(Bytes input, unsigned file, unsigned part, unsigned offset) {
+  for (const unsigned byte : {2u, part << 4 | file, offset, 0u, 1u, 0u, 0u, 0u}) {
+    input.push_back(static_cast<std::byte>(byte));
+  }
+  return input;
+}
+
+// Each checkpoint undamaged, with one damage in each part of its first file, and with one behind
+// the header of each of its first files; with digests as they were, or with all repaired.
 void WriteDamages(const fs::path& folder, unsigned seals) {
   for (std::size_t kind = 0; kind < DamagedKindCount(); ++kind) {
-    Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(seals)};
-    const std::string name = std::to_string(kind) + "-" + std::to_string(seals);
-    Write(folder / "open" / name, input);
+    const Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(seals)};
+    const fs::path path = folder / "open" / (std::to_string(kind) + "-" + std::to_string(seals));
+    Write(path, input);
     for (unsigned part = 0; part < 5; ++part) {
-      Bytes damaged = input;
-      for (const unsigned byte : {2u, part << 4, 8u, 0u, 1u, 0u, 0u, 0u}) {
-        damaged.push_back(static_cast<std::byte>(byte));
-      }
-      Write(folder / "open" / (name + "-" + std::to_string(part)), damaged);
+      Write(path.string() + "-part-" + std::to_string(part), Damaged(input, 0, part, 8));
+    }
+    for (unsigned file = 0; file < 4; ++file) {
+      Write(path.string() + "-file-" + std::to_string(file), Damaged(input, file, 0, 136));
     }
   }
 }
