@@ -2,6 +2,7 @@
 #include "benchmarks/common/raw_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,10 +23,14 @@ void CheckCall(bool is_good, const char* what, const std::string& path) {
 
 void FreeDeleter::operator()(std::byte* memory) const { std::free(memory); }
 
-AlignedMemory AllocateAligned(std::size_t size) {
-  void* const memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+AlignedMemory AllocateAligned(std::size_t size, Pages pages) {
+  constexpr std::size_t kHugePageSize = std::size_t{2} << 20;
+  const std::size_t rounded = (size + kHugePageSize - 1) / kHugePageSize * kHugePageSize;
+  void* const memory = std::aligned_alloc(kHugePageSize, rounded);
   if (memory == nullptr) std::abort();
-  std::memset(memory, 1, size);
+  const int advice = pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+  static_cast<void>(madvise(memory, rounded, advice));  // a wish
+  std::memset(memory, 1, rounded);
   return AlignedMemory(static_cast<std::byte*>(memory));
 }
 
@@ -42,17 +47,21 @@ void WriteRaw(const std::string& path, std::span<const std::byte> bytes) {
   CheckCall(close(fd) == 0, "close", path);
 }
 
-void ReadRaw(const std::string& path, std::uint64_t offset, std::uint64_t length,
-             std::span<std::byte> buffer) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  CheckCall(fd >= 0, "open", path);
+RawReader::RawReader(const std::string& path)
+    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT)) {
+  CheckCall(fd_ >= 0, "open", path_);
+}
+
+RawReader::~RawReader() { close(fd_); }
+
+void RawReader::Read(std::uint64_t offset, std::uint64_t length,
+                     std::span<std::byte> buffer) const {
   for (std::uint64_t done = 0; done < length;) {
     const std::size_t size = std::min<std::uint64_t>(kRawPieceSize, length - done);
-    const ssize_t got = pread(fd, buffer.data(), size, static_cast<off_t>(offset + done));
-    CheckCall(got > 0, "pread", path);
+    const ssize_t got = pread(fd_, buffer.data(), size, static_cast<off_t>(offset + done));
+    CheckCall(got > 0, "pread", path_);
     done += static_cast<std::uint64_t>(got);
   }
-  close(fd);
 }
 
 }  // namespace sealpoint::bench

@@ -22,6 +22,8 @@ struct Options {
   std::string directory = ".";
   std::uint64_t mib_per_rank = 256;
   int rounds = 11;
+  bool huge_pages = false;
+  bool phases = false;
 };
 
 // One tensor of all ranks' rows, f32; each rank holds its own.
@@ -65,7 +67,8 @@ double TimeSave(Communicator& comm, Saver& saver, const std::string& directory,
 int Run(const Options& options) {
   const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
   const std::size_t size = options.mib_per_rank << 20;
-  const AlignedMemory memory = AllocateAligned(size);
+  const AlignedMemory memory =
+      AllocateAligned(size, options.huge_pages ? Pages::kHuge : Pages::kOrdinary);
   const std::span<const std::byte> bytes(memory.get(), size);
   const auto engine = Engine::Create().value();
   const auto saver = Saver::Create(*engine, *comm).value();
@@ -74,12 +77,14 @@ int Run(const Options& options) {
   if (!sources.Bind(std::size_t{0}, MemoryView::Host(memory.get())).ok()) return 1;
 
   const std::string ranks = std::to_string(comm->size());
-  PairedSeries series{.name = "save / raw writes, " + ranks + " ranks"};
+  PairedSeries series{.name = "save / raw writes, " + ranks + " ranks" +
+                              (options.huge_pages ? ", huge pages" : "")};
   const std::string target = JoinPath(options.directory, "sealpoint-bench-save");
   if (comm->rank() == 0) std::filesystem::remove_all(target);
+  PhaseReport report;
   for (int round = 0; round <= options.rounds; ++round) {
     const double raw = TimeRaw(*comm, options.directory, bytes);
-    const double save = TimeSave(*comm, *saver, target, sources);
+    const double save = TimeSave(*comm, *saver, target, sources, report);
     if (round == 0) continue;  // warms up files, staging and plan
     series.baseline_seconds.push_back(raw);
     series.candidate_seconds.push_back(save);
@@ -87,6 +92,7 @@ int Run(const Options& options) {
   if (comm->rank() != 0) return 0;
   const bool fits_cores = comm->size() <= static_cast<int>(std::thread::hardware_concurrency());
   PrintSeries(series, static_cast<double>(size) * comm->size(), fits_cores ? 0.95 : 0.92);
+  if (options.phases) std::printf("%s", report.ToString().c_str());
   return 0;
 }
 
@@ -100,6 +106,8 @@ int main(int argc, char** argv) {
   app.add_option("--directory", options.directory, "on the file system to measure");
   app.add_option("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
   app.add_option("--rounds", options.rounds, "counted rounds");
+  app.add_flag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
+  app.add_flag("--phases", options.phases, "print where the last save's time went on rank 0");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
