@@ -56,9 +56,10 @@ double TimeRaw(Communicator& comm, const std::string& directory, std::span<const
 }
 
 double TimeSave(Communicator& comm, Saver& saver, const std::string& directory,
-                const Sources& sources) {
-  const double seconds = TimeTogether(
-      comm, [&] { saver.Save(SaveTarget::Directory(directory), {.step = 1}, sources).value(); });
+                const Sources& sources, PhaseReport& report) {
+  const double seconds = TimeTogether(comm, [&] {
+    report = saver.Save(SaveTarget::Directory(directory), {.step = 1}, sources).value().report;
+  });
   if (comm.rank() == 0) std::filesystem::remove_all(directory);
   if (!comm.Barrier().ok()) std::abort();
   return seconds;
