@@ -17,8 +17,9 @@ struct EngineParts;
 }  // namespace internal
 
 struct EngineOptions {
-  // Staging memory that all saves of this engine share. At least two buffers; more than
-  // 2 x io_thread_count + 2 buffers gain nothing.
+  // Staging memory that all saves of this engine share. At least two buffers, and one more than
+  // blobs are written at the same time (one per writer and group); more than
+  // 2 x io_thread_count + 2 on top of that gain nothing.
   std::uint64_t memory_budget_bytes = 64 * kMiB;
   // Size of one staging buffer and of one write; a multiple of 4096. From 1 MiB on within a few
   // per cent of the best rate; 4 MiB is the knee.

@@ -223,6 +223,8 @@ void StagingPool::Release(MutableByteSpan bytes, bool is_scratch) {
 
 std::uint64_t StagingPool::buffer_size_bytes() const { return state_->buffer_size; }
 
+std::uint64_t StagingPool::buffer_count() const { return state_->buffers_max; }
+
 std::uint64_t StagingPool::mapping_count() const {
   const std::lock_guard lock(state_->mutex);
   return state_->mapping_count;

@@ -69,6 +69,7 @@ class StagingPool {
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);
 
   std::uint64_t buffer_size_bytes() const;
+  std::uint64_t buffer_count() const;  // at most, made or not
   // Mappings made since creation, and bytes that are mapped now; for the test that a second save
   // makes none.
   std::uint64_t mapping_count() const;

@@ -15,6 +15,15 @@ Status EngineParts::CheckUsable() const {
   return InvalidArgument("an engine cannot be used in a child after fork; make one there");
 }
 
+Status EngineParts::TakeBlobSlot() {
+  const std::uint64_t buffer_count = pool->buffer_count();
+  const std::uint64_t open_before = open_blob_count++;
+  if (open_before + 1 < buffer_count) return Status();
+  ReturnBlobSlot();
+  return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, too few for ",
+                         open_before + 1, " blobs that are written at the same time");
+}
+
 }  // namespace internal
 
 Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {

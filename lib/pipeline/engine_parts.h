@@ -2,6 +2,8 @@
 #ifndef SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
 #define SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "lib/device/staging_pool.h"
@@ -20,8 +22,17 @@ struct EngineParts {
   CodecPool codecs;
   int owner_pid = 0;
 
+  std::atomic<std::uint64_t> open_blob_count = 0;
+
   // InvalidArgument in a child after fork: threads and staging memory stayed with the parent.
   Status CheckUsable() const;
+
+  // Counts a blob that is being written. Each may hold one staging buffer that is partly filled
+  // while another waits for one, so at least one buffer more than open blobs must exist: then one
+  // is always free or on its way back, and no writer waits for another for ever. InvalidArgument
+  // where the budget has too few; with success ReturnBlobSlot must follow.
+  Status TakeBlobSlot();
+  void ReturnBlobSlot() { --open_blob_count; }
 };
 
 }  // namespace sealpoint::internal

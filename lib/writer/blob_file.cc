@@ -31,8 +31,13 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Director
       .kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = attempt, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
   const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
-  SEALPOINT_ASSIGN_OR_RETURN(auto file, directory.CreateExclusive(BlobName(header.id), mode));
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file)));
+  SEALPOINT_RETURN_IF_ERROR(engine.TakeBlobSlot());
+  auto file = directory.CreateExclusive(BlobName(header.id), mode);
+  if (!file.ok()) {
+    engine.ReturnBlobSlot();
+    return std::move(file).error();
+  }
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file).value()));
   const Status begun = blob->stream_.Append(blob->header_bytes_);
   if (begun.ok()) return blob;
   blob.reset();
@@ -52,6 +57,7 @@ BlobFile::BlobFile(EngineParts& engine, const FileHeader& header,
 
 BlobFile::~BlobFile() {
   if (codec_) engine_.codecs.Return(std::move(codec_));
+  engine_.ReturnBlobSlot();
 }
 
 std::uint64_t BlobFile::projected_size() const {

@@ -189,15 +189,7 @@ Result<BlobFile*> BlobWriterImpl::BlobWithRoom(const std::string& group, std::ui
   return OpenNewBlob(group);
 }
 
-// Each open blob may hold one staging buffer that is partly filled; one more must be free for the
-// blob that is being filled and one for the write under way.
 Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
-  const std::uint64_t buffer_count =
-      engine_.options.memory_budget_bytes / engine_.options.staging_buffer_size_bytes;
-  if (open_.size() + 2 > std::max<std::uint64_t>(buffer_count, 2)) {
-    return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, too few for ",
-                           open_.size() + 1, " blob groups");
-  }
   SEALPOINT_ASSIGN_OR_RETURN(
       auto file, BlobFile::Create(engine_, *directory_, options_.attempt, options_.step));
   OpenBlob blob{.summary_slot = blobs_.size(), .file = std::move(file)};

@@ -188,6 +188,17 @@ TEST_F(BlobWriterErrorsTest, RefusesMoreGroupsThanTheBudgetHasBuffersFor) {
   EXPECT_THAT(status.message(), HasSubstr("memory budget"));
 }
 
+TEST_F(BlobWriterErrorsTest, RefusesMoreWritersAtATimeThanTheBudgetHasBuffersFor) {
+  engine_ = SmallEngine(failing_, 2);
+  const auto first = Writer();
+  ASSERT_TRUE(AddWhole(*first, ByteTensor("a", 100000)).ok());
+  const Status refused = AddWhole(*Writer(), ByteTensor("b", 100000));
+  EXPECT_THAT(refused, HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(refused.message(), HasSubstr("memory budget"));
+  ASSERT_TRUE(first->Finish().ok());
+  EXPECT_TRUE(AddWhole(*Writer(), ByteTensor("b", 100000)).ok());
+}
+
 TEST_F(BlobWriterErrorsTest, FirstErrorSticks) {
   const auto writer = Writer();
   const Status first = writer->AddObject("", "t", {});
