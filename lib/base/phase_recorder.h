@@ -13,6 +13,10 @@ namespace sealpoint::internal {
 class PhaseRecorder {
  public:
   explicit PhaseRecorder(PhaseCallback callback) : callback_(std::move(callback)) {}
+  // Whoever returns early leaves no phase without its end.
+  ~PhaseRecorder() { End(); }
+  PhaseRecorder(const PhaseRecorder&) = delete;
+  PhaseRecorder& operator=(const PhaseRecorder&) = delete;
 
   // Ends the phase under way, if any, and begins the next.
   void Begin(Phase phase, std::uint64_t bytes_total = 0);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace sealpoint::internal {
+namespace {
+
+Id128 SomeId() { return Id128::FromHex("000102030405060708090a0b0c0d0e0f").value(); }
+
+Bytes OneOfEach() {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(std::uint64_t{1} << 63);
+  out.Put("text");
+  out.Put(SomeId());
+  out.Put(std::vector<std::uint64_t>{7, 8});
+  return bytes;
+}
+
+TEST(WireTest, ReadsWhatWasWritten) {
+  const Bytes bytes = OneOfEach();
+  WireReader in(bytes);
+  EXPECT_EQ(in.Number().value(), std::uint64_t{1} << 63);
+  EXPECT_EQ(in.Text().value(), "text");
+  EXPECT_EQ(in.Id().value(), SomeId());
+  EXPECT_EQ(in.Numbers().value(), (std::vector<std::uint64_t>{7, 8}));
+  EXPECT_TRUE(in.at_end());
+}
+
+TEST(WireTest, NumbersAreLittleEndian) {
+  Bytes bytes;
+  WireWriter(bytes).Put(std::uint64_t{0x0102});
+  EXPECT_EQ(bytes[0], std::byte{2});
+  EXPECT_EQ(bytes[1], std::byte{1});
+}
+
+// Every cut of the message is noticed by one of the reads.
+TEST(WireTest, RefusesEveryTruncation) {
+  const Bytes bytes = OneOfEach();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    WireReader in(ByteSpan(bytes).first(size));
+    const bool all_read = in.Number().ok() && in.Text().ok() && in.Id().ok() && in.Numbers().ok();
+    EXPECT_FALSE(all_read) << size;
+  }
+}
+
+TEST(WireTest, RefusesATextLongerThanTheMessage) {
+  Bytes bytes;
+  WireWriter(bytes).Put(~std::uint64_t{0});
+  EXPECT_EQ(WireReader(bytes).Text().status().code(), Code::kComm);
+}
+
+TEST(WireTest, RefusesACountTheMessageCannotHoldWithoutAllocating) {
+  Bytes bytes;
+  WireWriter(bytes).Put(std::uint64_t{1} << 60);
+  EXPECT_EQ(WireReader(bytes).Numbers().status().code(), Code::kComm);
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
