@@ -15,6 +15,7 @@ TEST(VerdictTest, FollowsFromTheCode) {
   EXPECT_EQ(of(Code::kUnsupported), Verdict::kUnsupported);
   EXPECT_EQ(of(Code::kLimitExceeded), Verdict::kUnsupported);
   EXPECT_EQ(of(Code::kNotACheckpoint), Verdict::kUnreadable);
+  EXPECT_EQ(of(Code::kNotFound), Verdict::kUnreadable);
   EXPECT_EQ(of(Code::kIo), Verdict::kUnreadable);
 }
 
