@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes the checkpoints on which the tools are tested, in the directory that the argument names:
-// good/ (two blobs, a bit of everything) and series/ (three committed, one not).
+// good/ (two blobs, a bit of everything), series/ (three committed, one not) and unsupported/
+// (good/ with an unknown feature in its marker).
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +16,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/series.h"
+#include "tests/support/format_surgery.h"
 
 namespace {
 
@@ -118,6 +123,18 @@ void MakeSeries(Engine& engine, const std::string& path) {
   }
 }
 
+void MakeUnsupported(const std::string& good, const std::string& directory) {
+  std::filesystem::copy(good, directory);
+  std::vector<char> marker(512);
+  std::fstream file(directory + "/COMMIT", std::ios::in | std::ios::out | std::ios::binary);
+  file.read(marker.data(), static_cast<std::streamsize>(marker.size()));
+  constexpr std::size_t kIncompatMaskAt = 32;
+  marker[kIncompatMaskAt] = 1;
+  testing::ResealMarker(std::as_writable_bytes(std::span(marker)));
+  file.seekp(0).write(marker.data(), static_cast<std::streamsize>(marker.size()));
+  if (!file) std::exit(1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -126,5 +143,6 @@ int main(int argc, char** argv) {
   const auto engine = Take(Engine::Create());
   MakeGood(*engine, directory + "/good");
   MakeSeries(*engine, directory + "/series");
+  MakeUnsupported(directory + "/good", directory + "/unsupported");
   return 0;
 }

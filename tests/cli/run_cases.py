@@ -157,10 +157,12 @@ def run_cases(run):
     run.case("verify-bad-marker", "verify", "bad-marker")
     run.case("verify-no-blob", "verify", "no-blob")
     run.case("verify-no-marker", "verify", "no-marker")
+    run.case("verify-unsupported", "verify", "unsupported")
+    run.case("verify-unsupported-last", "verify", "unsupported", "no-marker")
     run.case("verify-foreign", "verify", "foreign")
     run.case("verify-empty", "verify", "empty")
     run.case("verify-missing", "verify", "missing")
-    # 1 before 5 before 4 before 2.
+    # 1 before 5 before 4 before 3 before 2.
     run.case("verify-several", "verify", "no-marker", "missing", "no-blob", "bad-chunk", "good")
     run.case("verify-incomplete-first", "verify", "no-marker", "missing", "no-blob", "good")
     run.case("verify-unreadable-first", "verify", "no-marker", "missing", "good")
