@@ -22,6 +22,9 @@ struct Limits {
   // Shards in one box list, and corners in its tiling check (2^ndim per box).
   std::uint64_t box_list_shard_count_max = std::uint64_t{1} << 16;
   std::uint64_t tiling_corner_count_max = std::uint64_t{1} << 20;
+  // The same per shard, so that the work stays linear in the size of an index: 6 divided dimensions
+  // and runs of 11 boxes need 704.
+  std::uint64_t tiling_corners_per_shard_max = std::uint64_t{1} << 10;
   std::uint64_t blob_size_max_bytes = std::uint64_t{1} << 50;
   friend bool operator==(const Limits&, const Limits&) = default;
 };

@@ -285,8 +285,9 @@ class IndexMerger {
                        " shards that form no grid, the limit is ",
                        limits_.box_list_shard_count_max);
     }
-    SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
-                               FindTilingFault(shape_, regions, limits_.tiling_corner_count_max));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const std::optional<TilingFault> fault,
+        FindTilingFault(shape_, regions, TilingCornerCountMax(limits_, regions.size())));
     if (!fault) return Status();
     const std::string element = ShapeToString(fault->element);
     if (fault->times_covered == 0) {

@@ -184,7 +184,7 @@ Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const B
   if (MatchGrid(shape, regions)) {
     return input.Corrupt("R-IDX-13", &list, "a box list whose shards form a grid");
   }
-  auto fault = FindTilingFault(shape, regions, input.limits.tiling_corner_count_max);
+  auto fault = FindTilingFault(shape, regions, TilingCornerCountMax(input.limits, regions.size()));
   if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
   if (!*fault) return Status();
   const TilingFault& found = **fault;

@@ -2,11 +2,14 @@
 #ifndef SEALPOINT_LIB_LAYOUT_TILING_H_
 #define SEALPOINT_LIB_LAYOUT_TILING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "lib/base/checked_math.h"
+#include "sealpoint/limits.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
@@ -34,6 +37,13 @@ struct TilingFault {
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
+
+// What the limits leave for the tiling check of one tensor of `shard_count` shards.
+constexpr std::uint64_t TilingCornerCountMax(const Limits& limits, std::size_t shard_count) {
+  const auto per_shard =
+      CheckedMul<std::uint64_t>(limits.tiling_corners_per_shard_max, shard_count + 1);
+  return std::min(limits.tiling_corner_count_max, per_shard.value_or(~std::uint64_t{0}));
+}
 
 }  // namespace sealpoint::internal
 

@@ -141,9 +141,9 @@ Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
     holders.push_back(same);
   }
   if (MatchGrid(holdings.front().held.tensor.shape, regions)) return Status();
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::optional<TilingFault> fault,
-      FindTilingFault(holdings.front().held.tensor.shape, regions, limits.tiling_corner_count_max));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
+                             FindTilingFault(holdings.front().held.tensor.shape, regions,
+                                             TilingCornerCountMax(limits, regions.size())));
   return fault ? DescribeFault(*fault, regions, holders) : Status();
 }
 

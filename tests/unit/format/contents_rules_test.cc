@@ -532,6 +532,12 @@ TEST(ContentsRules, R_IDX_04_MoreCornersThanAllowed) {
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
+TEST(ContentsRules, R_IDX_04_MoreCornersPerShardThanAllowed) {
+  EXPECT_THAT(Judge(ValidIndex(), Limits{.tiling_corners_per_shard_max = 3}),
+              Breaks(Code::kLimitExceeded, "R-IDX-04"));
+  EXPECT_EQ(Judge(ValidIndex(), Limits{.tiling_corners_per_shard_max = 4}), Status());
+}
+
 TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].boxes =

@@ -218,6 +218,14 @@ TEST(Tiling, RefusesMoreCornersThanMemoryOr64BitsHold) {
   }
 }
 
+TEST(Tiling, CornerLimitIsTheLowerOfTotalAndPerShard) {
+  const Limits limits{.tiling_corner_count_max = 100, .tiling_corners_per_shard_max = 10};
+  EXPECT_EQ(TilingCornerCountMax(limits, 2), 30u);
+  EXPECT_EQ(TilingCornerCountMax(limits, 50), 100u);
+  EXPECT_EQ(TilingCornerCountMax({.tiling_corners_per_shard_max = ~0ull}, 2),
+            Limits{}.tiling_corner_count_max);
+}
+
 TEST(Tiling, ChecksTensOfThousandsOfBoxes) {
   auto tiles = Tiles(256, 4);
   ASSERT_EQ(tiles.size(), 65536u);
