@@ -17,7 +17,7 @@ namespace {
 using ::testing::IsEmpty;
 
 TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
-  constexpr auto kDeadline = std::chrono::milliseconds(300);
+  static constexpr auto kDeadline = std::chrono::milliseconds(300);
   const auto storage = MemoryStorage();
   auto communicators = ThreadCommunicators(3);
   const auto begin = std::chrono::steady_clock::now();

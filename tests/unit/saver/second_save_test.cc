@@ -31,7 +31,7 @@ constexpr std::size_t kLargeSizeBytes = 256 * 1024;
 std::atomic<bool> is_counting{false};
 std::atomic<int> large_count{0};
 
-void Count(std::size_t size) {
+[[maybe_unused]] void Count(std::size_t size) {
   if (is_counting.load() && size >= kLargeSizeBytes) ++large_count;
 }
 
