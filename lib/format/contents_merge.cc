@@ -68,9 +68,9 @@ class NameMerger {
  private:
   struct Cursor {
     std::string_view name;
-    std::uint32_t blob;
-    flatbuffers::uoffset_t next;
-    const flatbuffers::Vector<flatbuffers::Offset<Table>>* tables;
+    std::uint32_t blob = 0;
+    flatbuffers::uoffset_t next = 0;
+    const flatbuffers::Vector<flatbuffers::Offset<Table>>* tables = nullptr;
   };
 
   static bool IsAbove(const Cursor& a, const Cursor& b) {

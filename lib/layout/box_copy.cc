@@ -29,11 +29,11 @@ struct Row {
 };
 
 // A constant size makes each copy one load and one store.
-template <std::size_t Size>
+template <std::size_t kSize>
 void CopyRowOf(const Row& row, const std::byte* source, std::byte* target) {
   for (std::uint64_t i = 0; i < row.count; ++i) {
     std::memcpy(target + Signed(i * Bits(row.target_stride)),
-                source + Signed(i * Bits(row.source_stride)), Size);
+                source + Signed(i * Bits(row.source_stride)), kSize);
   }
 }
 

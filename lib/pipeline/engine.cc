@@ -45,7 +45,8 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
 Engine::Engine(std::unique_ptr<internal::EngineParts> parts) : parts_(std::move(parts)) {}
 Engine::~Engine() {
   // A forked child has no threads to join; what the engine holds there is left to the system.
-  if (!parts_->CheckUsable().ok()) static_cast<void>(parts_.release());
+  if (parts_->CheckUsable().ok()) return;
+  parts_.release();  // NOLINT(bugprone-unused-return-value): leaving it is the point
 }
 
 Storage& Engine::storage() const { return *parts_->storage; }
