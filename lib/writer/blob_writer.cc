@@ -27,7 +27,8 @@ class BlobWriterImpl final : public BlobWriter {
   ~BlobWriterImpl() override {
     if (!engine_.CheckUsable().ok()) {
       // In a forked child nobody writes what the open files would wait for: their memory is left.
-      for (auto& [group, blob] : open_) static_cast<void>(blob.file.release());
+      for (auto& [group, blob] : open_)
+        blob.file.release();  // NOLINT(bugprone-unused-return-value)
     } else if (!is_finished_) {
       static_cast<void>(Abandon());
     }

@@ -150,10 +150,10 @@ BlobTables::SharedBytes BlobTables::FindCached(std::uint64_t key) {
   return found == cache_.end() ? nullptr : found->second;
 }
 
-void BlobTables::Keep(std::uint64_t key, SharedBytes bytes) {
+void BlobTables::Keep(std::uint64_t key, const SharedBytes& bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t size = bytes->size();
-  if (!cache_.try_emplace(key, std::move(bytes)).second) return;
+  if (!cache_.try_emplace(key, bytes).second) return;
   cached_keys_.push_back(key);
   cached_bytes_ += size;
   // The newest stays, however large it is.

@@ -55,7 +55,7 @@ class BlobTables {
   Result<std::vector<SharedBytes>> Groups(const Table& table, std::uint32_t begin,
                                           std::uint32_t end);
   SharedBytes FindCached(std::uint64_t key);
-  void Keep(std::uint64_t key, SharedBytes bytes);
+  void Keep(std::uint64_t key, const SharedBytes& bytes);
 
   const Directory& directory_;
   const Contents& index_;

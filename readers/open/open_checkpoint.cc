@@ -152,8 +152,7 @@ Status CheckFiles(const Directory& directory, const Contents& index) {
   Status all = Status(worst.code(), worst.message() + others)
                    .AtRule(worst.place().rule)
                    .AtPath(worst.place().path);
-  if (worst.place().offset) std::move(all).AtOffset(*worst.place().offset);
-  return all;
+  return worst.place().offset ? std::move(all).AtOffset(*worst.place().offset) : all;
 }
 
 Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,

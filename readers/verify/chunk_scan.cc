@@ -94,7 +94,7 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
     }
     for (std::size_t i = 0; i < records.size(); i += kRecordSize) {
       Result<WalkedChunk> chunk = walker.Next(records.subspan(i, kRecordSize));
-      if (chunk) chunks.push_back(std::move(*chunk));
+      if (chunk) chunks.push_back(*chunk);
     }
   }
   return chunks;
