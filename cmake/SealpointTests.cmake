@@ -8,6 +8,9 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 # is optimised. Property tests run thousands of generated cases, so they get a little.
 add_library(sealpoint_test_flags INTERFACE)
 target_link_libraries(sealpoint_test_flags INTERFACE sealpoint_warnings sealpoint_headers)
+if(SEALPOINT_SANITIZE)
+  target_compile_definitions(sealpoint_test_flags INTERFACE SEALPOINT_TEST_SANITIZED)
+endif()
 target_compile_options(
   sealpoint_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_PROPERTY>>,1,0>>)
 
@@ -23,7 +26,7 @@ endfunction()
 # Adds the executable <target> to ctest as <kind>.<name>. Further arguments are more labels.
 function(sealpoint_register_test kind name target)
   add_test(NAME ${kind}.${name} COMMAND ${target})
-  set_tests_properties(${kind}.${name} PROPERTIES LABELS "${kind};${ARGN}" TIMEOUT 120)
+  set_tests_properties(${kind}.${name} PROPERTIES LABELS "${kind};${ARGN}" TIMEOUT 600)
   foreach(label IN LISTS kind ARGN)
     sealpoint_collect_test(${label} ${target})
   endforeach()
@@ -110,7 +113,7 @@ function(sealpoint_add_mpi_test name)
     set(test mpi.${name}.np${ranks})
     add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
                                   $<TARGET_FILE:mpi_${name}> ${MPIEXEC_POSTFLAGS})
-    set_tests_properties(${test} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${ranks} ENVIRONMENT
+    set_tests_properties(${test} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${ranks} ENVIRONMENT
                                             "${SEALPOINT_MPI_ENVIRONMENT}")
   endforeach()
 endfunction()
