@@ -65,7 +65,7 @@ fuzz() {  # program
 
 # clang, ThreadSanitizer: what has threads.
 stage_threads() {
-  export TSAN_OPTIONS=halt_on_error=1
+  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # tests fork and start threads in the child
   configure tsan
   build tsan sealpoint_tests_threaded
   ctest --test-dir build/tsan -j "$jobs" -L '^threaded$'
