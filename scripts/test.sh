@@ -14,6 +14,9 @@ fuzz_seconds=${FUZZ_SECONDS:-8}
 # One cache for all build folders: paths below the root do not count.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export CTEST_OUTPUT_ON_FAILURE=1
+# Where runs write what they counted (docs/testing.md).
+export SEALPOINT_RESULTS=$PWD/build/results
+mkdir -p "$SEALPOINT_RESULTS"
 
 configure() {  # preset, further arguments
   cmake --preset "$@" >"build/$1.configure.log" 2>&1 || {

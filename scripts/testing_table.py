@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The table of counted runs in docs/testing.md, made of what the runs wrote (tests/support/results.h).
+
+  scripts/testing_table.py FOLDER            puts the runs of FOLDER into the table; others stay as they are
+  scripts/testing_table.py --check FOLDER    compares the exact rows among the runs of FOLDER with the table
+
+Runs write into the folder that SEALPOINT_RESULTS names; scripts/test.sh uses build/results.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/testing.md"
+BEGIN, END = "<!-- counted runs: begin -->\n", "<!-- counted runs: end -->\n"
+HEAD = "| run | counted | repeat it with |\n|---|---|---|\n"
+ROW = re.compile(r"^\| <a id=\"([a-z0-9-]+)\"></a>")
+
+
+def cells(run):
+    counted = "; ".join(f"{what}: {count:,}" for what, count in run["counts"].items())
+    about = "" if run["exact"] else " (one run; differs from run to run)"
+    return f"| <a id=\"{run['row']}\"></a>{run['title']} | {counted}{about} | `{run['command']}` |\n"
+
+
+def split_page():
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    table, after = rest.split(END)
+    rows = {ROW.match(line)[1]: line for line in table.splitlines(keepends=True) if ROW.match(line)}
+    return before, rows, after
+
+
+def main(arguments):
+    check = arguments[:1] == ["--check"]
+    folders = arguments[1:] if check else arguments
+    if len(folders) != 1:
+        sys.stderr.write(__doc__)
+        return 64
+    runs = [json.loads(path.read_text()) for path in sorted(pathlib.Path(folders[0]).glob("*.json"))]
+    before, rows, after = split_page()
+    if not check:
+        rows.update({run["row"]: cells(run) for run in runs})
+        PAGE.write_text(before + BEGIN + HEAD + "".join(rows[name] for name in sorted(rows)) + END + after)
+        return 0
+    stale = [run["row"] for run in runs if run["exact"] and rows.get(run["row"]) != cells(run)]
+    for name in stale:
+        print(f"docs/testing.md: row {name} is not what this run counted; update it with scripts/testing_table.py")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
