@@ -28,7 +28,7 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) 
   const BlobPin pin = index_.blob(blob);
   const std::string name = BlobName(pin.id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
-  if (!opened && opened.error().code() == Code::kNotFound) {
+  if (!opened && (opened.error().code() == Code::kNotFound || IsNoFile(directory_, name))) {
     return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing")
         .AtPath(JoinPath(directory_.path(), name));
   }

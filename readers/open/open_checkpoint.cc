@@ -46,12 +46,6 @@ Status NoMarker(const Directory& directory) {
       .AtPath(JoinPath(directory.path(), kMarkerName));
 }
 
-// Whether the marker's name stands for something that is no file.
-bool IsNoFile(const Directory& directory) {
-  const auto entry = directory.Stat(kMarkerName);
-  return entry.ok() && (entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther);
-}
-
 // The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
 // a link that leads nowhere, and no blob is that short.
 Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pin) {
@@ -88,10 +82,16 @@ Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storag
   return RuleError(Code::kNotFound, "R-DIR-01", "not a directory").AtPath(path);
 }
 
+bool IsNoFile(const Directory& directory, std::string_view name) {
+  const auto entry = directory.Stat(name);
+  return entry.ok() && (entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther);
+}
+
 Result<MarkerFile> ReadMarker(const Directory& directory) {
   auto file = directory.OpenForRead(kMarkerName, IoMode::kBuffered);
   if (!file) {
-    const bool is_missing = file.error().code() == Code::kNotFound || IsNoFile(directory);
+    const bool is_missing =
+        file.error().code() == Code::kNotFound || IsNoFile(directory, kMarkerName);
     return is_missing ? NoMarker(directory) : std::move(file).error();
   }
   Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), kMarkerSize + 1));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/format/contents.h"
@@ -22,6 +23,9 @@ namespace sealpoint::internal {
 // Errors: NotFound (R-DIR-01: missing, or no directory), Io.
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path);
+
+// Whether a name stands for something that is no file, and no link either: as good as missing.
+bool IsNoFile(const Directory& directory, std::string_view name);
 
 struct MarkerFile {
   Bytes bytes;

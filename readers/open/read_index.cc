@@ -88,8 +88,9 @@ Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits
 Result<IndexFile> ReadAndDecode(const Directory& directory, const Marker& marker,
                                 const Limits& limits) {
   SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
-  auto file = directory.OpenForRead(IndexName(marker.attempt), IoMode::kBuffered);
-  if (!file && file.error().code() == Code::kNotFound) {
+  const std::string name = IndexName(marker.attempt);
+  auto file = directory.OpenForRead(name, IoMode::kBuffered);
+  if (!file && (file.error().code() == Code::kNotFound || IsNoFile(directory, name))) {
     return RuleError(Code::kIncomplete, "R-MRK-05", "the index is missing");
   }
   if (!file) return std::move(file).error();
