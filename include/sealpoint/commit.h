@@ -13,7 +13,6 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
-#include "sealpoint/mesh.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
@@ -21,6 +20,7 @@
 namespace sealpoint {
 
 using ProvenanceList = std::vector<std::pair<std::string, std::string>>;
+using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 
 struct CommitOptions {
   AttemptId attempt{};  // zero: a fresh random id

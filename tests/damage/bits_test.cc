@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever bit or byte of a checkpoint is changed, verification and loading say what
+// spec/reader-rules.md says of that place, and name the file.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/damage_judge.h"
+#include "tests/support/format_surgery.h"
+#include "tests/support/results.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.bits";
+
+TEST(DamageBits, GoodCheckpointsAreCommittedAndLoad) {
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    EXPECT_EQ(judge.Both({}), "") << one.name;
+  }
+}
+
+TEST(DamageBits, EveryFlippedBitIsToldAsItsPlaceSays) {
+  std::uint64_t bits = 0;
+  std::uint64_t loads = 0;
+  std::uint64_t files = 0;
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      ++files;
+      Bytes& bytes = judge.bytes(name);
+      for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+        FlipBit(bytes, bit);
+        ASSERT_EQ(judge.Verification({name}), "") << one.name << ", " << name << " bit " << bit;
+        ++bits;
+        // One bit of each byte, another one from byte to byte.
+        if (bit % 8 == bit / 8 % 8) {
+          ASSERT_EQ(judge.Load({name}), "") << one.name << ", " << name << " bit " << bit;
+          ++loads;
+        }
+        FlipBit(bytes, bit);
+      }
+    }
+    ASSERT_EQ(judge.Both({}), "") << one.name;
+  }
+  RecordRun({.row = "damage-bits",
+             .title = "Every single bit flipped",
+             .command = kCommand,
+             .counts = {{"files", files}, {"bits", bits}, {"loads", loads}}});
+}
+
+TEST(DamageBits, EveryZeroedByteIsToldAsItsPlaceSays) {
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      for (std::size_t at = 0; at < good.size(); ++at) {
+        if (good[at] == std::byte{0}) continue;
+        judge.bytes(name)[at] = std::byte{0};
+        ASSERT_EQ(judge.Verification({name}), "") << one.name << ", " << name << " byte " << at;
+        judge.bytes(name)[at] = good[at];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole files that are missing, exchanged, renamed, something else than files, or those of another
+// checkpoint; and files that change while they are read.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/format/constants.h"
+#include "lib/format/marker.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/verify.h"
+#include "tests/support/damage_judge.h"
+#include "tests/support/results.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.files";
+
+const DamageCase& LargeCase() {
+  static const DamageCase large = MakeDamageCase("large", LargeSpec());
+  return large;
+}
+
+std::vector<const DamageCase*> AllCases() {
+  std::vector<const DamageCase*> cases = {&LargeCase()};
+  for (const DamageCase& one : SmallDamageCases()) cases.push_back(&one);
+  return cases;
+}
+
+std::set<std::string> NamesOf(const DamageCase& one) {
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : one.container.files) names.insert(name);
+  return names;
+}
+
+// Each file becomes each of these things.
+std::uint64_t ReplaceEachFile(const DamageCase& one) {
+  DamageJudge judge(one);
+  std::uint64_t count = 0;
+  const auto expect = [&](const std::string& name, const std::string& what) {
+    EXPECT_EQ(judge.Both({name}), "") << one.name << ", " << name << ' ' << what;
+    judge.Restore(name);
+    ++count;
+  };
+  for (const auto& [name, good] : one.container.files) {
+    DamagedFiles& files = judge.storage().files();
+    files.erase(name);
+    expect(name, "missing");
+    files[name] = {.bytes = {}};
+    expect(name, "empty");
+    files[name] = {.kind = EntryKind::kDirectory};
+    expect(name, "a directory");
+    files[name] = {.kind = EntryKind::kOther};
+    expect(name, "a pipe");
+    files[name] = {.kind = EntryKind::kSymlink, .target = "nowhere"};
+    expect(name, "a link that leads nowhere");
+    for (const auto& [other, bytes] : one.container.files) {
+      if (other == name) continue;
+      files[name] = {.kind = EntryKind::kSymlink, .target = other};
+      expect(name, "a link to " + other);
+      files[name] = {.bytes = bytes};
+      expect(name, "a copy of " + other);
+    }
+  }
+  return count;
+}
+
+std::uint64_t ExchangeFiles(const DamageCase& one) {
+  DamageJudge judge(one);
+  std::uint64_t count = 0;
+  const auto& good = one.container.files;
+  for (auto a = good.begin(); a != good.end(); ++a) {
+    for (auto b = std::next(a); b != good.end(); ++b) {
+      judge.bytes(a->first) = b->second;
+      judge.bytes(b->first) = a->second;
+      EXPECT_EQ(judge.Both({a->first, b->first}), "") << one.name << ", " << a->first;
+      judge.Restore();
+      ++count;
+    }
+    // Renamed: as if it were a blob that no index knows.
+    judge.storage().files()[internal::BlobName(MiniSpec::MakeId(0xee))] = {.bytes = a->second};
+    judge.storage().files().erase(a->first);
+    EXPECT_EQ(judge.Both({a->first}), "") << one.name << ", " << a->first << " renamed";
+    judge.Restore();
+    ++count;
+  }
+  return count;
+}
+
+// Every mixture of two versions of one checkpoint: the marker of either; the index of either, of
+// both, of none; each blob of either or none. Who is asked for is the marker's version.
+std::uint64_t MixVersions(const DamageCase& one) {
+  const DamageCase older = MakeDamageCase("older " + one.name, OlderVersion(one.spec));
+  const std::array<const DamageCase*, 2> versions = {&one, &older};
+  std::array<DamageJudge, 2> judges = {DamageJudge(one), DamageJudge(older)};
+  std::uint64_t blob_choices = 1;
+  for (std::size_t i = 0; i < one.container.blobs.size(); ++i) blob_choices *= 3;
+  std::uint64_t count = 0;
+  for (std::size_t marker = 0; marker < 2; ++marker) {
+    for (unsigned indexes = 0; indexes < 4; ++indexes) {
+      for (std::uint64_t choice = 0; choice < blob_choices; ++choice) {
+        DamagedFiles files;
+        files["COMMIT"].bytes = versions[marker]->container.files.at("COMMIT");
+        for (std::size_t v = 0; v < 2; ++v) {
+          const MiniContainer& container = versions[v]->container;
+          if ((indexes >> v & 1) == 0) continue;
+          files[container.index_name].bytes = container.files.at(container.index_name);
+        }
+        std::uint64_t rest = choice;
+        for (const auto& [number, blob] : one.container.blobs) {
+          if (rest % 3 < 2)
+            files[blob.name].bytes = versions[rest % 3]->container.files.at(blob.name);
+          rest /= 3;
+        }
+        judges[marker].storage().files() = files;
+        EXPECT_EQ(judges[marker].Both(NamesOf(*versions[marker])), "")
+            << one.name << ": marker " << marker << ", indexes " << indexes << ", blobs " << choice;
+        ++count;
+      }
+    }
+  }
+  return count;
+}
+
+TEST(DamageFiles, FilesAreToldAsTheirPlaceSays) {
+  std::uint64_t replaced = 0;
+  std::uint64_t exchanged = 0;
+  std::uint64_t mixed = 0;
+  for (const DamageCase* one : AllCases()) {
+    replaced += ReplaceEachFile(*one);
+    exchanged += ExchangeFiles(*one);
+    mixed += MixVersions(*one);
+  }
+  ASSERT_FALSE(HasFailure());
+  RecordRun({.row = "damage-files",
+             .title = "Files missing, exchanged, replaced, of two versions",
+             .command = kCommand,
+             .counts = {{"replaced", replaced}, {"exchanged", exchanged}, {"mixtures", mixed}}});
+}
+
+// A blob that holds the same tensors at the same places, but was written under another id.
+TEST(DamageFiles, BlobOfAnotherCheckpointUnderOurName) {
+  for (const DamageCase* one : AllCases()) {
+    constexpr int kOtherIds = 50;
+    MiniSpec spec = one->spec;
+    for (MiniTensor& tensor : spec.tensors) {
+      for (MiniShard& shard : tensor.shards) shard.blob += kOtherIds;
+    }
+    for (MiniObject& object : spec.objects) object.blob += kOtherIds;
+    const MiniContainer other = BuildMini(spec);
+    DamageJudge judge(*one);
+    for (const auto& [number, blob] : one->container.blobs) {
+      judge.bytes(blob.name) = other.files.at(other.blobs.at(number + kOtherIds).name);
+      EXPECT_EQ(judge.Both({blob.name}), "") << one->name << ", " << blob.name;
+      judge.Restore();
+    }
+  }
+}
+
+TEST(DamageFiles, IndexOfAnotherAttemptUnderOurName) {
+  for (const DamageCase* one : AllCases()) {
+    const MiniContainer older = BuildMini(OlderVersion(one->spec));
+    DamageJudge judge(*one);
+    const std::string& name = one->container.index_name;
+    judge.bytes(name) = older.files.at(older.index_name);
+    EXPECT_EQ(judge.Both({name}), "") << one->name;
+  }
+}
+
+// Was told as an error of the storage, as if the disk had failed.
+TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
+  const DamageCase& one = SmallDamageCases().front();
+  DamageJudge judge(one);
+  DamagedFiles& files = judge.storage().files();
+  files[one.container.index_name] = {.kind = EntryKind::kDirectory};
+  const Status index = LoadEverything(judge.shared_storage()).error();
+  EXPECT_EQ(index.code(), Code::kIncomplete);
+  EXPECT_EQ(index.place().rule, "R-MRK-05");
+  judge.Restore();
+
+  const std::string& blob = one.container.blobs.at(0).name;
+  files[blob] = {.kind = EntryKind::kDirectory};
+  const auto checkpoint = Checkpoint::Open(DamageStorage::kPath, {.storage = judge.shared_storage(),
+                                                                  .check_files = false})
+                              .value();
+  Bytes bytes(one.content.tensors.at("grid").size());
+  ReadRequest request;
+  request.Add("grid", MemoryView::MutableHost(bytes.data()));
+  const Status missing = checkpoint->Load(request, LoadContract::Partial()).status();
+  EXPECT_EQ(missing.code(), Code::kIncomplete);
+  EXPECT_EQ(missing.place().rule, "R-BLB-01");
+  EXPECT_EQ(missing.place().path, JoinPath(DamageStorage::kPath, blob));
+}
+
+TEST(DamageFiles, VoidMarkerBarsACommittedCheckpoint) {
+  const DamageCase& one = SmallDamageCases().front();
+  DamageJudge judge(one);
+  const internal::MarkerBytes bytes =
+      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()});
+  judge.bytes("COMMIT").assign(bytes.begin(), bytes.end());
+  EXPECT_EQ(judge.Both({"COMMIT"}), "");
+}
+
+// How a file changes while it is read.
+struct Change {
+  std::string what;
+  bool loses_all = false;
+  std::function<void(Bytes& file)> apply;
+};
+
+std::vector<Change> Changes() {
+  return {{"cut to nothing", true, [](Bytes& file) { file.clear(); }},
+          {"cut in half", false, [](Bytes& file) { file.resize(file.size() / 2); }},
+          {"cut by a byte", false, [](Bytes& file) { file.pop_back(); }},
+          {"grown by a page", false, [](Bytes& file) { file.resize(file.size() + 4096); }}};
+}
+
+// Runs `use` once for each read that it makes of `name`, with the change before that read.
+std::uint64_t ChangeBeforeEachRead(DamageJudge& judge, const std::string& name,
+                                   const Change& change, const std::function<void()>& use) {
+  std::uint64_t count = 0;
+  for (bool happened = true; happened;) {
+    happened = false;
+    std::uint64_t reads = 0;
+    judge.storage().before_read = [&](const std::string& read, std::uint64_t) {
+      if (read != name || reads++ != count) return;
+      happened = true;
+      change.apply(judge.bytes(name));
+    };
+    use();
+    judge.storage().before_read = {};
+    judge.Restore(name);
+    if (happened) ++count;
+  }
+  return count;
+}
+
+TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      for (const Change& change : Changes()) {
+        Verdict verdict{};
+        std::vector<Status> violations;
+        const auto use = [&] {
+          const VerifyReport report =
+              Verify(DamageStorage::kPath, {.storage = judge.shared_storage()}).value();
+          verdict = report.verdict;
+          violations = report.violations;
+          for (const Status& violation : violations) {
+            EXPECT_EQ(violation.place().path, JoinPath(DamageStorage::kPath, name))
+                << violation.ToString();
+          }
+          EXPECT_EQ(verdict, VerdictOfAll(violations));
+          if (change.loses_all && judge.bytes(name).empty()) {
+            EXPECT_NE(verdict, Verdict::kCommitted) << one.name << ", " << name;
+          }
+        };
+        EXPECT_GT(ChangeBeforeEachRead(judge, name, change, use), 0u) << name << change.what;
+      }
+    }
+  }
+}
+
+// Either an error that names the file, or exactly what was saved.
+TEST(DamageFiles, FilesThatChangeWhileTheyAreLoaded) {
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      for (const Change& change : Changes()) {
+        const auto use = [&] {
+          const Result<CorpusContent> loaded = LoadEverything(judge.shared_storage());
+          if (loaded.ok()) {
+            EXPECT_FALSE(change.loses_all && judge.bytes(name).empty()) << one.name << ", " << name;
+            EXPECT_EQ(loaded->tensors, one.content.tensors);
+            EXPECT_EQ(loaded->objects, one.content.objects);
+          } else {
+            EXPECT_TRUE(loaded.error().code() == Code::kIncomplete ||
+                        loaded.error().code() == Code::kCorrupt);
+            EXPECT_EQ(loaded.error().place().path, JoinPath(DamageStorage::kPath, name))
+                << loaded.error().ToString();
+          }
+        };
+        EXPECT_GT(ChangeBeforeEachRead(judge, name, change, use), 0u) << name << change.what;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever length a file of a checkpoint has but its own, verification and opening say so.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/damage_judge.h"
+#include "tests/support/results.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.lengths";
+
+// The marker has its length, what the marker and the index pin has the pinned one.
+TEST(DamageLengths, EveryTruncationIsToldAsItsFileSays) {
+  std::uint64_t count = 0;
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      Bytes& bytes = judge.bytes(name);
+      for (bytes.pop_back();; bytes.pop_back()) {
+        ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " of " << bytes.size();
+        ++count;
+        if (bytes.empty()) break;
+      }
+      judge.Restore(name);
+    }
+  }
+  RecordRun({.row = "damage-truncations",
+             .title = "Every truncation of every file",
+             .command = kCommand,
+             .counts = {{"lengths", count}}});
+}
+
+// By every length up to a page, then by powers of two; with zeros, and with the file again.
+TEST(DamageLengths, ExtensionsAreToldAsTheirFileSays) {
+  constexpr std::size_t kEachUpTo = 4096 + 1;
+  constexpr std::size_t kMax = 1 << 20;
+  std::uint64_t count = 0;
+  for (const DamageCase& one : SmallDamageCases()) {
+    DamageJudge judge(one);
+    for (const auto& [name, good] : one.container.files) {
+      Bytes& bytes = judge.bytes(name);
+      for (std::size_t more = 1; more <= kMax; more = more < kEachUpTo ? more + 1 : 2 * more) {
+        bytes.resize(good.size() + more);
+        ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " and " << more;
+        ++count;
+      }
+      bytes = good;
+      bytes.insert(bytes.end(), good.begin(), good.end());
+      ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " twice";
+      ++count;
+      judge.Restore(name);
+    }
+  }
+  RecordRun({.row = "damage-extensions",
+             .title = "Extensions of every file",
+             .command = kCommand,
+             .counts = {{"lengths", count}}});
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
