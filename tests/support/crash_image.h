@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_CRASH_IMAGE_H_
+#define SEALPOINT_TESTS_SUPPORT_CRASH_IMAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/bytes.h"
+
+namespace sealpoint::testing {
+
+// A hash of good quality for telling images apart: XXH3, cut to 64 bits.
+std::uint64_t HashOf(ByteSpan bytes);
+// Order matters.
+std::uint64_t MixHashes(std::uint64_t a, std::uint64_t b);
+
+// The bytes of a file, hashed once.
+struct CrashContent {
+  explicit CrashContent(Bytes content) : bytes(std::move(content)), hash(HashOf(bytes)) {}
+  Bytes bytes;
+  std::uint64_t hash;
+};
+using CrashContentPtr = std::shared_ptr<const CrashContent>;
+
+// What a file contributes to the hash of its directory or image, with the name or the path; the
+// contributions are added up.
+std::uint64_t HashEntry(std::uint64_t name_hash, const CrashContent& content);
+
+// One directory, without those below it.
+struct CrashFolder {
+  std::map<std::string, CrashContentPtr, std::less<>> files{};
+  std::uint64_t hash() const;
+};
+
+// What is on the disk after a crash: a value, from which CrashDisk starts again.
+struct CrashImage {
+  // By path without a slash at the ends; "" is the root and always there.
+  std::map<std::string, CrashFolder, std::less<>> folders{{"", {}}};
+
+  const CrashFolder* Find(std::string_view path) const;
+  // One line per directory and file, for messages: path, size, hash.
+  std::string Describe() const;
+};
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_CRASH_IMAGE_H_

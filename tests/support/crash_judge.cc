@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/crash_judge.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "lib/format/constants.h"
+#include "lib/format/marker.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/series.h"
+#include "sealpoint/verify.h"
+#include "tests/support/crash_disk.h"
+#include "tests/support/crash_runs.h"
+
+namespace sealpoint::testing {
+namespace {
+
+bool IsVoid(const CrashFolder& folder) {
+  const auto marker = folder.files.find(internal::kMarkerName);
+  if (marker == folder.files.end()) return false;
+  const auto decoded = internal::DecodeMarker(marker->second->bytes);
+  return decoded.ok() && decoded->kind == internal::MarkerKind::kVoid;
+}
+
+// Every byte, against what the step says. "" or what is wrong; damage that is refused sets
+// `refused`.
+std::string ReadAll(const Checkpoint& checkpoint, Status& refused) {
+  const Bytes expected = CrashTensorContent(checkpoint.step());
+  Bytes bytes(expected.size());
+  std::uint64_t scalar = 0;
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(bytes.data()));
+  request.Add("scalar", MemoryView::MutableHost(&scalar));
+  refused = checkpoint.Load(request).status();
+  if (!refused.ok()) return "";
+  if (bytes != expected || scalar != checkpoint.step()) return "wrong bytes of a tensor";
+  const auto object = checkpoint.ReadObject("rng");
+  refused = object.status();
+  if (!refused.ok()) return "";
+  return AsText(*object) == CrashObjectContent(checkpoint.step()) ? "" : "wrong bytes of an object";
+}
+
+CrashVerdict FromVerdict(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kCommitted:
+      return CrashVerdict::kWhole;
+    case Verdict::kUncommitted:
+      return CrashVerdict::kUncommitted;
+    case Verdict::kUnreadable:  // no file of ours
+      return CrashVerdict::kNothing;
+    default:
+      return CrashVerdict::kDamaged;
+  }
+}
+
+// A directory alone, below the root.
+std::shared_ptr<Storage> StorageOfFolder(const CrashFolder& folder) {
+  CrashImage image;
+  image.folders["d"] = folder;
+  return StorageOf(image);
+}
+
+CrashFinding Judge(const CrashFolder& folder) {
+  const auto storage = StorageOfFolder(folder);
+  CrashFinding finding;
+  const auto opened = Checkpoint::Open("d", {.storage = storage});
+  Status refused = opened.status();
+  if (opened.ok()) {
+    finding.step = (*opened)->step();
+    finding.detail = ReadAll(**opened, refused);
+    if (!finding.detail.empty()) {
+      finding.verdict = CrashVerdict::kWrong;
+      return finding;
+    }
+  }
+  finding.verdict = refused.ok() ? CrashVerdict::kWhole : FromVerdict(VerdictOf(refused));
+  finding.detail = refused.ToString();
+  const VerifyReport report = Verify("d", {.storage = storage}).value();
+  // Both stop at other places: verification lists all violations, the reader returns the first.
+  if (FromVerdict(report.verdict) != finding.verdict) {
+    finding.detail += "; but verification says " + std::string(VerdictName(report.verdict));
+    finding.verdict = CrashVerdict::kWrong;
+  }
+  if (finding.verdict == CrashVerdict::kUncommitted && IsVoid(folder)) {
+    finding.verdict = CrashVerdict::kVoid;
+  }
+  return finding;
+}
+
+bool Contains(const std::vector<std::uint64_t>& steps, std::uint64_t step) {
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
+
+}  // namespace
+
+CrashFinding CrashJudge::Look(const CrashImage& image, const std::string& directory) {
+  const CrashFolder* const folder = image.Find(directory);
+  if (folder == nullptr) return {};
+  const auto [found, is_new] = findings_.try_emplace(folder->hash());
+  if (is_new) found->second = Judge(*folder);
+  return found->second;
+}
+
+std::vector<CrashFinding> CrashJudge::LookAtAll(const CrashImage& image) {
+  const std::string below = std::string(kCrashSeries) + "/";
+  std::vector<CrashFinding> findings;
+  for (auto folder = image.folders.lower_bound(below);
+       folder != image.folders.end() && folder->first.starts_with(below); ++folder) {
+    findings.push_back(Look(image, folder->first));
+    CrashFinding& finding = findings.back();
+    finding.detail = folder->first + ": " + finding.detail;
+  }
+  return findings;
+}
+
+std::string CrashJudge::Check(const CrashImage& image, const CrashPromise& promise) {
+  std::vector<std::uint64_t> whole;
+  for (const CrashFinding& finding : LookAtAll(image)) {
+    if (finding.verdict == CrashVerdict::kDamaged || finding.verdict == CrashVerdict::kWrong) {
+      return finding.detail;
+    }
+    if (finding.verdict != CrashVerdict::kWhole) continue;
+    if (!Contains(promise.there, finding.step) && !Contains(promise.perhaps, finding.step)) {
+      return finding.detail + "it should not be there";
+    }
+    whole.push_back(finding.step);
+  }
+  for (const std::uint64_t step : promise.there) {
+    if (!Contains(whole, step)) return "step " + std::to_string(step) + " is gone";
+  }
+  const auto newest = Series(std::string(kCrashSeries), StorageOf(image)).Newest();
+  if (whole.empty()) return newest.ok() ? "a checkpoint is resumed that is not there" : "";
+  if (!newest.ok()) return "resuming: " + newest.error().ToString();
+  const std::uint64_t greatest = *std::max_element(whole.begin(), whole.end());
+  return newest->entry.step == greatest ? "" : "resuming takes another checkpoint";
+}
+
+std::string CrashJudge::CheckNothingIsWrong(const CrashImage& image) {
+  for (const CrashFinding& finding : LookAtAll(image)) {
+    if (finding.verdict == CrashVerdict::kWrong) return finding.detail;
+  }
+  return "";
+}
+
+}  // namespace sealpoint::testing

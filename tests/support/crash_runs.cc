@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/crash_runs.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sealpoint/saver.h"
+#include "lib/base/macros.h"
+#include "tests/support/crash_communicator.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr std::uint64_t kTensorSize = 5000;  // two chunks
+constexpr std::uint64_t kBufferSize = 4096;  // several writes per blob
+
+// The part of the tensor of one of `count` writers.
+Region PartOf(std::uint64_t writer, std::uint64_t count) {
+  return Slice(kTensorSize * writer / count, kTensorSize * (writer + 1) / count);
+}
+
+TensorSpec ScalarSpec() {
+  return {.name = "scalar", .dtype = DType::kUInt64, .shape = {}};
+}
+
+Declaration DeclarationOf(int rank, int size) {
+  Declaration declaration;
+  const auto writer = static_cast<std::uint64_t>(rank);
+  declaration
+      .Add({.tensor = ByteTensor("w", kTensorSize),
+            .region = PartOf(writer, static_cast<std::uint64_t>(size))})
+      .value();
+  if (rank == 0) declaration.Add({.tensor = ScalarSpec()}).value();
+  if (rank == size - 1) {
+    const Status added = declaration.AddObject({.name = "rng", .media_type = "text/plain"});
+    SEALPOINT_CHECK(added.ok());
+  }
+  return declaration;
+}
+
+void Check(const Status& status) {
+  if (!status.ok()) AbortOnBadResultAccess(status);
+}
+
+Status SaveAsRank(CrashDisk& disk, Communicator& plain, std::uint64_t step) {
+  CrashCommunicator comm(plain, disk);
+  const int rank = comm.rank();
+  const auto engine = SmallEngine(disk.View(rank), 4, kBufferSize);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto saver,
+                             Saver::Create(*engine, comm, {.deadline = std::chrono::minutes(1)}));
+  const Declaration declaration = DeclarationOf(rank, comm.size());
+  const Bytes whole = CrashTensorContent(step);
+  const std::string object = CrashObjectContent(step);
+  const Region mine = *declaration.tensors()[0].region;
+  Sources sources(declaration);
+  Check(sources.Bind("w", MemoryView::Host(whole.data() + mine.box.offset[0])));
+  if (rank == 0) Check(sources.Bind("scalar", MemoryView::Host(&step)));
+  if (rank == comm.size() - 1) Check(sources.BindObject("rng", AsBytes(object)));
+  const auto saved =
+      saver->Save(SaveTarget::InSeries(std::string(kCrashSeries)), {.step = step}, sources);
+  disk.Tell(rank, saved.status());
+  return saved.status();
+}
+
+Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint64_t step,
+                                           const std::string& directory, std::uint64_t writer,
+                                           std::uint64_t writers) {
+  const auto engine = SmallEngine(disk.View(actor), 4, kBufferSize);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto blob,
+                             BlobWriter::Create(*engine, directory, {.step = step}));
+  const Bytes whole = CrashTensorContent(step);
+  const Region part = PartOf(writer, writers);
+  SEALPOINT_RETURN_IF_ERROR(blob->Add(ByteTensor("w", kTensorSize), part,
+                                      MemoryView::Host(whole.data() + part.box.offset[0])));
+  if (writer == 0) {
+    SEALPOINT_RETURN_IF_ERROR(
+        blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(&step)));
+    const std::string object = CrashObjectContent(step);
+    SEALPOINT_RETURN_IF_ERROR(blob->AddObject("rng", "text/plain", AsBytes(object)));
+  }
+  return blob->Finish();
+}
+
+std::optional<ParentRef> ParentIn(const CrashDisk& disk) {
+  const auto newest = OpenCrashSeries(disk).Newest();
+  if (!newest.ok()) return std::nullopt;
+  return ParentRef{newest->entry.attempt, newest->entry.sequence};
+}
+
+}  // namespace
+
+Bytes CrashTensorContent(std::uint64_t step) { return NoiseBytes(step, kTensorSize); }
+
+std::string CrashObjectContent(std::uint64_t step) {
+  return "object of step " + std::to_string(step);
+}
+
+std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step) {
+  const int ranks = disk.actor_count();
+  std::vector<Status> results(static_cast<std::size_t>(ranks));
+  WithRanks(ranks, [&](Communicator& comm) {
+    results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, comm, step);
+  });
+  return results;
+}
+
+std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
+                                    const std::string& directory) {
+  const int actors = disk.actor_count();
+  const int first = actors == 1 ? 0 : 1;
+  std::vector<BlobSummary> summaries;
+  for (int actor = first; actor < actors; ++actor) {
+    const auto writer = static_cast<std::uint64_t>(actor - first);
+    disk.PutBefore(0, actor);
+    for (const BlobSummary& summary :
+         WriteBlob(disk, actor, step, directory, writer,
+                   static_cast<std::uint64_t>(actors - first))
+             .value()) {
+      summaries.push_back(summary);
+    }
+  }
+  for (int actor = first; actor < actors; ++actor) disk.PutBefore(actor, 0);
+  return summaries;
+}
+
+Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory) {
+  const auto storage = disk.View(0);
+  const auto parent = ParentIn(disk);
+  SEALPOINT_RETURN_IF_ERROR(storage->CreateDirectories(directory));
+  const auto summaries = WriteBlobs(disk, step, directory);
+  const auto committed =
+      Commit(*storage, directory, {.step = step, .parent = parent}, summaries);
+  disk.Tell(0, committed.status());
+  return committed.status();
+}
+
+CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks) {
+  CrashDisk disk(ranks);
+  for (const std::uint64_t step : steps) {
+    for (const Status& saved : SaveTogether(disk, step)) Check(saved);
+  }
+  return disk.Now();
+}
+
+CrashImage SeriesWithAttempt(const std::vector<std::uint64_t>& steps, std::uint64_t attempt_step) {
+  CrashDisk disk(1, SeriesWith(steps));
+  const std::string directory = JoinPath(
+      kCrashSeries, SeriesDirectoryName(attempt_step, AttemptId::Random().value()));
+  Check(disk.View(0)->CreateDirectories(directory));
+  WriteBlobs(disk, attempt_step, directory);
+  return disk.Now();
+}
+
+Series OpenCrashSeries(const CrashDisk& disk, int actor) {
+  return Series(std::string(kCrashSeries), disk.View(actor));
+}
+
+std::string NameOfStep(const CrashImage& image, std::uint64_t step) {
+  const SeriesListing listing =
+      Series(std::string(kCrashSeries), StorageOf(image)).List().value();
+  std::string name;
+  for (const SeriesEntry& entry : listing.entries) {
+    const bool is_committed = entry.verdict == Verdict::kCommitted;
+    if (is_committed && entry.step == step) return entry.name;
+    if (!is_committed && name.empty()) name = entry.name;
+  }
+  return name;
+}
+
+CrashHistory RecordSave(int ranks, CrashDiskOptions options) {
+  CrashDisk disk(ranks, SeriesWith({1}), options);
+  for (const Status& saved : SaveTogether(disk, 2)) Check(saved);
+  return disk.history();
+}
+
+std::function<bool(const CrashOp&)> Dropping(std::vector<std::string> descriptions) {
+  return [descriptions = std::move(descriptions)](const CrashOp& op) {
+    return std::find(descriptions.begin(), descriptions.end(), op.Describe()) !=
+           descriptions.end();
+  };
+}
+
+CrashCut CutAfter(const CrashHistory& history, const std::string& description, int nth) {
+  const std::size_t at = history.Find(description, nth);
+  SEALPOINT_CHECK(at < history.ops.size());
+  return CutOf(history, history.ops[at].clock);
+}
+
+}  // namespace sealpoint::testing
