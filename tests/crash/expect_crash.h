@@ -2,9 +2,9 @@
 #ifndef SEALPOINT_TESTS_CRASH_EXPECT_CRASH_H_
 #define SEALPOINT_TESTS_CRASH_EXPECT_CRASH_H_
 
-#include <gtest/gtest.h>
-
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "tests/support/crash_judge.h"
@@ -18,43 +18,31 @@ using CrashOracle = std::function<std::string(const CrashImage&, const CrashCut&
 // Of a save of step 2 into a series with step 1: step 1 is there; step 2 is whole or not
 // committed; it is whole once anybody was told of success, and never there once anybody was told
 // of failure.
-inline CrashOracle OldOrBoth(CrashJudge& judge) {
-  return [&judge](const CrashImage& image, const CrashCut& cut) {
-    CrashPromise promise{.there = {1}};
-    if (cut.success_count > 0) promise.there.push_back(2);
-    if (cut.success_count == 0 && cut.failure_count == 0) promise.perhaps.push_back(2);
-    return judge.Check(image, promise);
-  };
-}
+CrashOracle OldOrBoth(CrashJudge& judge);
 
 // What the oracle says of the first image that it rejects; "" where it accepts all.
-inline std::string FirstRejected(const CrashHistory& history, const CrashOptions& options,
-                                 const CrashOracle& oracle) {
-  std::string rejected;
-  ForEachCrash(history, options, [&](const CrashImage& image, const CrashCut& cut) {
-    rejected = oracle(image, cut);
-    return rejected.empty();
-  });
-  return rejected;
-}
+std::string FirstRejected(const CrashHistory& history, const CrashOptions& options,
+                          const CrashOracle& oracle);
 
 // Every image is as it must be. The first that is not is shown, and the enumeration ends.
-inline CrashCounts ExpectAccepted(const CrashHistory& history, const CrashOptions& options,
-                                  const CrashOracle& oracle) {
-  return ForEachCrash(history, options, [&](const CrashImage& image, const CrashCut& cut) {
-    const std::string rejected = oracle(image, cut);
-    if (rejected.empty()) return true;
-    ADD_FAILURE() << rejected << "\nafter "
-                  << (cut.last == nullptr ? "nothing" : cut.last->Describe()) << "\n"
-                  << image.Describe();
-    return false;
-  });
-}
+CrashCounts ExpectAccepted(const CrashHistory& history, const CrashOptions& options,
+                           const CrashOracle& oracle);
 
-inline CrashCounts ExpectOldOrBoth(const CrashHistory& history, const CrashOptions& options) {
-  CrashJudge judge;
-  return ExpectAccepted(history, options, OldOrBoth(judge));
-}
+struct SyncCounts {
+  std::uint64_t syncs = 0;
+  std::uint64_t needed = 0;  // without which the oracle rejects an image
+
+  SyncCounts& operator+=(const SyncCounts& other);
+};
+
+// By the description of a sync and its number, "rank 0: sync directory run #2": why it is made
+// although no image is wrong without it.
+using BeltAndBraces = std::map<std::string, std::string>;
+
+// Takes each sync of the history away in turn: the oracle must reject an image, unless the sync is
+// named; then it must accept all, so that the names stay true.
+SyncCounts ExpectEachSyncMatters(const CrashHistory& history, const CrashOptions& options,
+                                 const BeltAndBraces& not_needed, const CrashOracle& oracle);
 
 }  // namespace sealpoint::testing
 

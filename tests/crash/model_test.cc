@@ -108,10 +108,9 @@ TEST_F(CrashModel, EachSectorIsWrittenLostZeroOrGarbage) {
     return true;
   });
   constexpr int kGarbage = 'a' ^ 0xa5;
-  EXPECT_THAT(firsts,
-              ElementsAre(std::pair(0, 0), std::pair(0, 'a'), std::pair('a', 0),
-                          std::pair('a', 'a'), std::pair('a', kGarbage),
-                          std::pair(kGarbage, 'a'), std::pair(kGarbage, kGarbage)));
+  EXPECT_THAT(firsts, ElementsAre(std::pair(0, 0), std::pair(0, 'a'), std::pair('a', 0),
+                                  std::pair('a', 'a'), std::pair('a', kGarbage),
+                                  std::pair(kGarbage, 'a'), std::pair(kGarbage, kGarbage)));
 }
 
 TEST_F(CrashModel, LengthMaySurviveWithoutTheData) {

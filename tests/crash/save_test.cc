@@ -12,13 +12,69 @@
 namespace sealpoint::testing {
 namespace {
 
-TEST(CrashSave, OldStaysAndNewIsAllOrNothing) {
+constexpr CrashDiskOptions kByRename{.publish = PublishMethod::kRenameNoReplace};
+
+CrashCounts ExpectOldOrBoth(const CrashHistory& history, const CrashOptions& options = {}) {
+  CrashJudge judge;
+  return ExpectAccepted(history, options, OldOrBoth(judge));
+}
+
+// One writer (the committer itself) or several, and no communicator.
+CrashHistory RecordCommit(int actors) {
+  CrashDisk disk(actors, SeriesWith({1}));
+  const Status committed = WriteAndCommit(disk, 2, "run/mine");
+  EXPECT_TRUE(committed.ok()) << committed.ToString();
+  return disk.history();
+}
+
+TEST(CrashSave, OldStaysAndNewIsWholeOrUncommitted) {
   CrashCounts counts;
-  for (const int ranks : {1, 2, 3}) {
-    const CrashHistory history = RecordSave(ranks);
-    counts += ExpectOldOrBoth(history, {.contents = CrashContents::kEachSector});
-    printf("%d %lu %lu %lu\n", ranks, counts.points, counts.states, counts.distinct);
+  for (const CrashDiskOptions& disk : {CrashDiskOptions{}, kByRename}) {
+    for (const int ranks : {1, 2, 3}) counts += ExpectOldOrBoth(RecordSave(ranks, disk));
   }
+  for (const int actors : {1, 2, 3}) counts += ExpectOldOrBoth(RecordCommit(actors));
+  RecordRun({.row = "crash-save",
+             .title = "Crash states of one save: 1, 2 and 3 ranks, with and without communicator",
+             .command = "ctest --test-dir build/dev -R crash.save",
+             .counts = counts.ForResults()});
+}
+
+// The first checkpoint of a series has no older one to fall back to.
+TEST(CrashSave, FirstOfASeriesIsWholeOrUncommitted) {
+  CrashDisk disk(2);
+  for (const Status& saved : SaveTogether(disk, 1)) ASSERT_TRUE(saved.ok()) << saved.ToString();
+  CrashJudge judge;
+  ExpectAccepted(disk.history(), {}, [&](const CrashImage& image, const CrashCut& cut) {
+    return judge.Check(
+        image, cut.success_count > 0 ? CrashPromise{.there = {1}} : CrashPromise{.perhaps = {1}});
+  });
+}
+
+// The enumeration reaches the states that matter: the new checkpoint is there before anybody was
+// told of it, and not there after its publication.
+TEST(CrashSave, BothOutcomesAreReachedBetweenPublicationAndItsSync) {
+  const CrashHistory history = RecordSave(2);
+  CrashJudge judge;
+  int with = 0;
+  int without = 0;
+  ForEachCrashAt(history, CutAfter(history, "rank 0: publish COMMIT"), {},
+                 [&](const CrashImage& image, const CrashCut&) {
+                   const bool is_there = judge.Check(image, {.there = {1, 2}}).empty();
+                   ++(is_there ? with : without);
+                   return true;
+                 });
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
+}
+
+// A save that nobody could know to be durable is rejected: the oracle is not blind.
+TEST(CrashSave, PublicationWithoutItsSyncIsFoundOut) {
+  const CrashHistory history = RecordSave(2);
+  CrashJudge judge;
+  const std::size_t sync = history.Find("rank 0: publish COMMIT") + 1;
+  CrashOptions options;
+  options.is_lost = [&](const CrashOp& op) { return &op == &history.ops[sync]; };
+  EXPECT_EQ(FirstRejected(history, options, OldOrBoth(judge)), "step 2 is gone");
 }
 
 }  // namespace

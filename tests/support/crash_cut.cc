@@ -24,8 +24,7 @@ bool ChangesNames(const CrashOp& op) {
 }
 
 CrashNames EffectOf(const CrashOp& op) {
-  const bool removes =
-      op.kind == CrashOpKind::kRemove || op.kind == CrashOpKind::kRemoveDirectory;
+  const bool removes = op.kind == CrashOpKind::kRemove || op.kind == CrashOpKind::kRemoveDirectory;
   CrashNames effect{{{op.directory, op.name}, removes ? std::nullopt : std::optional(op.node)}};
   if (op.kind == CrashOpKind::kRename) effect[{op.directory, op.from}] = std::nullopt;
   return effect;
@@ -153,8 +152,8 @@ CrashNames ApplyNames(const CrashTimeline& timeline, const CrashCut& cut,
   CrashNames names = StartNames(timeline.history());
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!ChangesNames(ops[i]) || !timeline.IsIn(cut, i)) continue;
-    const bool survives = timeline.IsDurable(cut, i) ||
-                          std::binary_search(surviving.begin(), surviving.end(), i);
+    const bool survives =
+        timeline.IsDurable(cut, i) || std::binary_search(surviving.begin(), surviving.end(), i);
     if (survives) Apply(EffectOf(ops[i]), names);
   }
   return names;
@@ -170,8 +169,9 @@ std::vector<std::vector<std::size_t>> GroupByNames(const CrashHistory& history,
     std::pair<std::set<CrashKey>, std::vector<std::size_t>> mine;
     for (const auto& [key, node] : EffectOf(history.ops[op])) mine.first.insert(key);
     for (auto group = groups.begin(); group != groups.end();) {
-      const bool meets = std::any_of(mine.first.begin(), mine.first.end(),
-                                     [&](const CrashKey& key) { return group->first.contains(key); });
+      const bool meets =
+          std::any_of(mine.first.begin(), mine.first.end(),
+                      [&](const CrashKey& key) { return group->first.contains(key); });
       if (!meets) {
         ++group;
         continue;

@@ -160,7 +160,7 @@ Result<std::unique_ptr<WritableFile>> CrashDisk::OpenedDirectory::CreateExclusiv
 }
 
 Result<std::unique_ptr<ReadableFile>> CrashDisk::OpenedDirectory::OpenForRead(std::string_view name,
-                                                                             IoMode) const {
+                                                                              IoMode) const {
   state_->Wait(actor_);
   const std::lock_guard lock(state_->mutex);
   const auto& entries = state_->at(node_).entries;
@@ -208,7 +208,7 @@ Status CrashDisk::OpenedDirectory::Remove(std::string_view name) {
 }
 
 Status CrashDisk::OpenedDirectory::PublishExclusive(std::string_view from, std::string_view to,
-                                                   PublishMethod method) {
+                                                    PublishMethod method) {
   const bool renames = method == PublishMethod::kRenameNoReplace;
   CrashOp request{.actor = actor_,
                   .kind = renames ? CrashOpKind::kRename : CrashOpKind::kLink,
@@ -269,10 +269,8 @@ Status CrashDisk::Mount::CreateDirectories(std::string_view path) {
       continue;
     }
     CrashNodeId made = 0;
-    CrashOp request{.actor = actor_,
-                    .kind = CrashOpKind::kMakeDirectory,
-                    .directory = parent,
-                    .name = name};
+    CrashOp request{
+        .actor = actor_, .kind = CrashOpKind::kMakeDirectory, .directory = parent, .name = name};
     SEALPOINT_RETURN_IF_ERROR(state_->ChangeLocked(std::move(request), [&](CrashOp& op) {
       made = op.node = state_->Add({.is_directory = true});
       state_->at(parent).entries.emplace(op.name, op.node);

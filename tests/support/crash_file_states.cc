@@ -60,9 +60,9 @@ std::vector<CrashContentPtr> FileStates::Enumerate(CrashContents contents) const
   const std::size_t count = sectors_.size();
   const std::uint64_t size = whole_.size();
   const auto all = [count](SectorFate fate) { return std::vector<SectorFate>(count, fate); };
-  std::vector<CrashContentPtr> out{
-      Make(durable_.size(), all(SectorFate::kLost)), Make(size, {}),
-      Make(size, all(SectorFate::kZeros)), Make(size, all(SectorFate::kGarbage))};
+  std::vector<CrashContentPtr> out{Make(durable_.size(), all(SectorFate::kLost)), Make(size, {}),
+                                   Make(size, all(SectorFate::kZeros)),
+                                   Make(size, all(SectorFate::kGarbage))};
   if (contents == CrashContents::kUniform || count == 0) return out;
   const auto with = [&](SectorFate others, std::size_t i, SectorFate fate) {
     std::vector<SectorFate> fates = all(others);

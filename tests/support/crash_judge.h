@@ -15,9 +15,9 @@ enum class CrashVerdict : std::uint8_t {
   kNothing,      // not there, or no file of ours in it
   kUncommitted,  // no marker
   kVoid,
-  kWhole,        // committed; every byte was read and is that of its step
-  kDamaged,      // incomplete or corrupt: refused
-  kWrong,        // wrong bytes were given out, or readers disagree
+  kWhole,    // committed; every byte was read and is that of its step
+  kDamaged,  // incomplete or corrupt: refused
+  kWrong,    // wrong bytes were given out, or readers disagree
 };
 
 struct CrashFinding {

@@ -2,11 +2,12 @@
 #include "tests/support/crash_runs.h"
 
 #include <algorithm>
-#include <mutex>
+#include <functional>
+#include <optional>
 #include <utility>
 
-#include "sealpoint/saver.h"
 #include "lib/base/macros.h"
+#include "sealpoint/saver.h"
 #include "tests/support/crash_communicator.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
@@ -24,7 +25,7 @@ Region PartOf(std::uint64_t writer, std::uint64_t count) {
 }
 
 TensorSpec ScalarSpec() {
-  return {.name = "scalar", .dtype = DType::kUInt64, .shape = {}};
+  return {.name = "scalar", .dtype = DType::kUInt64, .shape = {}, .group = "state"};
 }
 
 Declaration DeclarationOf(int rank, int size) {
@@ -77,8 +78,7 @@ Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint
   SEALPOINT_RETURN_IF_ERROR(blob->Add(ByteTensor("w", kTensorSize), part,
                                       MemoryView::Host(whole.data() + part.box.offset[0])));
   if (writer == 0) {
-    SEALPOINT_RETURN_IF_ERROR(
-        blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(&step)));
+    SEALPOINT_RETURN_IF_ERROR(blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(&step)));
     const std::string object = CrashObjectContent(step);
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject("rng", "text/plain", AsBytes(object)));
   }
@@ -111,31 +111,46 @@ std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step) {
 std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
                                     const std::string& directory) {
   const int actors = disk.actor_count();
-  const int first = actors == 1 ? 0 : 1;
+  if (actors == 1) return WriteBlob(disk, 0, step, directory, 0, 1).value();
+  const auto writers = static_cast<std::uint64_t>(actors - 1);
   std::vector<BlobSummary> summaries;
-  for (int actor = first; actor < actors; ++actor) {
-    const auto writer = static_cast<std::uint64_t>(actor - first);
+  for (int actor = 1; actor < actors; ++actor) {
     disk.PutBefore(0, actor);
+    const auto writer = static_cast<std::uint64_t>(actor - 1);
     for (const BlobSummary& summary :
-         WriteBlob(disk, actor, step, directory, writer,
-                   static_cast<std::uint64_t>(actors - first))
-             .value()) {
+         WriteBlob(disk, actor, step, directory, writer, writers).value()) {
       summaries.push_back(summary);
     }
   }
-  for (int actor = first; actor < actors; ++actor) disk.PutBefore(actor, 0);
+  for (int actor = 1; actor < actors; ++actor) disk.PutBefore(actor, 0);
   return summaries;
 }
 
-Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory) {
-  const auto storage = disk.View(0);
+namespace {
+
+Status CommitAs(CrashDisk& disk, int actor, std::uint64_t step, const std::string& directory,
+                const std::function<Result<std::vector<BlobSummary>>()>& write) {
+  const auto storage = disk.View(actor);
   const auto parent = ParentIn(disk);
-  SEALPOINT_RETURN_IF_ERROR(storage->CreateDirectories(directory));
-  const auto summaries = WriteBlobs(disk, step, directory);
-  const auto committed =
-      Commit(*storage, directory, {.step = step, .parent = parent}, summaries);
-  disk.Tell(0, committed.status());
+  Result<CommitInfo> committed = [&]() -> Result<CommitInfo> {
+    SEALPOINT_RETURN_IF_ERROR(storage->CreateDirectories(directory));
+    SEALPOINT_ASSIGN_OR_RETURN(const auto summaries, write());
+    return Commit(*storage, directory, {.step = step, .parent = parent}, summaries);
+  }();
+  disk.Tell(actor, committed.status());
   return committed.status();
+}
+
+}  // namespace
+
+Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory) {
+  return CommitAs(disk, 0, step, directory, [&] { return WriteBlobs(disk, step, directory); });
+}
+
+Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
+                           int actor) {
+  return CommitAs(disk, actor, step, directory,
+                  [&] { return WriteBlob(disk, actor, step, directory, 0, 1); });
 }
 
 CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks) {
@@ -148,8 +163,8 @@ CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks) {
 
 CrashImage SeriesWithAttempt(const std::vector<std::uint64_t>& steps, std::uint64_t attempt_step) {
   CrashDisk disk(1, SeriesWith(steps));
-  const std::string directory = JoinPath(
-      kCrashSeries, SeriesDirectoryName(attempt_step, AttemptId::Random().value()));
+  const std::string directory =
+      JoinPath(kCrashSeries, SeriesDirectoryName(attempt_step, AttemptId::Random().value()));
   Check(disk.View(0)->CreateDirectories(directory));
   WriteBlobs(disk, attempt_step, directory);
   return disk.Now();
@@ -160,8 +175,7 @@ Series OpenCrashSeries(const CrashDisk& disk, int actor) {
 }
 
 std::string NameOfStep(const CrashImage& image, std::uint64_t step) {
-  const SeriesListing listing =
-      Series(std::string(kCrashSeries), StorageOf(image)).List().value();
+  const SeriesListing listing = Series(std::string(kCrashSeries), StorageOf(image)).List().value();
   std::string name;
   for (const SeriesEntry& entry : listing.entries) {
     const bool is_committed = entry.verdict == Verdict::kCommitted;
@@ -179,8 +193,7 @@ CrashHistory RecordSave(int ranks, CrashDiskOptions options) {
 
 std::function<bool(const CrashOp&)> Dropping(std::vector<std::string> descriptions) {
   return [descriptions = std::move(descriptions)](const CrashOp& op) {
-    return std::find(descriptions.begin(), descriptions.end(), op.Describe()) !=
-           descriptions.end();
+    return std::find(descriptions.begin(), descriptions.end(), op.Describe()) != descriptions.end();
   };
 }
 

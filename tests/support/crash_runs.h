@@ -27,6 +27,9 @@ std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step);
 // The same without a communicator: actors 1, 2, … write one blob each, actor 0 commits. With one
 // actor it does both. The status of the first who fails.
 Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory);
+// As one process would, whatever other actors there are.
+Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
+                           int actor = 0);
 // The first half of it: the blobs of all writers, their summaries known to actor 0.
 std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
                                     const std::string& directory);

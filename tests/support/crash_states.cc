@@ -114,8 +114,8 @@ class CutVisitor {
         hash += HashEntry(file.name_hash, *ContentOf(file.node));
       }
     }
-    const std::uint64_t told = (cut_->success_count > 0 ? 1u : 0u) +
-                               (cut_->failure_count > 0 ? 2u : 0u);
+    const std::uint64_t told =
+        (cut_->success_count > 0 ? 1u : 0u) + (cut_->failure_count > 0 ? 2u : 0u);
     if (!seen_.insert(MixHashes(hash, told)).second) return true;
     ++counts_.distinct;
     CrashImage image;
@@ -156,6 +156,10 @@ CrashCut CutOf(const CrashHistory& history, const std::vector<std::uint32_t>& do
     ++(op.name == kToldSuccess ? cut.success_count : cut.failure_count);
   }
   return cut;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> CrashCounts::ForResults() const {
+  return {{"crash points", points}, {"states", states}, {"distinct images", distinct}};
 }
 
 std::vector<CrashCut> AllCuts(const CrashHistory& history, bool only_prefixes) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/crash_history.h"
@@ -35,8 +36,8 @@ enum class CrashContents : std::uint8_t {
 
 // Whose effects the sync of a directory makes durable.
 enum class SyncReach : std::uint8_t {
-  kOwn,          // those of the actor itself: many machines
-  kEverybodys,   // all that happened before in the order of the run: one machine
+  kOwn,         // those of the actor itself: many machines
+  kEverybodys,  // all that happened before in the order of the run: one machine
 };
 
 struct CrashOptions {
@@ -61,6 +62,8 @@ struct CrashCounts {
   std::uint64_t distinct = 0;  // images that differ in a byte, a name or in who was told
 
   CrashCounts& operator+=(const CrashCounts& other);
+  // For RecordRun.
+  std::vector<std::pair<std::string, std::uint64_t>> ForResults() const;
 };
 
 // False ends the enumeration.

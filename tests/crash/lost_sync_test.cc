@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Syncs that do nothing. Each one of a good run is taken away in turn, and the oracle of the crash
+// tests must notice, or the list says why it cannot.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/crash/expect_crash.h"
+#include "tests/support/crash_runs.h"
+#include "tests/support/results.h"
+
+namespace sealpoint::testing {
+namespace {
+
+const BeltAndBraces kOfASave{
+    {"rank 0: sync *.probe.shared #1", "a probe is compared while everybody lives"},
+    {"rank 0: sync directory run/step-*-* #1",
+     "rank 0 commits too, and syncs the directory once more before it publishes"},
+};
+
+TEST(CrashLostSync, EachSyncOfASaveIsNeeded) {
+  SyncCounts counts;
+  for (const int ranks : {1, 2, 3}) {
+    CrashJudge judge;
+    counts += ExpectEachSyncMatters(RecordSave(ranks), {.contents = CrashContents::kUniform},
+                                    kOfASave, OldOrBoth(judge));
+  }
+  RecordRun({.row = "crash-lost-sync",
+             .title = "Syncs of a save of 1, 2 and 3 ranks, each taken away in turn",
+             .command = "ctest --test-dir build/dev -R crash.lost_sync",
+             .counts = {{"syncs", counts.syncs}, {"missed by a wrong image", counts.needed}}});
+}
+
+// The same without a communicator: the writers of the blobs and the committer are four processes.
+TEST(CrashLostSync, EachSyncOfWritersAndCommitterIsNeeded) {
+  CrashDisk disk(4, SeriesWith({1}));
+  ASSERT_TRUE(WriteAndCommit(disk, 2, "run/mine").ok());
+  CrashJudge judge;
+  ExpectEachSyncMatters(disk.history(), {.contents = CrashContents::kUniform}, {},
+                        OldOrBoth(judge));
+}
+
+// A device that acknowledges every sync and makes none: what was promised may be gone, and what a
+// reader hands out is right all the same.
+TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {
+  CrashCounts counts;
+  bool is_lost_seen = false;
+  bool is_damage_seen = false;
+  for (const CrashContents contents : {CrashContents::kUniform, CrashContents::kEachSector}) {
+    const bool is_one_rank = contents == CrashContents::kEachSector;
+    CrashJudge judge;
+    counts += ExpectAccepted(
+        RecordSave(is_one_rank ? 1 : 2),
+        {.contents = contents, .is_lost = [](const CrashOp& op) { return op.is_sync(); }},
+        [&](const CrashImage& image, const CrashCut& cut) {
+          const std::string broken = OldOrBoth(judge)(image, cut);
+          is_lost_seen |= broken == "step 2 is gone";
+          is_damage_seen |= !broken.empty() && broken != "step 2 is gone";
+          return judge.CheckNothingIsWrong(image);
+        });
+  }
+  EXPECT_TRUE(is_lost_seen);
+  EXPECT_TRUE(is_damage_seen);
+  RecordRun({.row = "crash-lying-device",
+             .title = "Crash states of a save on a device that makes no sync",
+             .command = "ctest --test-dir build/dev -R crash.lost_sync",
+             .counts = counts.ForResults()});
+}
+
+}  // namespace
+}  // namespace sealpoint::testing

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A crash before and after every operation of deleting a checkpoint and of clean-up.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/crash/expect_crash.h"
+#include "tests/support/crash_runs.h"
+#include "tests/support/results.h"
+
+namespace sealpoint::testing {
+namespace {
+
+std::string DirectoryOf(const std::string& name) { return JoinPath(kCrashSeries, name); }
+
+CrashImage WithForeignFile(CrashImage image, const std::string& directory) {
+  image.folders.at(directory).files["README"] = std::make_shared<CrashContent>(Bytes(3));
+  return image;
+}
+
+struct Removal {
+  std::string directory{};
+  CrashHistory history{};
+};
+
+// Step 1 of a series with 1 and 2.
+Removal RecordDelete(bool with_foreign_file) {
+  CrashImage image = SeriesWith({1, 2}, 2);
+  const std::string name = NameOfStep(image, 1);
+  if (with_foreign_file) image = WithForeignFile(std::move(image), DirectoryOf(name));
+  CrashDisk disk(1, image);
+  const Status deleted = OpenCrashSeries(disk).Delete(name);
+  EXPECT_TRUE(deleted.ok()) << deleted.ToString();
+  disk.Tell(0, deleted);
+  return {.directory = DirectoryOf(name), .history = disk.history()};
+}
+
+// The deleted one is whole, uncommitted or gone; the other is there. After success nothing of ours
+// is left.
+CrashOracle GoneOrWhole(CrashJudge& judge, const std::string& directory) {
+  return [&judge, directory](const CrashImage& image, const CrashCut& cut) -> std::string {
+    std::string wrong = judge.Check(image, {.there = {2}, .perhaps = {1}});
+    if (!wrong.empty() || cut.success_count == 0) return wrong;
+    const CrashFolder* const folder = image.Find(directory);
+    if (folder == nullptr) return "";
+    const bool has_only_foreign = folder->files.size() == 1 && folder->files.contains("README");
+    return has_only_foreign ? "" : "it was deleted and is there";
+  };
+}
+
+TEST(CrashDelete, DeletedIsWholeOrUncommittedOrGone) {
+  CrashCounts counts;
+  for (const bool with_foreign_file : {false, true}) {
+    CrashJudge judge;
+    const Removal removal = RecordDelete(with_foreign_file);
+    counts += ExpectAccepted(removal.history, {}, GoneOrWhole(judge, removal.directory));
+  }
+  RecordRun({.row = "crash-delete",
+             .title = "Crash states of deleting a checkpoint",
+             .command = "ctest --test-dir build/dev -R crash.remove",
+             .counts = counts.ForResults()});
+}
+
+TEST(CrashDelete, EachSyncIsNeeded) {
+  CrashJudge judge;
+  const Removal alone = RecordDelete(false);
+  ExpectEachSyncMatters(
+      alone.history, {},
+      {{"rank 0: sync directory run/step-*-* #1", "the newer one is durable here (R-SER-11)"},
+       {"rank 0: sync directory run/step-*-* #3", "the directory goes with what is left in it"}},
+      GoneOrWhole(judge, alone.directory));
+  const Removal beside = RecordDelete(true);
+  ExpectEachSyncMatters(
+      beside.history, {},
+      {{"rank 0: sync directory run/step-*-* #1", "the newer one is durable here (R-SER-11)"}},
+      GoneOrWhole(judge, beside.directory));
+}
+
+// R-SER-11: the newer one was published, but its name is not durable yet when the older one is
+// deleted by another process of the same machine.
+TEST(CrashDelete, NewerOneIsMadeDurableFirst) {
+  CrashDisk rehearsal(1, SeriesWith({1}));
+  ASSERT_TRUE(WriteAndCommit(rehearsal, 2, "run/newer").ok());
+  const CrashHistory good = rehearsal.history();
+  const std::size_t sync = good.Find("rank 0: publish COMMIT") + 1;
+
+  CrashDisk disk(2, SeriesWith({1}));
+  disk.Fail({.actor = 0, .nth = static_cast<int>(sync) + 1});
+  const std::string name = NameOfStep(disk.Now(), 1);
+  ASSERT_TRUE(OutcomeIsUnknown(WriteAndCommitAlone(disk, 2, "run/newer")));
+  ASSERT_TRUE(OpenCrashSeries(disk, 1).Delete(name).ok());
+
+  CrashJudge judge;
+  const CrashOracle never_none = [&](const CrashImage& image, const CrashCut&) {
+    const bool has_old = judge.Check(image, {.there = {1}, .perhaps = {2}}).empty();
+    return has_old ? "" : judge.Check(image, {.there = {2}});
+  };
+  const CrashHistory history = disk.history();
+  CrashOptions options{.reach = SyncReach::kEverybodys, .only_prefixes = true};
+  ExpectAccepted(history, options, never_none);
+  const std::size_t by_deleter = history.Find("rank 1: sync directory run/newer");
+  options.is_lost = [&](const CrashOp& op) { return &op == &history.ops[by_deleter]; };
+  EXPECT_NE(FirstRejected(history, options, never_none), "");
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
