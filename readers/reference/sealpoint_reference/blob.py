@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trailer, header and manifest of a blob (spec/container.md, section 5; reader-rules.md, section 3, step 7)."""
+
+import struct
+
+from . import contents as rules_of_contents
+from . import limits, schema
+from .directory import read_exactly
+from .header import HEADER_BYTES, read_blob_header
+from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_contents,
+                    round_up)
+from .registries import DIGEST_XXH3_128
+from .rules import Violation
+from .xxh3 import digest
+
+_MAGIC = b"\x89SPB\r\n\x1a\n"
+_LAYOUT = struct.Struct("<8s2I16s3Q2I4Q16s16s16sH94s16s")
+
+
+class Trailer:
+    def __init__(self, data):
+        (self.magic, self.length, self.record_size, self.blob_id, self.file_size, self.chunks_end, self.table_offset,
+         self.record_count, self.shard_count, self.records_offset, self.manifest_offset, self.manifest_length,
+         self.raw_bytes, self.group_list_digest, self.manifest_digest, self.header_digest, self.digest_algorithm,
+         self.reserved, self.digest) = _LAYOUT.unpack(data)
+
+    @property
+    def manifest_end(self):
+        return self.manifest_offset + self.manifest_length
+
+
+def check_length(directory, blob):
+    """Step 5: R-BLB-01 and R-BLB-09."""
+    size = directory.size(blob.name)
+    if size is None or size < blob.file_size:
+        raise Violation("R-BLB-01", f"{size or 0} of {blob.file_size} bytes", blob.name)
+    if size > blob.file_size:
+        raise Violation("R-BLB-09", f"{size} bytes instead of {blob.file_size}", blob.name, blob.file_size)
+
+
+def read_trailer(directory, blob):
+    """R-BLB-02, R-IDX-08, R-HDR-06, R-BLB-04 and R-BLB-03."""
+    at = blob.file_size - TRAILER_BYTES
+    data = read_exactly(directory, blob.name, at, TRAILER_BYTES)
+    trailer = Trailer(data)
+
+    def require(holds, rule, message, field_at):
+        if not holds:
+            raise Violation(rule, message, blob.name, at + field_at)
+
+    require(trailer.magic == _MAGIC, "R-BLB-02", "another trailer magic", 0)
+    require(trailer.digest == digest(data[:240]), "R-BLB-02", "trailer digest differs", 240)
+    require(trailer.length == TRAILER_BYTES, "R-BLB-02", f"trailer length {trailer.length}", 8)
+    require(trailer.record_size == RECORD_BYTES, "R-BLB-02", f"record size {trailer.record_size}", 12)
+    require(trailer.digest_algorithm == DIGEST_XXH3_128, "R-IDX-08", f"algorithm {trailer.digest_algorithm}", 144)
+    require(not any(trailer.reserved), "R-HDR-06", "reserved bytes are not zero", 146)
+    _check_offsets(trailer, require)
+    pinned = (blob.trailer_digest, blob.id, blob.file_size, blob.table_offset, blob.record_count, blob.shard_count,
+              blob.group_list_digest)
+    found = (trailer.digest, trailer.blob_id, trailer.file_size, trailer.table_offset, trailer.record_count,
+             trailer.shard_count, trailer.group_list_digest)
+    require(found == pinned, "R-BLB-03", "not what the index pins", 0)
+    return trailer
+
+
+def _check_offsets(trailer, require):
+    """R-BLB-04."""
+    groups = -(-trailer.record_count // RECORDS_PER_GROUP)
+    begins_right = trailer.chunks_end > HEADER_BYTES if trailer.record_count else trailer.chunks_end == HEADER_BYTES
+    require(begins_right, "R-BLB-04", f"end of the chunk area at {trailer.chunks_end}", 40)
+    for found, end_before, multiple, field_at in (
+            (trailer.table_offset, trailer.chunks_end, 64, 48),
+            (trailer.records_offset, trailer.table_offset + groups * DIGEST_BYTES, 64, 64),
+            (trailer.manifest_offset, trailer.records_offset + trailer.record_count * RECORD_BYTES, 64, 72),
+            (trailer.file_size, trailer.manifest_end + TRAILER_BYTES, PAGE_BYTES, 32)):
+        require(found == round_up(end_before, multiple), "R-BLB-04", f"{found} behind {end_before}", field_at)
+
+
+def check_header(directory, blob, index, trailer):
+    """The header, and R-BLB-03 of its digest where the trailer is good."""
+    header = read_blob_header(directory, blob.name, blob.file_size, blob.id, index.marker.attempt, index.header)
+    if trailer and trailer.header_digest != header.digest:
+        raise Violation("R-BLB-03", "the trailer repeats another header digest", blob.name,
+                        blob.file_size - TRAILER_BYTES + 128)
+    return header
+
+
+def read_manifest(directory, blob, trailer):
+    """R-IDX-01, R-BLB-06, R-IDX-02 to 22; returns the contents and the blob's shards as the manifest has them."""
+    name, at = blob.name, trailer.manifest_offset
+    if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
+        raise Violation("R-IDX-01", f"a manifest of {trailer.manifest_length} bytes", name, at)
+    data = read_exactly(directory, name, at, trailer.manifest_length)
+    if digest(data) != trailer.manifest_digest:
+        raise Violation("R-BLB-06", "digest of the manifest differs", name, at)
+    contents = read_contents(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, is_manifest=True)
+    rules_of_contents.check_counts(contents)
+    rules_of_contents.check_texts(contents)
+    rules_of_contents.check_order(contents)
+    rules_of_contents.check_dtypes(contents)
+    rules_of_contents.check_chunk_sizes(contents)
+    rules_of_contents.check_sizes(contents)
+    rules_of_contents.check_geometries(contents)
+    rules_of_contents.check_references(contents, 1)
+    shards, = rules_of_contents.blob_shards(contents, 1)
+    rules_of_contents.check_records(contents, shards, trailer.record_count)
+    rules_of_contents.check_empty_objects(contents)
+    if sum(shard.raw_bytes for shard in shards) != trailer.raw_bytes:
+        raise Violation("R-BLB-06", f"raw bytes {trailer.raw_bytes}", name, blob.file_size - TRAILER_BYTES + 88)
+    return contents, shards
+
+
+def _description(item):
+    """What of a tensor or an object is the same in manifest and index, beside its shards."""
+    kind = (item.dtype, item.shape) if hasattr(item, "shape") else item.raw_bytes
+    return type(item).__name__, item.name, kind, item.element_size, item.chunk_size
+
+
+def _placed(shards):
+    return [(_description(shard.owner), shard.first, shard.region) for shard in shards]
+
+
+def check_agreement(blob, index, contents, shards):
+    """R-BLB-07; returns the descriptions of what is declared here without a shard."""
+    if _placed(shards) != _placed(blob.shards):
+        raise Violation("R-BLB-07", "the manifest's shards are not the index's", blob.name, contents.position)
+    known = {_description(item) for item in (*index.tensors, *index.objects) if not item.raw_bytes}
+    empty = {_description(item) for item in (*contents.tensors, *contents.objects) if not item.raw_bytes}
+    if not empty <= known:
+        raise Violation("R-BLB-07", "the manifest declares what the index does not have", blob.name, contents.position)
+    return empty
+
+
+def undeclared(index, declared):
+    """R-BLB-07 over all blobs: empty tensors and objects that no manifest declares."""
+    for item in (*index.tensors, *index.objects):
+        if not item.raw_bytes and _description(item) not in declared:
+            yield index.contents.violation("R-BLB-07", "no manifest declares it", item)

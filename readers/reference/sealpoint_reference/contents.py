@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors and objects of an index or a manifest, and the rules of both (spec/container.md, section 4).
+
+Each check is one rule over all tensors and objects, so that a caller runs them in the order of their numbers.
+"""
+
+import collections
+import functools
+import math
+import unicodedata
+
+from . import geometry, limits
+from .registries import DTYPES
+from .rules import Violation
+
+# One shard of a blob: its records are [first, first + count), its owner a tensor or an object.
+BlobShard = collections.namedtuple("BlobShard", "first count raw_bytes owner region")
+
+
+class Item:
+    """What a tensor and an object have in common."""
+
+    def __init__(self, view):
+        self.view = view
+        self.name = view.name
+
+    @property
+    def text(self):
+        return self.name.decode("utf-8", "backslashreplace")
+
+    @property
+    def chunk_size(self):
+        return 1 << self.view.chunk_size_log2
+
+
+class Tensor(Item):
+    def __init__(self, view):
+        super().__init__(view)
+        self.dtype, self.element_size = view.dtype, view.element_size
+        self.shape = tuple(view.shape.decode())
+
+    @property
+    def is_empty(self):
+        return 0 in self.shape
+
+    @property
+    def raw_bytes(self):
+        return math.prod(self.shape) * self.element_size
+
+    @functools.cached_property
+    def refs(self):
+        """Blob and first record of each shard."""
+        return self.view.shards.decode()
+
+    @functools.cached_property
+    def grid(self):
+        view = self.view.grid
+        return view and geometry.Grid(view.cuts.decode(), view.cut_counts.decode(),
+                                      _decode(view.run_cut_counts), _decode(view.run_cuts))
+
+    @functools.cached_property
+    def box_list(self):
+        view = self.view.boxes
+        return view and geometry.BoxList(view.boxes.decode(), _decode(view.runs))
+
+    @functools.cached_property
+    def regions(self):
+        """What each shard holds, once the geometry is known to be good."""
+        if self.is_empty:
+            return []
+        if self.grid:
+            return geometry.grid_regions(self.shape, self.grid)
+        return geometry.box_list_regions(self.shape, self.box_list, len(self.refs))
+
+
+class Object(Item):
+    element_size = 1
+
+    def __init__(self, view):
+        super().__init__(view)
+        self.media_type = view.media_type
+        self.raw_bytes = view.size
+        self.ref = view.shard
+
+    @property
+    def region(self):
+        return geometry.Region((0,), (self.raw_bytes,), 0, self.raw_bytes)
+
+
+def _decode(elements):
+    return None if elements is None else elements.decode()
+
+
+class Contents:
+    """The tensors and objects of one file; position is where its FlatBuffer begins there."""
+
+    def __init__(self, root, file, position, is_manifest):
+        self.file, self.position, self.is_manifest = file, position, is_manifest
+        self.views = root
+
+    @functools.cached_property
+    def tensors(self):
+        return [Tensor(view) for view in self.views.tensors]
+
+    @functools.cached_property
+    def objects(self):
+        return [Object(view) for view in self.views.objects]
+
+    def violation(self, rule, message, item=None):
+        offset = self.position + item.view.at if item else None
+        return Violation(rule, message, self.file, offset, item.text if item else None)
+
+
+def check_counts(contents):
+    """R-IDX-04, of tensors and objects."""
+    def bound(count, count_max, what):
+        if count > count_max:
+            raise contents.violation("R-IDX-04", f"{count} {what}, at most {count_max}")
+
+    views = contents.views
+    bound(len(views.tensors), limits.TENSOR_COUNT_MAX, "tensors")
+    bound(len(views.objects), limits.OBJECT_COUNT_MAX, "objects")
+    shards = sum(len(tensor.shards) for tensor in views.tensors) + sum(1 for item in views.objects if item.size)
+    bound(shards, limits.SHARD_COUNT_MAX, "shards")
+    for tensor in views.tensors:
+        if not tensor.boxes:
+            continue
+        shards = len(tensor.shards)
+        bound(shards, limits.BOX_LIST_SHARD_COUNT_MAX, "shards of a box list")
+        if not contents.is_manifest:
+            corners = shards << min(len(tensor.shape), 64)
+            bound(corners, limits.TILING_CORNER_COUNT_MAX, "corners of a tiling check")
+            bound(corners, limits.TILING_CORNERS_PER_SHARD_MAX * (shards + 1), "corners of a tiling check")
+
+
+def text_fault(text, size_max):
+    """R-IDX-05: why these bytes are no text of at most this many bytes, or None."""
+    if not 0 < len(text) <= size_max:
+        return f"a text of {len(text)} bytes"
+    try:
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError:
+        return "a text that is not UTF-8"
+    return "a control character" if any(unicodedata.category(c) == "Cc" for c in decoded) else None
+
+
+def check_texts(contents):
+    """R-IDX-05."""
+    for tensor in contents.tensors:
+        for text in (tensor.name, *(tensor.view.placement or ())):
+            fault = text_fault(text, limits.NAME_SIZE_MAX_BYTES)
+            if fault:
+                raise contents.violation("R-IDX-05", fault, tensor)
+    for item in contents.objects:
+        fault = (text_fault(item.name, limits.NAME_SIZE_MAX_BYTES)
+                 or text_fault(item.media_type, limits.MEDIA_TYPE_SIZE_MAX_BYTES))
+        if fault:
+            raise contents.violation("R-IDX-05", fault, item)
+
+
+def check_order(contents):
+    """R-IDX-06."""
+    for items in (contents.tensors, contents.objects):
+        for before, item in zip(items, items[1:]):
+            if before.name >= item.name:
+                raise contents.violation("R-IDX-06", "names are not strictly ascending", item)
+
+
+def check_dtypes(contents):
+    """R-IDX-09."""
+    for tensor in contents.tensors:
+        registered = DTYPES.get(tensor.dtype, (None, tensor.element_size))[1]
+        in_bounds = 1 <= tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
+        if tensor.dtype == 0 or not in_bounds or tensor.element_size != registered:
+            raise contents.violation("R-IDX-09", f"dtype {tensor.dtype} of {tensor.element_size} bytes", tensor)
+
+
+def check_chunk_sizes(contents):
+    """R-IDX-10."""
+    for item in (*contents.tensors, *contents.objects):
+        log2 = item.view.chunk_size_log2
+        if not limits.CHUNK_SIZE_LOG2_MIN <= log2 <= limits.CHUNK_SIZE_LOG2_MAX or (1 << log2) % item.element_size:
+            raise contents.violation("R-IDX-10", f"chunks of 2^{log2} bytes", item)
+
+
+def check_sizes(contents):
+    """R-IDX-11."""
+    total = 0
+    for tensor in contents.tensors:
+        if len(tensor.shape) > limits.NDIM_MAX:
+            raise contents.violation("R-IDX-11", f"{len(tensor.shape)} dimensions", tensor)
+        total += tensor.raw_bytes
+        if tensor.raw_bytes > limits.U64_MAX:
+            raise contents.violation("R-IDX-11", "more bytes than 64 bits can count", tensor)
+    if total + sum(item.raw_bytes for item in contents.objects) > limits.U64_MAX:
+        raise contents.violation("R-IDX-11", "more raw bytes than 64 bits can count")
+
+
+def check_geometries(contents):
+    """R-IDX-12 to 18."""
+    def check(rule_function):
+        for tensor in contents.tensors:
+            try:
+                rule_function(tensor)
+            except geometry.Impossible as error:
+                raise contents.violation(error.rule, str(error), tensor) from error
+
+    check(_check_presence)
+    check(functools.partial(_check_kind, is_manifest=contents.is_manifest))
+    check(_check_grid)
+    check(_check_run_cuts)
+    check(_check_boxes)
+    check(_check_runs)
+    check(functools.partial(_check_tiling, is_manifest=contents.is_manifest))
+
+
+def _check_presence(tensor):
+    geometries = (tensor.view.grid is not None) + (tensor.view.boxes is not None)
+    if tensor.is_empty and (geometries or tensor.refs):
+        raise geometry.Impossible("R-IDX-12", "an empty tensor with geometry or shards")
+    if not tensor.is_empty and (geometries != 1 or not tensor.refs):
+        raise geometry.Impossible("R-IDX-12", f"{geometries} geometries and {len(tensor.refs)} shards")
+
+
+def _check_kind(tensor, is_manifest):
+    if is_manifest and tensor.view.grid:
+        raise geometry.Impossible("R-IDX-13", "a grid in a manifest")
+    if not is_manifest and tensor.box_list and geometry.is_a_grid(tensor.shape, tensor.box_list, len(tensor.refs)):
+        raise geometry.Impossible("R-IDX-13", "a box list of the shards of a grid")
+
+
+def _check_grid(tensor):
+    if tensor.grid:
+        geometry.check_grid_cuts(tensor.shape, tensor.grid, len(tensor.refs))
+
+
+def _check_run_cuts(tensor):
+    if tensor.grid:
+        geometry.check_run_cuts(tensor.shape, tensor.grid)
+
+
+def _check_boxes(tensor):
+    if tensor.box_list:
+        geometry.check_boxes(tensor.shape, tensor.box_list, len(tensor.refs))
+
+
+def _check_runs(tensor):
+    if tensor.box_list:
+        geometry.check_runs(tensor.shape, tensor.box_list, len(tensor.refs))
+
+
+def _check_tiling(tensor, is_manifest):
+    if tensor.box_list:
+        geometry.check_equal_boxes(tensor.regions)
+        if not is_manifest:
+            geometry.check_tiling(tensor.shape, tensor.regions)
+
+
+def check_references(contents, blob_count):
+    """R-IDX-19. In a manifest there is one blob, that which holds it."""
+    for tensor in contents.tensors:
+        for blob, _ in tensor.refs:
+            if blob >= blob_count:
+                raise contents.violation("R-IDX-19", f"blob {blob} of {blob_count}", tensor)
+    for item in contents.objects:
+        if item.raw_bytes and item.ref[0] >= blob_count:
+            raise contents.violation("R-IDX-19", f"blob {item.ref[0]} of {blob_count}", item)
+
+
+def blob_shards(contents, blob_count):
+    """The shards of each blob in the order of their first records."""
+    found = [[] for _ in range(blob_count)]
+
+    def add(ref, owner, region):
+        raw_bytes = (region.end - region.begin) * owner.element_size
+        found[ref[0]].append(BlobShard(ref[1], -(-raw_bytes // owner.chunk_size), raw_bytes, owner, region))
+
+    for tensor in contents.tensors:
+        for ref, region in zip(tensor.refs, tensor.regions):
+            add(ref, tensor, region)
+    for item in contents.objects:
+        if item.raw_bytes:
+            add(item.ref, item, item.region)
+    for shards in found:
+        shards.sort(key=lambda shard: shard.first)
+    return found
+
+
+def check_records(contents, shards, record_count):
+    """R-IDX-20 of one blob."""
+    expected = 0
+    for shard in shards:
+        if shard.first != expected:
+            raise contents.violation("R-IDX-20", f"record {shard.first} where {expected} is next", shard.owner)
+        expected += shard.count
+    if expected != record_count:
+        raise contents.violation("R-IDX-20", f"shards of {expected} records in a table of {record_count}")
+
+
+def check_empty_objects(contents):
+    """R-IDX-22."""
+    for item in contents.objects:
+        if not item.raw_bytes and item.ref != (0, 0):
+            raise contents.violation("R-IDX-22", f"an object of size 0 with shard {item.ref}", item)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index (spec/container.md, section 4; order: reader-rules.md, section 3, steps 3 and 4)."""
+
+from . import contents as rules_of_contents
+from . import limits, schema
+from .contents import Contents, blob_shards, text_fault
+from .directory import read_exactly
+from .flatbuffer import Malformed, UnknownField, read_root
+from .header import HEADER_BYTES, NO_ID, read_index_header
+from .registries import DIGEST_XXH3_128
+from .rules import Violation
+from .xxh3 import digest
+
+DIGEST_BYTES = 16
+RECORD_BYTES = 64
+RECORDS_PER_GROUP = 64
+TRAILER_BYTES = 256
+PAGE_BYTES = 4096
+
+
+def round_up(value, multiple):
+    return -(-value // multiple) * multiple
+
+
+def read_contents(buffer, identifier, tables, file, position, is_manifest):
+    """R-IDX-02 and R-IDX-03 of an index or a manifest."""
+    try:
+        return Contents(read_root(buffer, identifier, tables), file, position, is_manifest)
+    except Malformed as error:
+        raise Violation("R-IDX-02", str(error), file, position + max(error.at, 0)) from error
+    except UnknownField as error:
+        raise Violation("R-IDX-03", str(error), file, position + error.at) from error
+
+
+class Blob:
+    """What the index pins of one blob."""
+
+    def __init__(self, number, view):
+        self.number = number
+        self.id, self.file_size, self.table_offset = view.id, view.file_size, view.table_offset
+        self.record_count, self.shard_count = view.record_count, view.shard_count
+        self.group_list_digest, self.trailer_digest = view.group_list_digest, view.trailer_digest
+        self.name = f"{view.id.hex()}.blob"
+        self.group_count = -(-view.record_count // RECORDS_PER_GROUP)
+        self.group_list_end = view.table_offset + DIGEST_BYTES * self.group_count
+        self.records_offset = round_up(self.group_list_end, 64)
+        self.records_end = self.records_offset + RECORD_BYTES * view.record_count
+        self.shards = []
+
+
+class Index:
+    def __init__(self, marker, header, contents):
+        self.marker, self.header, self.contents = marker, header, contents
+        self.blobs = []
+
+    @property
+    def tensors(self):
+        return self.contents.tensors
+
+    @property
+    def objects(self):
+        return self.contents.objects
+
+
+def read_index(directory, marker):
+    """Everything up to R-MRK-07: the index that the marker pins, or a violation."""
+    name, data = _read_file(directory, marker)
+    header = read_index_header(directory, name, len(data), marker)
+    if len(data) % 4:
+        raise Violation("R-IDX-02", f"{len(data)} bytes, no multiple of 4", name)
+    contents = read_contents(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
+                             HEADER_BYTES, is_manifest=False)
+    index = Index(marker, header, contents)
+    _judge(index)
+    if marker.blob_count != len(index.blobs):
+        raise Violation("R-MRK-07", f"the marker counts {marker.blob_count} blobs, the index {len(index.blobs)}", name)
+    if marker.total_bytes != sum(blob.file_size for blob in index.blobs):
+        raise Violation("R-MRK-07", "the marker's total is not that of the blobs", name)
+    return index
+
+
+def _read_file(directory, marker):
+    """R-IDX-01, R-MRK-05, R-MRK-08 and R-MRK-06."""
+    name = marker.index_name
+    if marker.index_size > min(limits.INDEX_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
+        raise Violation("R-IDX-01", f"an index of {marker.index_size} bytes", name)
+    size = directory.size(name)
+    if size is None or size < marker.index_size:
+        raise Violation("R-MRK-05", f"{size or 0} of {marker.index_size} bytes", name)
+    if size > marker.index_size:
+        raise Violation("R-MRK-08", f"{size} bytes instead of {marker.index_size}", name, marker.index_size)
+    data = read_exactly(directory, name, 0, size)
+    if digest(data) != marker.index_digest:
+        raise Violation("R-MRK-06", "digest of the index differs", name)
+    return name, data
+
+
+def _judge(index):
+    """R-IDX-04 to 23, in the order of their numbers."""
+    contents = index.contents
+    _check_blob_counts(contents)
+    rules_of_contents.check_counts(contents)
+    rules_of_contents.check_texts(contents)
+    _check_texts_of_origin(contents)
+    rules_of_contents.check_order(contents)
+    _check_order_of_provenance(contents)
+    _check_blob_ids(contents)
+    if contents.views.digest_algorithm != DIGEST_XXH3_128:
+        raise contents.violation("R-IDX-08", f"digest algorithm {contents.views.digest_algorithm}")
+    rules_of_contents.check_dtypes(contents)
+    rules_of_contents.check_chunk_sizes(contents)
+    rules_of_contents.check_sizes(contents)
+    if sum(blob.file_size for blob in contents.views.blobs) > limits.U64_MAX:
+        raise contents.violation("R-IDX-11", "more bytes of blobs than 64 bits can count")
+    rules_of_contents.check_geometries(contents)
+    rules_of_contents.check_references(contents, len(contents.views.blobs))
+    index.blobs = [Blob(number, view) for number, view in enumerate(contents.views.blobs)]
+    for blob, shards in zip(index.blobs, blob_shards(contents, len(index.blobs))):
+        blob.shards = shards
+        rules_of_contents.check_records(contents, shards, blob.record_count)
+    for blob in index.blobs:
+        _check_blob(contents, blob)
+    rules_of_contents.check_empty_objects(contents)
+    raw_bytes = sum(item.raw_bytes for item in (*contents.tensors, *contents.objects))
+    if contents.views.raw_bytes != raw_bytes:
+        raise contents.violation("R-IDX-23", f"raw bytes {contents.views.raw_bytes} instead of {raw_bytes}")
+
+
+def _check_blob_counts(contents):
+    """R-IDX-04, of blobs."""
+    blobs = contents.views.blobs
+    if len(blobs) > limits.BLOB_COUNT_MAX:
+        raise contents.violation("R-IDX-04", f"{len(blobs)} blobs")
+    if sum(blob.record_count for blob in blobs) > limits.RECORD_COUNT_MAX:
+        raise contents.violation("R-IDX-04", "too many records")
+    for blob in blobs:
+        if blob.file_size > limits.BLOB_SIZE_MAX_BYTES:
+            raise contents.violation("R-IDX-04", f"a blob of {blob.file_size} bytes")
+
+
+def _check_texts_of_origin(contents):
+    """R-IDX-05, of mesh and provenance."""
+    texts = [axis.name for axis in contents.views.mesh] + [entry.key for entry in contents.views.provenance]
+    fault = next(filter(None, (text_fault(text, limits.NAME_SIZE_MAX_BYTES) for text in texts)), None)
+    if fault:
+        raise contents.violation("R-IDX-05", f"{fault} in mesh or provenance")
+    if any(len(entry.value) > limits.PROVENANCE_VALUE_SIZE_MAX_BYTES for entry in contents.views.provenance):
+        raise contents.violation("R-IDX-05", "a provenance value that is too long")
+
+
+def _check_order_of_provenance(contents):
+    keys = [entry.key for entry in contents.views.provenance]
+    if any(a >= b for a, b in zip(keys, keys[1:])):
+        raise contents.violation("R-IDX-06", "provenance keys are not strictly ascending")
+
+
+def _check_blob_ids(contents):
+    ids = [NO_ID] + [blob.id for blob in contents.views.blobs]
+    if any(a >= b for a, b in zip(ids, ids[1:])):
+        raise contents.violation("R-IDX-07", "blob ids are zero or not strictly ascending")
+
+
+def _check_blob(contents, blob):
+    """R-IDX-21."""
+    def require(holds, message):
+        if not holds:
+            raise contents.violation("R-IDX-21", f"blob {blob.id.hex()}: {message}")
+
+    require(blob.file_size % PAGE_BYTES == 0 and blob.file_size >= PAGE_BYTES, f"{blob.file_size} bytes")
+    require(blob.table_offset % 64 == 0 and blob.table_offset >= HEADER_BYTES, f"table at {blob.table_offset}")
+    require(blob.records_end + TRAILER_BYTES <= blob.file_size, "table and trailer do not fit")
+    require(blob.shard_count == len(blob.shards), f"{blob.shard_count} shards, {len(blob.shards)} refer to it")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of schema/index.fbs. A field's position in its list is its id."""
+
+from . import limits
+from .flatbuffer import Field, Scalar, String, Struct, Table, Vector, VectorOfOffsets
+
+_BITS128 = Struct("16s", 1)
+_SHARD_REF = Struct("II", 4)
+
+GRID = [
+    Field("cuts", Vector("Q"), required=True),
+    Field("cut_counts", Vector("I"), required=True),
+    Field("run_cut_counts", Vector("I")),
+    Field("run_cuts", Vector("Q")),
+]
+
+BOX_LIST = [
+    Field("boxes", Vector("Q"), required=True),
+    Field("runs", Vector("Q")),
+]
+
+TENSOR = [
+    Field("name", String(), required=True),
+    Field("shape", Vector("Q"), required=True),
+    Field("grid", Table(GRID)),
+    Field("boxes", Table(BOX_LIST)),
+    Field("shards", Vector("II"), required=True),
+    Field("dtype", Scalar("H")),
+    Field("element_size", Scalar("H")),
+    Field("chunk_size_log2", Scalar("B")),
+    Field("placement", VectorOfOffsets(String()), count_max=limits.PLACEMENT_COUNT_MAX),
+]
+
+OBJECT = [
+    Field("name", String(), required=True),
+    Field("media_type", String(), required=True),
+    Field("size", Scalar("Q")),
+    Field("shard", _SHARD_REF, required=True),
+    Field("chunk_size_log2", Scalar("B")),
+]
+
+BLOB = [
+    Field("id", _BITS128, required=True),
+    Field("file_size", Scalar("Q")),
+    Field("table_offset", Scalar("Q")),
+    Field("record_count", Scalar("I")),
+    Field("shard_count", Scalar("I")),
+    Field("group_list_digest", _BITS128, required=True),
+    Field("trailer_digest", _BITS128, required=True),
+]
+
+MESH_AXIS = [
+    Field("name", String(), required=True),
+    Field("size", Scalar("I")),
+]
+
+PROVENANCE_ENTRY = [
+    Field("key", String(), required=True),
+    Field("value", String(), required=True),
+]
+
+MANIFEST = [
+    Field("tensors", VectorOfOffsets(Table(TENSOR)), required=True),
+    Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
+]
+
+INDEX = MANIFEST + [
+    Field("blobs", VectorOfOffsets(Table(BLOB)), required=True),
+    Field("digest_algorithm", Scalar("H")),
+    Field("created_unix_ns", Scalar("Q")),
+    Field("raw_bytes", Scalar("Q")),
+    Field("mesh", VectorOfOffsets(Table(MESH_AXIS)), required=True),
+    Field("provenance", VectorOfOffsets(Table(PROVENANCE_ENTRY)), required=True),
+]
+
+INDEX_IDENTIFIER = b"SPIX"
+MANIFEST_IDENTIFIER = b"SPMF"

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full verification (spec/reader-rules.md, sections 3 to 5)."""
+
+from . import blob as rules_of_blob
+from . import directory as files
+from . import records
+from .directory import read_exactly
+from .header import HEADER_BYTES
+from .index import TRAILER_BYTES, read_index, round_up
+from .marker import read_marker
+from .rules import Violation, verdict
+
+LEVELS = ("files", "structure", "full")
+_PIECE_BYTES = 1 << 20
+
+
+class Report:
+    def __init__(self, level):
+        self.level = level
+        self.violations = []
+        self.notes = []
+        self.index = None
+        self.chunk_count = 0
+
+    @property
+    def verdict(self):
+        return verdict(self.violations)
+
+    def attempt(self, function, *arguments):
+        """The function's result; None where it meets a violation, which is listed."""
+        try:
+            return function(*arguments)
+        except Violation as violation:
+            self.violations.append(violation)
+            return None
+
+    def as_dict(self):
+        return {"verdict": self.verdict, "level": self.level,
+                "violations": [violation.as_dict() for violation in self.violations], "notes": self.notes}
+
+
+def open_checkpoint(directory):
+    """Steps 1 to 4."""
+    return read_index(directory, read_marker(directory))
+
+
+def verify(directory, level="full"):
+    report = Report(level)
+    report.index = report.attempt(open_checkpoint, directory)
+    if report.index is None:
+        return report
+    index = report.index
+    report.notes = list(_notes(directory, index))
+    declared = set()
+    for blob in index.blobs:
+        before = len(report.violations)
+        report.attempt(rules_of_blob.check_length, directory, blob)
+        is_whole = len(report.violations) == before
+        found = _BlobCheck(report, directory, blob).run() if is_whole and level != "files" else None
+        if found is None:
+            declared = None
+        elif declared is not None:
+            declared |= found
+    if declared is not None:
+        report.violations.extend(rules_of_blob.undeclared(index, declared))
+    return report
+
+
+def _notes(directory, index):
+    pinned = {files.MARKER_NAME, index.marker.index_name, *(blob.name for blob in index.blobs)}
+    yield from files.notes(directory, pinned)
+    if index.marker.compat:
+        yield f"compat features {index.marker.compat:#x} are ignored"
+
+
+class _BlobCheck:
+    """Steps 6 to 9 of one blob whose length is right."""
+
+    def __init__(self, report, directory, blob):
+        self.report, self.directory, self.blob = report, directory, blob
+        self.trailer = None
+        self.bad_groups = set()
+        self.good = []
+        self.gaps = []
+
+    def run(self):
+        """What the manifest declares without a shard, or None where the manifest cannot be believed."""
+        report, directory, blob = self.report, self.directory, self.blob
+        self.trailer = report.attempt(rules_of_blob.read_trailer, directory, blob)
+        report.attempt(rules_of_blob.check_header, directory, blob, report.index, self.trailer)
+        declared = report.attempt(self._check_manifest) if self.trailer else None
+        table = report.attempt(records.Table, directory, blob)
+        if table:
+            self._check_records(table)
+        if report.level == "full":
+            for shard, chunk in self.good:
+                report.attempt(records.read_chunk, directory, table, shard, chunk)
+        report.chunk_count += len(self.good)
+        self._check_padding()
+        return declared
+
+    def _check_manifest(self):
+        contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer)
+        return rules_of_blob.check_agreement(self.blob, self.report.index, contents, shards)
+
+    def _check_records(self, table):
+        """Where a record is bad, the end of its chunk is not known, and its successor is judged without it."""
+        end = HEADER_BYTES
+        for ordinal, shard in enumerate(self.blob.shards):
+            for chunk in range(shard.count):
+                begin, new_end = self._check_one(table, ordinal, shard, chunk, end)
+                if chunk == 0 and None not in (begin, end):
+                    self.gaps.append((end, begin))
+                end = new_end
+        if self.blob.shards and end is not None:
+            self._check_end(table, end)
+
+    def _check_one(self, table, ordinal, shard, chunk, end):
+        """Begin and end of the chunk, as far as they are known."""
+        number = shard.first + chunk
+        before = len(self.report.violations)
+        if number // 64 in self.bad_groups:
+            return None, None
+        try:
+            record = records.check_record(table, number, shard)
+            records.check_place(table, shard, chunk, ordinal, end)
+        except Violation as violation:
+            self.report.violations.append(violation)
+            if violation.rule == "R-BLB-05":
+                self.bad_groups.add(number // 64)
+        if len(self.report.violations) != before:
+            return None, None
+        self.good.append((shard, chunk))
+        return record.offset, record.offset + record.stored
+
+    def _check_end(self, table, end):
+        """R-REC-04: the last chunk ends at the end of the chunk area."""
+        shard = self.blob.shards[-1]
+        chunks_end = self.trailer.chunks_end if self.trailer else end
+        if round_up(end, 64) != self.blob.table_offset or end != chunks_end:
+            self.report.violations.append(table.violation(
+                "R-REC-04", f"the last chunk ends at {end}", self.blob.record_count - 1, shard))
+        else:
+            self.gaps.append((end, self.blob.table_offset))
+
+    def _check_padding(self):
+        """R-BLB-08, of all padding whose place is known."""
+        blob = self.blob
+        gaps = self.gaps if self.report.level == "full" else [gap for gap in self.gaps if gap[1] == blob.table_offset]
+        behind = [(blob.group_list_end, blob.records_offset), (blob.records_end, round_up(blob.records_end, 64))]
+        if self.trailer:
+            behind.append((self.trailer.manifest_end, blob.file_size - TRAILER_BYTES))
+        for begin, end in gaps + behind:
+            self.report.attempt(self._check_zero, begin, end)
+
+    def _check_zero(self, begin, end):
+        for at in range(begin, end, _PIECE_BYTES):
+            data = read_exactly(self.directory, self.blob.name, at, min(_PIECE_BYTES, end - at))
+            if any(data):
+                first = len(data) - len(data.lstrip(b"\0"))
+                raise Violation("R-BLB-08", "padding is not zero", self.blob.name, at + first)
