@@ -86,7 +86,7 @@ def check_header(directory, blob, index, trailer):
 
 
 def read_manifest(directory, blob, trailer):
-    """R-IDX-01, R-BLB-06, R-IDX-02 to 22; returns the contents and the blob's shards as the manifest has them."""
+    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22; returns the contents and its shards."""
     name, at = blob.name, trailer.manifest_offset
     if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
         raise Violation("R-IDX-01", f"a manifest of {trailer.manifest_length} bytes", name, at)
@@ -105,14 +105,18 @@ def read_manifest(directory, blob, trailer):
     shards, = rules_of_contents.blob_shards(contents, 1)
     rules_of_contents.check_records(contents, shards, trailer.record_count)
     rules_of_contents.check_empty_objects(contents)
-    if sum(shard.raw_bytes for shard in shards) != trailer.raw_bytes:
-        raise Violation("R-BLB-06", f"raw bytes {trailer.raw_bytes}", name, blob.file_size - TRAILER_BYTES + 88)
     return contents, shards
+
+
+def check_raw_bytes(blob, trailer):
+    """R-BLB-06, of the trailer's sum."""
+    if sum(shard.raw_bytes for shard in blob.shards) != trailer.raw_bytes:
+        raise Violation("R-BLB-06", f"raw bytes {trailer.raw_bytes}", blob.name, blob.file_size - TRAILER_BYTES + 88)
 
 
 def _description(item):
     """What of a tensor or an object is the same in manifest and index, beside its shards."""
-    kind = (item.dtype, item.shape) if hasattr(item, "shape") else item.raw_bytes
+    kind = (item.dtype, item.shape) if hasattr(item, "shape") else (item.media_type, item.raw_bytes)
     return type(item).__name__, item.name, kind, item.element_size, item.chunk_size
 
 

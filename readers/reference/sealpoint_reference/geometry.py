@@ -9,6 +9,8 @@ import collections
 import itertools
 import math
 
+from . import limits
+
 Region = collections.namedtuple("Region", "offset extent begin end")
 Grid = collections.namedtuple("Grid", "cuts cut_counts run_cut_counts run_cuts")
 BoxList = collections.namedtuple("BoxList", "boxes runs")
@@ -149,16 +151,14 @@ def check_equal_boxes(regions):
 
 
 def check_tiling(shape, regions):
-    """R-IDX-18: each element once, by the signed corners of boxes (decisions/0003)."""
-    sums = collections.Counter()
+    """R-IDX-18: each element once, by the signed corners of boxes (decisions/0003); their number is R-IDX-04's."""
+    corner_max = min(limits.TILING_CORNER_COUNT_MAX, limits.TILING_CORNERS_PER_SHARD_MAX * (len(regions) + 1))
     boxes = [((0,) * len(shape), tuple(shape), -1)]
-    for (offset, extent), group in itertools.groupby(regions, key=lambda region: (region.offset, region.extent)):
-        runs = [(region.begin, region.end) for region in group]
-        if _tile_their_box(extent, runs):
-            boxes.append((offset, extent, 1))
-        else:
-            boxes.extend((o, e, 1) for run in runs for o, e in _run_boxes(offset, extent, *run))
+    pieces = ((*box, 1) for region in regions for box in _run_boxes(*region))
+    boxes.extend(itertools.islice(pieces, corner_max))
     kept = [d for d, whole in enumerate(shape) if any(e[d] != whole for _, e, _ in boxes)]
+    _require(len(boxes) << len(kept) <= corner_max, "R-IDX-04", f"more than {corner_max} corners in the tiling check")
+    sums = collections.Counter()
     for offset, extent, weight in boxes:
         ends = [((offset[d], 1), (offset[d] + extent[d], -1)) for d in kept]
         for corner in itertools.product(*ends):
@@ -168,7 +168,7 @@ def check_tiling(shape, regions):
 
 
 def _run_boxes(offset, extent, begin, end):
-    """The run of a box as boxes: at most two per dimension."""
+    """The run of a box as the fewest boxes."""
     if begin >= end:
         return
     if len(extent) == 1:

@@ -66,8 +66,6 @@ def read_index(directory, marker):
     """Everything up to R-MRK-07: the index that the marker pins, or a violation."""
     name, data = _read_file(directory, marker)
     header = read_index_header(directory, name, len(data), marker)
-    if len(data) % 4:
-        raise Violation("R-IDX-02", f"{len(data)} bytes, no multiple of 4", name)
     contents = read_contents(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
                              HEADER_BYTES, is_manifest=False)
     index = Index(marker, header, contents)

@@ -5,7 +5,6 @@ import math
 
 from . import blob as rules_of_blob
 from . import records
-from .rules import Violation
 from .verify import open_checkpoint
 
 
@@ -118,12 +117,3 @@ class _ShardReader:
         end = begin + length
         return b"".join(self._chunk(chunk)[max(begin - chunk * size, 0):end - chunk * size]
                         for chunk in range(begin // size, -(-end // size)))
-
-
-def names_and_bytes(checkpoint):
-    """Every tensor and every object with its bytes."""
-    return ({name: checkpoint.tensor(name) for name in checkpoint.tensors},
-            {name: checkpoint.object(name) for name in checkpoint.objects})
-
-
-__all__ = ["Checkpoint", "Violation", "names_and_bytes"]

@@ -44,6 +44,12 @@ def open_checkpoint(directory):
     return read_index(directory, read_marker(directory))
 
 
+def verify_path(path, level="full"):
+    report = Report(level)
+    directory = report.attempt(files.PathDirectory, path)
+    return report if directory is None else verify(directory, level)
+
+
 def verify(directory, level="full"):
     report = Report(level)
     report.index = report.attempt(open_checkpoint, directory)
@@ -101,6 +107,7 @@ class _BlobCheck:
 
     def _check_manifest(self):
         contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer)
+        self.report.attempt(rules_of_blob.check_raw_bytes, self.blob, self.trailer)
         return rules_of_blob.check_agreement(self.blob, self.report.index, contents, shards)
 
     def _check_records(self, table):

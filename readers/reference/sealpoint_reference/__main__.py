@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python3 -m sealpoint_reference verify DIR [--level LEVEL] [--json] | list DIR | cat DIR NAME [--object]"""
+
+import argparse
+import json
+import sys
+
+from .directory import PathDirectory
+from .load import Checkpoint
+from .registries import dtype_name
+from .rules import EXIT_STATUS, Violation, verdict
+from .verify import LEVELS, verify_path
+
+_EXIT_USAGE = 64
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(_EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+def _parse(arguments):
+    parser = _Parser(prog="sealpoint_reference", description="Reads Sealpoint checkpoints by the specification alone.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    verify = commands.add_parser("verify", help="judge a checkpoint; exit status as ckpt-verify's")
+    verify.add_argument("directory")
+    verify.add_argument("--level", choices=LEVELS, default="full")
+    verify.add_argument("--json", action="store_true")
+    listing = commands.add_parser("list", help="tensors and objects")
+    listing.add_argument("directory")
+    cat = commands.add_parser("cat", help="write the raw bytes of a tensor, or of an object")
+    cat.add_argument("directory")
+    cat.add_argument("name")
+    cat.add_argument("--object", action="store_true", help="the name is that of an object")
+    return parser.parse_args(arguments)
+
+
+def _verify(options):
+    report = verify_path(options.directory, options.level)
+    if options.json:
+        print(json.dumps({"path": options.directory, **report.as_dict()}, indent=2))
+    else:
+        for violation in report.violations:
+            print(f"{verdict([violation])}: {violation}")
+        for note in report.notes:
+            print(f"note: {note}")
+        print(f"{options.directory}: {report.verdict} ({report.level})")
+    return EXIT_STATUS[report.verdict]
+
+
+def _list(options):
+    checkpoint = Checkpoint(PathDirectory(options.directory))
+    for name, tensor in checkpoint.tensors.items():
+        print(f"tensor {json.dumps(name)} {dtype_name(tensor.dtype)} {list(tensor.shape)} {tensor.raw_bytes} bytes")
+    for name, item in checkpoint.objects.items():
+        print(f"object {json.dumps(name)} {item.media_type.decode()} {item.raw_bytes} bytes")
+    return 0
+
+
+def _cat(options):
+    checkpoint = Checkpoint(PathDirectory(options.directory))
+    known, read = (checkpoint.objects, checkpoint.object) if options.object else (checkpoint.tensors, checkpoint.tensor)
+    if options.name not in known:
+        print(f"no {'object' if options.object else 'tensor'} of this name", file=sys.stderr)
+        return EXIT_STATUS["unreadable"]
+    sys.stdout.buffer.write(read(options.name))
+    return 0
+
+
+def main(arguments=None):
+    options = _parse(arguments)
+    try:
+        return {"verify": _verify, "list": _list, "cat": _cat}[options.command](options)
+    except Violation as violation:
+        print(violation, file=sys.stderr)
+        return EXIT_STATUS[verdict([violation])]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two readers of one specification: they must say the same of every entry of the conformance corpus.
+
+The reader in Python is compared with the table of the corpus (code, rule and file), with ckpt-verify (verdict, and
+codes, rules and files of all violations), and, where the content loads, with the bytes that the library loads: whole
+tensors, boxes of them, and objects.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+from sealpoint_reference import zstd_library
+from sealpoint_reference.directory import PathDirectory
+from sealpoint_reference.load import Checkpoint
+from sealpoint_reference.rules import Violation, verdict
+from sealpoint_reference.verify import verify_path
+
+BOXES_PER_TENSOR = 6
+ATTEMPT = "a7" * 16
+Row = collections.namedtuple("Row", "entry seen_by code rule file sentence")
+
+
+def read_table(path):
+    for line in path.read_text().splitlines():
+        if line.startswith(("| good-", "| bad-")):
+            yield Row(*(cell.strip() for cell in line.strip("| ").split(" | ")))
+
+
+def expected_violations(row):
+    if row.code == "Ok":
+        return set()
+    names = {"-": "", "index": f"{ATTEMPT}.index"}
+    file = names.get(row.file, row.file if row.file == "COMMIT" else f"{row.file[:2] * 16}.blob")
+    return {(row.code, row.rule, file)}
+
+
+def tool_reports(program, folders):
+    """What ckpt-verify says of each folder: verdict, and code, rule and file of each violation."""
+    done = subprocess.run([program, "--json", *folders], capture_output=True, text=True, check=False)
+    for folder, report in zip(folders, json.loads(done.stdout)["reports"], strict=True):
+        found = {(v["code"], v["rule"], os.path.relpath(v["path"], folder)) for v in report["violations"]}
+        yield report["verdict"], {(code, rule, "" if file == "." else file) for code, rule, file in found}
+
+
+def requests(checkpoint, seed):
+    """Lines for load_content, and what this reader loads for each."""
+    generator = random.Random(seed)
+    for name, tensor in checkpoint.tensors.items():
+        whole = checkpoint.tensor(name)
+        yield f"tensor {len(whole)} {name}", whole
+        for _ in range(BOXES_PER_TENSOR if whole else 0):
+            offset = [generator.randrange(extent) for extent in tensor.shape]
+            extent = [generator.randint(1, e - o) for o, e in zip(offset, tensor.shape)]
+            data = checkpoint.box(name, offset, extent)
+            yield " ".join(map(str, ("box", len(data), len(offset), *offset, *extent, name))), data
+    for name in checkpoint.objects:
+        yield f"object {name}", checkpoint.object(name)
+
+
+def load_all(folder):
+    checkpoint = Checkpoint(PathDirectory(folder))
+    return list(requests(checkpoint, folder.name))
+
+
+def content_faults(program, row, folder):
+    """Differences between what the two readers load, or the violation that loading must meet."""
+    if row.seen_by in ("open", "read"):
+        try:
+            load_all(folder)
+        except Violation as violation:
+            if violation.rule != row.rule:
+                yield f"loading meets {violation.rule}"
+        else:
+            yield "its content loads"
+        return
+    lines, bytes_here = zip(*load_all(folder)) if row.entry != "good-nothing" else ((), ())
+    there = subprocess.run([program, folder], input="\n".join(lines).encode(), capture_output=True, check=False)
+    if there.returncode:
+        yield f"the library does not load it: {there.stdout.decode()}"
+    elif there.stdout != b"".join(bytes_here):
+        yield "the readers load different bytes"
+
+
+def entry_faults(row, folder, tool_report, load_program):
+    report = verify_path(folder)
+    found = {(v.code, v.rule, v.file) for v in report.violations}
+    codes = [Violation(row.rule, "", code=row.code)] if row.code != "Ok" else []
+    if (report.verdict, found) != (verdict(codes), expected_violations(row)):
+        yield f"the table says {row.code} {row.rule} {row.file}; the reader: {report.verdict} {found}"
+    if (report.verdict, found) != tool_report:
+        yield f"ckpt-verify says {tool_report}; the reader: {report.verdict} {found}"
+    yield from content_faults(load_program, row, folder)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--corpus", "--table", "--verify", "--load"):
+        parser.add_argument(option, type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    rows = list(read_table(options.table))
+    folders = [options.corpus / row.entry for row in rows]
+    missing = {path.name for path in options.corpus.iterdir() if path.is_dir()} ^ {row.entry for row in rows}
+    failed = [f"{name}: in the table or in the corpus, not in both" for name in missing]
+    skipped = 0
+    for row, folder, tool_report in zip(rows, folders, tool_reports(options.verify, folders)):
+        faults = [f"{row.entry}: {fault}" for fault in entry_faults(row, folder, tool_report, options.load)]
+        if faults and zstd_library.decoder() is None and any("Unsupported', None" in fault for fault in faults):
+            skipped += 1
+        else:
+            failed += faults
+    print("\n".join(failed))
+    print(f"{len(rows)} entries, {len(failed)} differences, {skipped} not checked for want of a zstd library")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes checkpoints straight from the specification, with a hook wherever a test wants to meddle.
+
+A FlatBuffer is described by nested values: U8 to U64, Raw (a struct), Text, Vector, List (of tables or texts) and
+Table (a list of fields by id, None where one is absent). They are laid out front to back: a table behind its vtable,
+and what it refers to behind it.
+"""
+
+import dataclasses
+import math
+import struct
+
+from sealpoint_reference.xxh3 import digest
+
+MAGIC = b"\x89SPT\r\n\x1a\n"
+TRAILER_MAGIC = b"\x89SPB\r\n\x1a\n"
+ATTEMPT = b"\xa7" * 16
+STEP = 7
+
+
+class Scalar:
+    def __init__(self, layout, *values, align=None):
+        self.data = struct.pack("<" + layout, *values)
+        self.align = align or len(self.data)
+
+
+def u8(value):
+    return Scalar("B", value)
+
+
+def u16(value):
+    return Scalar("H", value)
+
+
+def u32(value):
+    return Scalar("I", value)
+
+
+def u64(value):
+    return Scalar("Q", value)
+
+
+def bits128(value):
+    return Scalar("16s", value, align=1)
+
+
+def shard_ref(blob, first):
+    return Scalar("II", blob, first, align=4)
+
+
+@dataclasses.dataclass
+class Text:
+    data: bytes
+
+
+@dataclasses.dataclass
+class Vector:
+    layout: str
+    values: list
+
+
+@dataclasses.dataclass
+class List:
+    items: list
+
+
+@dataclasses.dataclass
+class Table:
+    fields: list
+
+
+class _Buffer:
+    def __init__(self, identifier):
+        self.data = bytearray(8)
+        self.data[4:8] = identifier
+
+    def pad(self, multiple, behind=0):
+        while (len(self.data) + behind) % multiple:
+            self.data.append(0)
+
+    def put(self, value):
+        """Appends what an offset leads to, and returns its place."""
+        return {Text: self._text, Vector: self._vector, List: self._list, Table: self._table}[type(value)](value)
+
+    def point(self, place, value):
+        target = self.put(value)
+        struct.pack_into("<I", self.data, place, target - place)
+
+    def _text(self, text):
+        self.pad(4)
+        at = len(self.data)
+        self.data += struct.pack("<I", len(text.data)) + text.data + b"\0"
+        return at
+
+    def _vector(self, vector):
+        packed = b"".join(struct.pack("<" + vector.layout, *(v if isinstance(v, tuple) else (v,)))
+                          for v in vector.values)
+        self.pad(8 if "Q" in vector.layout else 4, behind=4)
+        at = len(self.data)
+        self.data += struct.pack("<I", len(vector.values)) + packed
+        return at
+
+    def _list(self, items):
+        self.pad(4)
+        at = len(self.data)
+        self.data += struct.pack("<I", len(items.items)) + bytes(4 * len(items.items))
+        for number, item in enumerate(items.items):
+            self.point(at + 4 + 4 * number, item)
+        return at
+
+    def _table(self, table):
+        self.pad(4)
+        vtable = len(self.data)
+        self.data += bytes(4 + 2 * len(table.fields))
+        self.pad(8, behind=4)
+        at = len(self.data)
+        self.data += struct.pack("<i", at - vtable)
+        places = {}
+        for number, field in enumerate(table.fields):
+            if field is None:
+                continue
+            self.pad(field.align if isinstance(field, Scalar) else 4)
+            places[number] = len(self.data)
+            self.data += field.data if isinstance(field, Scalar) else bytes(4)
+        struct.pack_into("<2H", self.data, vtable, 4 + 2 * len(table.fields), len(self.data) - at)
+        for number, place in places.items():
+            struct.pack_into("<H", self.data, vtable + 4 + 2 * number, place - at)
+        for number, place in places.items():
+            if not isinstance(table.fields[number], Scalar):
+                self.point(place, table.fields[number])
+        return at
+
+
+def flatbuffer(identifier, root):
+    buffer = _Buffer(identifier)
+    buffer.point(0, root)
+    buffer.pad(4)
+    return bytes(buffer.data)
+
+
+def header(kind, length, identity, attempt=ATTEMPT, step=STEP):
+    """The first 128 bytes; the digest is set by seal_header."""
+    return MAGIC + struct.pack("<4I2Q16s16s16sQ32s", kind, 0, length, 0, 0, 0, bytes(16), identity, attempt, step,
+                               bytes(32))
+
+
+def seal_header(data):
+    length = int.from_bytes(data[16:20], "little")
+    data = bytearray(data)
+    data[40:56] = bytes(16)
+    data[40:56] = digest(data[:length])
+    return bytes(data)
+
+
+def round_up(value, multiple):
+    return -(-value // multiple) * multiple
+
+
+@dataclasses.dataclass
+class Shard:
+    """Elements [begin, end) of a box, in a blob."""
+    blob: int
+    offset: tuple
+    extent: tuple
+    data: bytes
+    begin: int = 0
+    end: int | None = None
+    first: int = 0
+
+    @property
+    def run(self):
+        return self.begin, math.prod(self.extent) if self.end is None else self.end
+
+
+@dataclasses.dataclass
+class Tensor:
+    name: bytes
+    shape: tuple
+    shards: list
+    dtype: int = 6
+    element_size: int = 1
+    log2: int = 12
+    grid: tuple | None = None
+    boxes: list | None = None
+    runs: list | None = None
+    placement: list | None = None
+
+    def table(self, geometry, refs):
+        grid, boxes = geometry
+        placement = None if self.placement is None else List([Text(text) for text in self.placement])
+        return Table([Text(self.name), Vector("Q", list(self.shape)), grid, boxes, Vector("II", refs),
+                      u16(self.dtype), u16(self.element_size), u8(self.log2), placement])
+
+    def of_index(self):
+        refs = [(shard.blob, shard.first) for shard in self.shards]
+        if self.grid:
+            cuts, counts, run_counts, run_cuts = self.grid
+            fields = [Vector("Q", cuts), Vector("I", counts)]
+            if run_counts is not None:
+                fields += [Vector("I", run_counts), Vector("Q", run_cuts)]
+            return self.table((Table(fields), None), refs)
+        return self.table((None, self._box_list(self.shards)), refs)
+
+    def of_manifest(self, blob):
+        shards = [shard for shard in self.shards if shard.blob == blob]
+        if not shards and self.shards:
+            return None
+        return self.table((None, self._box_list(shards)), [(0, shard.first) for shard in shards])
+
+    def _box_list(self, shards):
+        if not shards:
+            return None
+        boxes = [number for shard in shards for number in (*shard.offset, *shard.extent)]
+        runs = [number for shard in shards for number in shard.run]
+        full = all(shard.run == (0, math.prod(shard.extent)) for shard in shards)
+        return Table([Vector("Q", boxes)] + ([] if full else [Vector("Q", runs)]))
+
+
+@dataclasses.dataclass
+class Object:
+    name: bytes
+    data: bytes
+    blob: int = 0
+    log2: int = 12
+    media_type: bytes = b"text/plain"
+    first: int = 0
+
+    def table(self, ref):
+        return Table([Text(self.name), Text(self.media_type), u64(len(self.data)), shard_ref(*ref), u8(self.log2)])
+
+    def of_index(self):
+        return self.table((self.blob, self.first) if self.data else (0, 0))
+
+    def of_manifest(self, blob):
+        return self.table((0, self.first)) if blob == self.blob else None
+
+
+class Blob:
+    """The bytes of one blob; the attributes behind `build` are what the index pins."""
+
+    def __init__(self, number):
+        self.number = number
+        self.id = bytes([number + 1]) * 16
+        self.records = b""
+        self.chunks = bytearray(128)
+        self.raw_bytes = 0
+        self.shard_count = 0
+
+    def add_shard(self, data, chunk_size):
+        """Returns the shard's first record."""
+        first = len(self.records) // 64
+        self.chunks += bytes(-len(self.chunks) % (4096 if len(data) >= 65536 else 64))
+        for chunk, at in enumerate(range(0, len(data), chunk_size)):
+            raw = data[at:at + chunk_size]
+            self.records += struct.pack("<Q4I2HI16s16s", len(self.chunks), len(raw), len(raw), self.shard_count, chunk,
+                                        0, 0, 0, digest(raw), bytes(16))
+            self.chunks += raw
+        self.raw_bytes += len(data)
+        self.shard_count += 1
+        return first
+
+    def build(self, manifest):
+        end = len(self.chunks)
+        data = bytes(self.chunks) + bytes(-end % 64)
+        self.table_offset = len(data)
+        group_list = b"".join(digest(self.records[at:at + 4096]) for at in range(0, len(self.records), 4096))
+        self.record_count = len(self.records) // 64
+        data += group_list + bytes(-len(group_list) % 64)
+        records_at = len(data)
+        data += self.records
+        manifest_at = len(data)
+        data += manifest
+        self.file_size = round_up(len(data) + 256, 4096)
+        start = seal_header(header(1, 128, self.id))
+        self.group_list_digest = digest(group_list)
+        trailer = TRAILER_MAGIC + struct.pack(
+            "<2I16s3Q2I4Q16s16s16sH94s", 256, 64, self.id, self.file_size, end, self.table_offset, self.record_count,
+            self.shard_count, records_at, manifest_at, len(manifest), self.raw_bytes, self.group_list_digest,
+            digest(manifest), start[40:56], 1, bytes(94))
+        self.trailer_digest = digest(trailer)
+        body = start + data[128:] + bytes(self.file_size - 256 - len(data))
+        return body + trailer + self.trailer_digest
+
+    def table(self):
+        return Table([bits128(self.id), u64(self.file_size), u64(self.table_offset), u32(self.record_count),
+                      u32(self.shard_count), bits128(self.group_list_digest), bits128(self.trailer_digest)])
+
+
+def marker(index, blob_count, total_bytes):
+    data = header(3, 512, ATTEMPT) + struct.pack("<2I16s2Q16s2Q312s", 1, 0, bytes(16), 1, len(index), digest(index),
+                                                 blob_count, total_bytes, bytes(312))
+    return seal_header(data)
+
+
+def _nothing(_value):
+    pass
+
+
+def checkpoint(tensors=(), objects=(), blob_count=1, change_manifest=_nothing, change_index=_nothing,
+               change_buffer=bytes):
+    """Files by name. Hooks get the root tables before they are encoded, and the index's FlatBuffer behind that."""
+    blobs = [Blob(number) for number in range(blob_count)]
+    for tensor in tensors:
+        for shard in tensor.shards:
+            shard.first = blobs[shard.blob].add_shard(shard.data, 1 << tensor.log2)
+    for item in objects:
+        item.first = blobs[item.blob].add_shard(item.data, 1 << item.log2) if item.data else 0
+    files = {}
+    for blob in blobs:
+        parts = [[part for part in (item.of_manifest(blob.number) for item in items) if part]
+                 for items in (tensors, objects)]
+        root = Table([List(part) for part in parts])
+        change_manifest(root)
+        files[f"{blob.id.hex()}.blob"] = blob.build(flatbuffer(b"SPMF", root))
+    raw_bytes = sum(blob.raw_bytes for blob in blobs)
+    root = Table([List([item.of_index() for item in tensors]), List([item.of_index() for item in objects]),
+                  List([blob.table() for blob in blobs]), u16(1), u64(0), u64(raw_bytes), List([]), List([])])
+    change_index(root)
+    index = seal_header(header(2, 128, ATTEMPT)) + change_buffer(flatbuffer(b"SPIX", root))
+    files[f"{ATTEMPT.hex()}.index"] = index
+    files["COMMIT"] = marker(index, blob_count, sum(blob.file_size for blob in blobs))
+    return files
