@@ -54,7 +54,7 @@ struct StagingPool::State {
   std::condition_variable scratch_returned;
   std::vector<MutableByteSpan> buffers_free;
   std::uint64_t buffers_made = 0;
-  std::array<std::vector<MutableByteSpan>, 64> scratch_free;  // by log2 of the size
+  std::array<std::vector<MutableByteSpan>, 64> scratch_free;  // by log2 of the pages, plus 1
   std::uint64_t scratch_mapped = 0;
   std::uint64_t scratch_lent = 0;
   std::uint64_t mapping_count = 0;
@@ -71,8 +71,12 @@ struct StagingPool::State {
   bool ScratchFits(std::uint64_t size) const {
     return scratch_lent == 0 || (size <= scratch_budget && scratch_lent <= scratch_budget - size);
   }
+  // Only pieces of a whole class are kept: another would later be lent to who asks for more.
+  bool IsKept(std::uint64_t size) const {
+    return size <= scratch_budget && std::has_single_bit(size);
+  }
   std::vector<MutableByteSpan>& ScratchClass(std::uint64_t size) {
-    return scratch_free[static_cast<std::size_t>(std::bit_width(size) - 1)];
+    return scratch_free[static_cast<std::size_t>(std::bit_width(size / kPageBytes))];
   }
   std::vector<MutableByteSpan> EvictScratch(std::uint64_t size);
   void CountMapping(std::uint64_t size) {
@@ -177,7 +181,7 @@ Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
 
   std::unique_lock lock(state_->mutex);
   auto& cached = state_->ScratchClass(size);
-  const bool cacheable = size <= state_->scratch_budget;
+  const bool cacheable = state_->IsKept(size);
   state_->scratch_returned.wait(
       lock, [&] { return (cacheable && !cached.empty()) || state_->ScratchFits(size); });
   state_->scratch_lent += size;
@@ -211,7 +215,7 @@ void StagingPool::Release(MutableByteSpan bytes, bool is_scratch) {
     return;
   }
   state_->scratch_lent -= bytes.size();
-  if (bytes.size() <= state_->scratch_budget) {
+  if (state_->IsKept(bytes.size())) {
     state_->ScratchClass(bytes.size()).push_back(bytes);
   } else {
     state_->scratch_mapped -= bytes.size();

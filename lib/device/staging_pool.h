@@ -41,8 +41,8 @@ class StagingBuffer {
 // would tear it.
 //
 // Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class
-// (powers of two) within a second budget of the same size; a scratch request larger than the budget
-// is served alone and given back to the system afterwards.
+// (powers of two) within a second budget of the same size. A scratch request whose class passes the
+// budget is given back to the system afterwards; one larger than the budget is served alone.
 //
 // Waiting is not fair, and a thread that holds a piece while it waits for another of the same kind
 // may wait for ever: ask for all before taking work, or hold none while asking.

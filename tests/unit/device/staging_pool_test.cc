@@ -208,6 +208,14 @@ TEST(StagingScratch, UnmapsWhatIsMoreThanTheBudget) {
   EXPECT_NE(mincore(bytes.data(), bytes.size(), present.data()), 0);
 }
 
+// Three buffers: between the classes of two and of four.
+TEST(StagingScratch, LendsNoPieceToWhoAsksForMoreThanItHas) {
+  const auto pool = MakePool(3 * kBuffer);
+  EXPECT_GE(pool->AcquireScratch(2 * kBuffer + 1)->bytes().size(), 2 * kBuffer + 1);
+  EXPECT_GE(pool->AcquireScratch(3 * kBuffer)->bytes().size(), 3 * kBuffer);
+  EXPECT_EQ(pool->mapped_bytes(), 0U);
+}
+
 TEST(StagingScratch, WaitsUntilItIsAloneForMoreThanTheBudget) {
   const auto pool = MakePool(2 * kBuffer);
   auto small = std::make_unique<StagingBuffer>(pool->AcquireScratch(1).value());
