@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the fuzz targets and their replay under every compiler share:
+#   SEALPOINT_FUZZ_TARGETS  all of them: fuzz/fuzz_<target>.cc; what one needs beside is fuzz/support
 #   sealpoint_corpus  the checkpoints of the conformance corpus, and how to damage them
 #   fuzz_seeds        writes the inputs to start from into ${SEALPOINT_FUZZ_SEEDS}/<target>
 include_guard(GLOBAL)
+set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer)
 set(support ${PROJECT_SOURCE_DIR}/tests/support)
 set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
 set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
@@ -17,13 +19,20 @@ add_library(
   ${conformance}/corpus_coded.cc
   ${conformance}/corpus_damage.cc
   ${conformance}/corpus_good.cc
+  ${conformance}/load_all.cc
   ${conformance}/reseal.cc
   ${conformance}/transcribe.cc
+  ${fuzz}/support/container.cc
   ${fuzz}/support/damage.cc
+  ${fuzz}/support/edit_contents.cc
+  ${fuzz}/support/judge_directory.cc
+  ${fuzz}/support/take_layout.cc
   ${fuzz}/support/target.cc
   ${fuzz}/support/walk_contents.cc
+  ${fuzz}/support/write_state.cc
   ${support}/hostile_index.cc
-  ${support}/mini_container.cc)
+  ${support}/mini_container.cc
+  ${support}/reading_storage.cc)
 target_link_libraries(sealpoint_corpus PUBLIC sealpoint_headers sealpoint_whole sealpoint_schema
                                        PRIVATE sealpoint_warnings)
 

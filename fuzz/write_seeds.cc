@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the inputs that the fuzz targets start from, made of the conformance corpus:
-//   write_seeds FOLDER      into FOLDER/marker, index, blob and open
+//   write_seeds FOLDER      into FOLDER/<target>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
 
+#include "fuzz/support/container.h"
 #include "fuzz/support/damage.h"
 #include "tests/conformance/corpus.h"
 #include "tests/conformance/reseal.h"
@@ -24,12 +25,45 @@ void Write(const fs::path& path, ByteSpan bytes) {
   std::ofstream(path, std::ios::binary) << AsText(bytes);
 }
 
+void AppendLe(Bytes& bytes, std::uint64_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(value >> 8 * i));
+}
+
+Bytes Joined(Bytes front, ByteSpan rest) {
+  front.insert(front.end(), rest.begin(), rest.end());
+  return front;
+}
+
+// The manifest behind its blob's counts, and each coded chunk behind its declared length.
+void WritePartsOfBlob(const fs::path& folder, const std::string& name, ByteSpan file,
+                      const testing::MiniBlob& blob) {
+  const internal::BlobSections& at = blob.sections;
+  if (at.manifest_end > file.size()) return;  // of a blob that was cut
+  Bytes counts;
+  AppendLe(counts, blob.records.size(), 4);
+  AppendLe(counts, blob.records.empty() ? 0 : blob.records.back().shard + 1, 4);
+  Write(folder / "manifest" / name,
+        Joined(counts, file.subspan(at.manifest, at.manifest_end - at.manifest)));
+  for (const internal::ChunkRecord& record : blob.records) {
+    if (record.codec == Codec::kNone || record.offset + record.stored_size > file.size()) continue;
+    Bytes head = {std::byte{0}, static_cast<std::byte>(record.codec), std::byte{3}, std::byte{0}};
+    AppendLe(head, record.raw_size, 4);
+    Write(folder / "codec" / (name + "-" + std::to_string(record.chunk)),
+          Joined(head, file.subspan(record.offset, record.stored_size)));
+  }
+}
+
 void WriteFiles(const fs::path& folder, const testing::CorpusEntry& entry) {
   for (const auto& [name, bytes] : entry.container.files) {
     if (name == "COMMIT") Write(folder / "marker" / entry.name, bytes);
     if (name == entry.container.index_name) Write(folder / "index" / entry.name, bytes);
-    if (!name.ends_with(".blob")) continue;
-    Write(folder / "blob" / (entry.name + "-" + name.substr(0, 2)), bytes);
+  }
+  for (const auto& [number, blob] : entry.container.blobs) {
+    const auto found = entry.container.files.find(blob.name);
+    if (found == entry.container.files.end()) continue;
+    const std::string name = entry.name + "-" + std::to_string(number);
+    Write(folder / "blob" / name, found->second);
+    WritePartsOfBlob(folder, name, found->second, blob);
   }
 }
 
@@ -57,6 +91,33 @@ void WriteDamages(const fs::path& folder, unsigned seals) {
   }
 }
 
+// Each checkpoint unchanged, and with one change of each part, of two kinds each.
+void WriteChanges(const fs::path& folder) {
+  for (std::size_t kind = 0; kind < ContainerKindCount(); ++kind) {
+    const Bytes input = {static_cast<std::byte>(kind), std::byte{kRepairMend | kRepairDigests}};
+    const fs::path path = folder / "container" / std::to_string(kind);
+    Write(path, input);
+    for (unsigned part = 0; part < kContainerPartCount; ++part) {
+      for (const unsigned choice : {5u, 12u}) {
+        Bytes change = {static_cast<std::byte>(part), std::byte{0}};
+        change.resize(kContainerChangeBytes, static_cast<std::byte>(choice));
+        Write(path.string() + "-" + std::to_string(part) + "-" + std::to_string(choice),
+              Joined(input, change));
+      }
+    }
+  }
+}
+
+// Inputs that only choose: noise of a few lengths.
+void WriteNoise(const fs::path& folder) {
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    const Bytes noise = testing::NoiseBytes(seed, std::uint64_t{16} << seed % 6);
+    for (const char* const target : {"plan", "writer", "codec"}) {
+      Write(folder / target / ("noise-" + std::to_string(seed)), noise);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sealpoint::fuzz
 
@@ -67,6 +128,8 @@ int main(int argc, char** argv) {
   }
   const auto corpus = sealpoint::testing::BuildCorpus();
   for (const auto& entry : corpus.entries()) sealpoint::fuzz::WriteFiles(argv[1], entry);
+  sealpoint::fuzz::WriteChanges(argv[1]);
+  sealpoint::fuzz::WriteNoise(argv[1]);
   sealpoint::fuzz::WriteDamages(argv[1], 0);
   sealpoint::fuzz::WriteDamages(argv[1], sealpoint::testing::kSealAll);
   return 0;

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 all_stages=(packages gcc sanitizers threads minimal lint)
 jobs=$(nproc)
-fuzz_seconds=${FUZZ_SECONDS:-8}
+fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # One cache for all build folders: paths below the root do not count.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
@@ -49,21 +49,7 @@ stage_sanitizers() {
   configure asan-ubsan
   build asan-ubsan sealpoint_tests_single_process fuzzers
   ctest --test-dir build/asan-ubsan -j "$jobs" -L '^(unit|property|conformance|fuzz)$'
-  local target
-  for target in build/asan-ubsan/fuzz/fuzz_*.inputs; do
-    if [ -e "$target" ]; then fuzz "${target%.inputs}"; fi
-  done
-}
-
-fuzz() {  # program
-  local found inputs
-  found=build/asan-ubsan/fuzz/$(basename "$1").found
-  mapfile -t inputs < <(grep . "$1.inputs")
-  mkdir -p "$found"
-  echo "== $(basename "$1") for $fuzz_seconds s"
-  "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-    -artifact_prefix="$found/" "$found" "${inputs[@]}" 2>&1 |
-    grep -vE '^(INFO|stat::(slowest|new_units|peak))' || [ "${PIPESTATUS[0]}" -eq 0 ]
+  scripts/fuzz.sh --build build/asan-ubsan --seconds "$fuzz_seconds"
 }
 
 # clang, ThreadSanitizer: what has threads.

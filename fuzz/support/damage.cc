@@ -2,6 +2,8 @@
 #include "fuzz/support/damage.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "fuzz/support/target.h"
@@ -119,14 +121,15 @@ std::map<std::string, Bytes> PinnedFiles(const Choice& choice) {
 
 }  // namespace
 
-Damaged MakeDamaged(ByteSpan bytes) {
+Suspect MakeDamaged(ByteSpan bytes) {
   InputReader input(bytes);
-  const Choice& choice = Choices()[input.Take8() % Choices().size()];
+  const Choice& choice = Choices()[input.TakeBelow(Choices().size())];
   const unsigned seals = input.Take8();
-  Damaged damaged{.files = choice.files,
-                  .good_files = PinnedFiles(choice),
-                  .good_content = &choice.content,
-                  .is_resealed = seals != 0};
+  Suspect damaged{.files = choice.files, .pinned_files = {}, .content = nullptr};
+  if (seals == 0) {
+    damaged.pinned_files = PinnedFiles(choice);
+    damaged.content = &choice.content;
+  }
   std::vector<std::string> removed;
   for (std::size_t i = 0; i < kDamagesMax && !input.empty(); ++i) {
     const Damage damage = TakeDamage(input);

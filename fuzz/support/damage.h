@@ -10,22 +10,14 @@
 #ifndef SEALPOINT_FUZZ_SUPPORT_DAMAGE_H_
 #define SEALPOINT_FUZZ_SUPPORT_DAMAGE_H_
 
-#include <map>
-#include <string>
+#include <cstddef>
 
+#include "fuzz/support/judge_directory.h"
 #include "sealpoint/bytes.h"
-#include "tests/conformance/corpus.h"
 
 namespace sealpoint::fuzz {
 
-// The checkpoint that an input describes, and the one that it was made of.
-struct Damaged {
-  std::map<std::string, Bytes> files;
-  std::map<std::string, Bytes> good_files;  // those that marker and index pin, and the marker
-  const testing::CorpusContent* good_content = nullptr;
-  bool is_resealed = false;  // any digest was made right again
-};
-Damaged MakeDamaged(ByteSpan input);
+Suspect MakeDamaged(ByteSpan input);
 // How many checkpoints byte 0 chooses from.
 std::size_t DamagedKindCount();
 

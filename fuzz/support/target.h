@@ -34,6 +34,18 @@ class InputReader {
   bool empty() const { return rest_.empty(); }
   std::uint8_t Take8();
   std::uint32_t Take32();
+  std::uint64_t Take64();
+  bool TakeBool() { return Take8() % 2 == 1; }
+  // Below `count`, which is at least 1; one byte of input where that is enough.
+  std::uint64_t TakeBelow(std::uint64_t count);
+  // In [min, max].
+  std::uint64_t TakeIn(std::uint64_t min, std::uint64_t max) {
+    return min + TakeBelow(max - min + 1);
+  }
+  // What damage makes of a number: one near it, one at an edge, or any.
+  std::uint64_t TakeNumber(std::uint64_t old);
+  // The next bytes as an input of their own.
+  InputReader TakePart(std::size_t size);
   ByteSpan rest() const { return rest_; }
 
  private:

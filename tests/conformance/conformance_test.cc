@@ -19,6 +19,7 @@
 #include "tests/conformance/corpus.h"
 #include "tests/conformance/corpus_damage.h"
 #include "tests/conformance/expectations.h"
+#include "tests/conformance/load_all.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -36,25 +37,6 @@ const std::map<std::string, CorpusContent>& ContentByName() {
     return by_name;
   }();
   return contents;
-}
-
-// Loads all tensors in one read, then each object. The first error, or what was loaded.
-Result<CorpusContent> LoadAll(const Checkpoint& checkpoint) {
-  CorpusContent content;
-  ReadRequest request;
-  for (const TensorInfo& tensor : checkpoint.tensors()) {
-    Bytes& bytes = content.tensors[tensor.name];
-    bytes.resize(tensor.raw_bytes);
-    request.Add(tensor.name, MemoryView::MutableHost(bytes.data()));
-  }
-  const Result<LoadReport> report = checkpoint.Load(request);
-  if (!report.ok()) return report.error();
-  for (const ObjectInfo& object : checkpoint.objects()) {
-    Result<Bytes> bytes = checkpoint.ReadObject(object.name);
-    if (!bytes.ok()) return std::move(bytes).error();
-    content.objects[object.name] = std::move(bytes).value();
-  }
-  return content;
 }
 
 class ConformanceOf : public ::testing::TestWithParam<Expectation> {

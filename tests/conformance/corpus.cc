@@ -46,7 +46,8 @@ CorpusEntry& Corpus::Add(std::string name, const MiniSpec& spec) {
                       .container = BuildMini(spec),
                       .links = {},
                       .directories = {},
-                      .content = ContentOf(spec)});
+                      .content = ContentOf(spec),
+                      .spec = spec});
   return entries_.back();
 }
 

@@ -29,6 +29,7 @@ struct CorpusEntry {
   std::map<std::string, std::string> links;
   std::vector<std::string> directories;
   CorpusContent content;
+  MiniSpec spec;  // what the container was made of, before any damage
 };
 
 class Corpus {

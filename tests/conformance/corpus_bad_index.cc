@@ -40,7 +40,7 @@ void AddIndex(Corpus& corpus, std::string name, const Damage& damage) {
 // BaseSpec with another manifest of blob 0, which its trailer, and thereby the index, pins.
 void AddManifest(Corpus& corpus, std::string name, const Damage& damage) {
   MiniSpec spec = BaseSpec();
-  spec.hooks.manifest_bytes = [&](int blob, Bytes& bytes) {
+  spec.hooks.manifest_bytes = [damage](int blob, Bytes& bytes) {
     if (blob != 0) return;
     HostileContents contents = TranscribeManifest(bytes);
     damage(contents);

@@ -134,14 +134,9 @@ Bytes EncodeRecords(const std::vector<ChunkRecord>& records) {
   return bytes;
 }
 
-Contents DecodeGoodManifest(const Draft& draft, Bytes bytes) {
+Contents DecodeGoodManifest(Bytes bytes, Contents::ManifestCounts counts) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Contents::DecodeManifest(
-             owner, *owner,
-             {.record_count = static_cast<std::uint32_t>(draft.blob.records.size()),
-              .shard_count = draft.shard_count},
-             {})
-      .value();
+  return Contents::DecodeManifest(owner, *owner, counts, {}).value();
 }
 
 void Place(Bytes& file, std::uint64_t offset, ByteSpan part) {
@@ -170,6 +165,9 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   draft.blob.chunks_end = file.size();
 
   std::uint64_t raw_bytes = 0;
+  const Contents::ManifestCounts good_counts{
+      .record_count = static_cast<std::uint32_t>(draft.blob.records.size()),
+      .shard_count = draft.shard_count};
   Call(hooks.records, number, draft.blob.records);
   for (const ChunkRecord& record : draft.blob.records) raw_bytes += record.raw_size;
   Bytes records = EncodeRecords(draft.blob.records);
@@ -177,7 +175,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   Bytes group_list = internal::EncodeGroupList(records);
   Call(hooks.group_list, number, group_list);
   Bytes manifest = internal::EncodeManifest(draft.tensors, draft.objects);
-  Contents good_manifest = DecodeGoodManifest(draft, manifest);
+  Contents good_manifest = DecodeGoodManifest(manifest, good_counts);
   Call(hooks.manifest_bytes, number, manifest);
 
   const auto record_count = static_cast<std::uint32_t>(draft.blob.records.size());

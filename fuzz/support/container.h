@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inputs of fuzz_container: a checkpoint of the conformance corpus is made anew, and each part may
+// be changed before what digests, measures and pins it is made. So the damage lies behind digests
+// that are right, wherever it is. Byte 0 chooses the checkpoint, byte 1 is a sum of Repair, and
+// each further 14 bytes are one change:
+//   0     the part, see container.cc
+//   1     of which blob
+//   2-13  what is changed in it, and how
+#ifndef SEALPOINT_FUZZ_SUPPORT_CONTAINER_H_
+#define SEALPOINT_FUZZ_SUPPORT_CONTAINER_H_
+
+#include <cstddef>
+
+#include "fuzz/support/judge_directory.h"
+#include "sealpoint/bytes.h"
+
+namespace sealpoint::fuzz {
+
+enum Repair : unsigned {
+  kRepairMend = 7,     // a sum of Mend, for each changed index or manifest
+  kRepairDigests = 8,  // digests of chunks, in the records, after payload and records changed
+};
+
+// Files with changes of which a reader need not see any: `pinned_files` is empty. The content is
+// known where nothing was changed.
+Suspect MakeContainer(ByteSpan input);
+
+inline constexpr std::size_t kContainerChangeBytes = 14;
+inline constexpr std::size_t kContainerPartCount = 11;
+// How many checkpoints byte 0 chooses from.
+std::size_t ContainerKindCount();
+
+}  // namespace sealpoint::fuzz
+
+#endif  // SEALPOINT_FUZZ_SUPPORT_CONTAINER_H_
