@@ -13,6 +13,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
+#include "sealpoint/mesh.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
@@ -20,7 +21,6 @@
 namespace sealpoint {
 
 using ProvenanceList = std::vector<std::pair<std::string, std::string>>;
-using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 
 struct CommitOptions {
   AttemptId attempt{};  // zero: a fresh random id

@@ -50,6 +50,9 @@ struct SEALPOINT_EXPORT SeriesListing {
 
   // Greatest sequence (on a fork: then greatest attempt id); nothing where none is committed.
   const SeriesEntry* newest() const;
+  // The first one that the storage failed to read (Io); nothing where all were read. It may be the
+  // newest, so that newest() is then a guess.
+  const SeriesEntry* unread() const;
 };
 
 struct ResumeOptions {
@@ -77,7 +80,8 @@ class SEALPOINT_EXPORT Series {
   // A directory that does not exist is an empty series. Errors: Io.
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
-  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one.
+  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one;
+  // Io also where another directory could not be read, which may hold the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync

@@ -13,7 +13,6 @@ namespace sealpoint::internal {
 
 // One region that every member of a replica group holds.
 struct HeldRegion {
-  std::uint32_t tensor = 0;  // the caller's number; carried through
   Region region{};
   std::uint32_t element_size = 1;      // bytes
   std::uint64_t chunk_size_bytes = 0;  // power of two, multiple of element_size

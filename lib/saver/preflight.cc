@@ -70,6 +70,8 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   }
   const std::shared_ptr<Storage> borrowed(std::shared_ptr<Storage>(), &storage);
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, Series(target.path, borrowed).List());
+  // Numbering on from an older one would hide what is saved now behind the one not read.
+  if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
   if (const SeriesEntry* newest = listing.newest()) {
     announcement.parent = {newest->attempt, newest->sequence};
   }

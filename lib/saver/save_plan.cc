@@ -42,8 +42,7 @@ void DivideGroup(const Declaration& declaration, const std::vector<int>& replica
   held.reserve(slots.size());
   for (const std::size_t slot : slots) {
     const HeldTensor& one = declaration.tensors()[slot];
-    held.push_back({.tensor = 0,
-                    .region = HeldRegionOf(one),
+    held.push_back({.region = HeldRegionOf(one),
                     .element_size = ElementSize(one.tensor),
                     .chunk_size_bytes = one.tensor.chunk_size_bytes});
   }

@@ -2,6 +2,7 @@
 #include "sealpoint/series.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -43,6 +44,13 @@ const SeriesEntry* SeriesListing::newest() const {
   return !entries.empty() && IsCommitted(entries.front()) ? &entries.front() : nullptr;
 }
 
+const SeriesEntry* SeriesListing::unread() const {
+  const auto found = std::find_if(entries.begin(), entries.end(), [](const SeriesEntry& entry) {
+    return entry.problem.code() == Code::kIo;
+  });
+  return found != entries.end() ? &*found : nullptr;
+}
+
 Series::Series(std::string path, std::shared_ptr<Storage> storage)
     : path_(std::move(path)), storage_(storage ? std::move(storage) : PosixStorage()) {}
 
@@ -76,7 +84,13 @@ Result<SeriesListing> Series::List() const {
 
 Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, List());
+  if (const SeriesEntry* const unread = listing.unread(); unread && !options.allow_fallback) {
+    return unread->problem;
+  }
   ResumePoint point;
+  std::copy_if(listing.entries.begin(), listing.entries.end(),
+               std::back_inserter(point.passed_over),
+               [](const SeriesEntry& entry) { return entry.problem.code() == Code::kIo; });
   for (const SeriesEntry& entry : listing.entries) {
     if (!IsCommitted(entry)) break;
     const auto opened = internal::OpenCommitted(*storage_, entry.path, options.limits, true);
@@ -89,9 +103,10 @@ Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
     point.passed_over.back().verdict = VerdictOf(opened.error());
     point.passed_over.back().problem = opened.error();
   }
-  return internal::MakeError(Code::kNotFound, point.passed_over.empty()
-                                                  ? "no committed checkpoint"
-                                                  : "every committed checkpoint is damaged")
+  return internal::MakeError(Code::kNotFound,
+                             point.passed_over.empty()
+                                 ? "no committed checkpoint"
+                                 : "every committed checkpoint is damaged or cannot be read")
       .AtPath(path_);
 }
 

@@ -53,7 +53,15 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
                       std::string_view to, ByteSpan content) {
   const Status published = directory.PublishExclusive(from, to, method);
   if (!published.ok()) {
-    const Status found = ReadBack(directory, to, content);
+    Status found = ReadBack(directory, to, content);
+    if (found.code() == Code::kNotFound) {
+      // A request that is still under way in the network must find nothing to publish.
+      const Status removed = directory.Remove(from);
+      if (!removed.ok() && removed.code() != Code::kNotFound) {
+        return UnknownOutcome(directory, to, published);
+      }
+      found = ReadBack(directory, to, content);
+    }
     if (found.code() == Code::kNotFound) return published;
     if (found.code() == Code::kAlreadyExists) return found;
     if (!found.ok()) return UnknownOutcome(directory, to, published);

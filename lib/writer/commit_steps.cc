@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,9 @@ IndexFacts FactsOf(const CommitOptions& options) {
   return facts;
 }
 
-Result<Bytes> BuildIndexFile(const CommitOptions& options, std::span<const BlobSummary> summaries) {
+// Shared, because what is decoded of it refers to it.
+Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options,
+                                                    std::span<const BlobSummary> summaries) {
   std::vector<BlobContribution> contributions;
   contributions.reserve(summaries.size());
   for (const BlobSummary& summary : summaries) {
@@ -63,25 +66,25 @@ Result<Bytes> BuildIndexFile(const CommitOptions& options, std::span<const BlobS
   }
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer,
                              EncodeIndex(contributions, FactsOf(options), options.limits));
-  Bytes file(kHeaderSize + buffer.size());
-  std::copy(buffer.begin(), buffer.end(), file.begin() + kHeaderSize);
+  auto file = std::make_shared<Bytes>(kHeaderSize + buffer.size());
+  std::copy(buffer.begin(), buffer.end(), file->begin() + kHeaderSize);
   EncodeHeader({.kind = FileKind::kIndex,
                 .features = {},
                 .id = options.attempt,
                 .attempt = options.attempt,
                 .step = options.step},
-               MutableByteSpan(file).first(kHeaderSize));
-  return file;
+               MutableByteSpan(*file).first(kHeaderSize));
+  return std::shared_ptr<const Bytes>(std::move(file));
 }
 
 // The marker for these index bytes, after they passed the reader's whole pass (R-CMT-03).
-Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options, const Bytes& index_file,
+Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
+                                       const std::shared_ptr<const Bytes>& index_file,
                                        CommitInfo& info) {
-  const auto owner = std::make_shared<const Bytes>(index_file);
-  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*owner, FileKind::kIndex));
+  SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*index_file, FileKind::kIndex));
   SEALPOINT_ASSIGN_OR_RETURN(
       const Contents contents,
-      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner).subspan(kHeaderSize),
+      Contents::Decode(ContentsKind::kIndex, index_file, ByteSpan(*index_file).subspan(kHeaderSize),
                        options.limits));
   Marker marker{.kind = MarkerKind::kCommit,
                 .features = header.features,
@@ -89,8 +92,8 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options, const Bytes
                 .step = options.step,
                 .parent = options.parent ? options.parent->attempt : AttemptId{},
                 .sequence = options.parent ? options.parent->sequence + 1 : 1,
-                .index_size = index_file.size(),
-                .index_digest = ComputeDigest(index_file),
+                .index_size = index_file->size(),
+                .index_digest = ComputeDigest(*index_file),
                 .blob_count = contents.blob_count(),
                 .total_bytes = 0};
   for (std::size_t i = 0; i < contents.blob_count(); ++i) {
@@ -104,7 +107,7 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options, const Bytes
   info.tensor_count = contents.tensor_count();
   info.raw_bytes = contents.raw_bytes();
   info.total_bytes = marker.total_bytes;
-  info.index_bytes = index_file.size();
+  info.index_bytes = index_file->size();
   return marker;
 }
 
@@ -153,15 +156,16 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   recorder.Begin(Phase::kCheckBlobs);
   SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, summaries));
   recorder.Begin(Phase::kBuildIndex);
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes index_file, BuildIndexFile(options, summaries));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::shared_ptr<const Bytes> index_file,
+                             BuildIndexFile(options, summaries));
   recorder.Begin(Phase::kCheckIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const Marker marker,
                              CheckIndexAndMakeMarker(options, index_file, info));
   const MarkerBytes marker_bytes = EncodeMarker(marker);
-  recorder.Begin(Phase::kWriteIndex, index_file.size());
+  recorder.Begin(Phase::kWriteIndex, index_file->size());
   std::vector<std::string> own;
-  Status status = WriteIndexAndMarker(directory, options, index_file, marker_bytes, own);
-  recorder.Progress(index_file.size());
+  Status status = WriteIndexAndMarker(directory, options, *index_file, marker_bytes, own);
+  recorder.Progress(index_file->size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
     status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,

@@ -72,6 +72,23 @@ struct Disagreement {
   std::function<void(TensorSpec&)> change;
 };
 
+// A newest checkpoint that cannot be read for a moment must not let the next one begin a new
+// lineage with a sequence that is too small.
+TEST(SaveFailureTest, RefusesASeriesOfWhichSomethingCannotBeRead) {
+  OnJobs([](SaveJob& job) {
+    const SaveTarget target = SaveTarget::InSeries(job.path("series"));
+    ASSERT_TRUE(job.Save(UsualDeclaration(job.comm), target, {.step = 1}).ok());
+    job.storage->Fail({.op = StorageOp::kOpenForRead, .name = "COMMIT"});
+    const Status status = job.Save(UsualDeclaration(job.comm), target, {.step = 2}).status();
+    EXPECT_THAT(status, HasCode(Code::kIo));
+    job.ExpectSameOnAllRanks(status);
+    job.storage->Heal();
+    const auto next = job.Save(UsualDeclaration(job.comm), target, {.step = 2});
+    ASSERT_TRUE(next.ok()) << next.error().ToString();
+    EXPECT_EQ(next->sequence, 2u);
+  });
+}
+
 TEST(SaveFailureTest, RefusesDeclarationsThatDisagree) {
   const std::vector<Disagreement> cases = {
       {"dtypes", [](TensorSpec& t) { t.dtype = DType::kInt8; }},

@@ -19,7 +19,6 @@ using test::AnyShape;
 std::vector<HeldRegion> AnyHeldRegions() {
   std::vector<HeldRegion> held(AnyIn(0, 6));
   for (std::size_t i = 0; i < held.size(); ++i) {
-    held[i].tensor = static_cast<std::uint32_t>(i);
     held[i].region = AnyRegion(AnyShape());
     held[i].element_size = 1u << AnyIn(0, 4);
     held[i].chunk_size_bytes = std::uint64_t{held[i].element_size} << AnyIn(0, 5);

@@ -42,7 +42,6 @@ bool NamesAFile(StorageOp op) {
 }  // namespace
 
 struct FailingStorage::State {
-  std::shared_ptr<Storage> inner;
   mutable std::mutex mutex;
   std::vector<std::pair<StorageFault, int>> faults;  // with the calls that matched so far
   std::function<void(StorageOp, std::string_view)> hook;
@@ -80,58 +79,52 @@ struct FailingStorage::State {
   }
 };
 
-class FailingStorage::FailingWriter final : public WritableFile {
+class FailingStorage::FailingWriter final : public ForwardingWriter {
  public:
   FailingWriter(std::unique_ptr<WritableFile> inner, std::string name, std::shared_ptr<State> state)
-      : inner_(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
+      : ForwardingWriter(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
 
   Status WriteAt(std::uint64_t offset, ByteSpan data) override {
-    return state_->Run(StorageOp::kWrite, name_, [&] { return inner_->WriteAt(offset, data); });
+    return state_->Run(StorageOp::kWrite, name_,
+                       [&] { return ForwardingWriter::WriteAt(offset, data); });
   }
-  Status Preallocate(std::uint64_t size_bytes) override { return inner_->Preallocate(size_bytes); }
   Status Sync() override {
-    return state_->Run(StorageOp::kSyncFile, name_, [&] { return inner_->Sync(); });
+    return state_->Run(StorageOp::kSyncFile, name_, [&] { return ForwardingWriter::Sync(); });
   }
   Status Close() override {
-    return state_->Run(StorageOp::kClose, name_, [&] { return inner_->Close(); });
+    return state_->Run(StorageOp::kClose, name_, [&] { return ForwardingWriter::Close(); });
   }
-  bool is_direct() const override { return inner_->is_direct(); }
 
  private:
-  const std::unique_ptr<WritableFile> inner_;
   const std::string name_;
   const std::shared_ptr<State> state_;
 };
 
-class FailingStorage::FailingReader final : public ReadableFile {
+class FailingStorage::FailingReader final : public ForwardingReader {
  public:
   FailingReader(std::unique_ptr<ReadableFile> inner, std::string name, std::shared_ptr<State> state)
-      : inner_(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
+      : ForwardingReader(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
 
-  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
-    return state_->Run(StorageOp::kRead, name_, [&] { return inner_->ReadAt(offset, out); });
+    return state_->Run(StorageOp::kRead, name_,
+                       [&] { return ForwardingReader::ReadAt(offset, out); });
   }
-  bool is_direct() const override { return inner_->is_direct(); }
 
  private:
-  const std::unique_ptr<ReadableFile> inner_;
   const std::string name_;
   const std::shared_ptr<State> state_;
 };
 
-class FailingStorage::FailingDirectory final : public Directory {
+class FailingStorage::FailingDirectory final : public ForwardingDirectory {
  public:
   FailingDirectory(std::unique_ptr<Directory> inner, std::shared_ptr<State> state)
-      : inner_(std::move(inner)), state_(std::move(state)) {}
-
-  const std::string& path() const override { return inner_->path(); }
+      : ForwardingDirectory(std::move(inner)), state_(std::move(state)) {}
 
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
                                                         IoMode mode) override {
     using Made = Result<std::unique_ptr<WritableFile>>;
     return state_->Run(StorageOp::kCreate, name, [&]() -> Made {
-      auto file = inner_->CreateExclusive(name, mode);
+      auto file = ForwardingDirectory::CreateExclusive(name, mode);
       if (!file.ok()) return file;
       return Made(
           std::make_unique<FailingWriter>(std::move(file).value(), std::string(name), state_));
@@ -141,51 +134,50 @@ class FailingStorage::FailingDirectory final : public Directory {
                                                     IoMode mode) const override {
     using Opened = Result<std::unique_ptr<ReadableFile>>;
     return state_->Run(StorageOp::kOpenForRead, name, [&]() -> Opened {
-      auto file = inner_->OpenForRead(name, mode);
+      auto file = ForwardingDirectory::OpenForRead(name, mode);
       if (!file.ok()) return file;
       return Opened(
           std::make_unique<FailingReader>(std::move(file).value(), std::string(name), state_));
     });
   }
   Result<EntryInfo> Stat(std::string_view name) const override {
-    return state_->Run(StorageOp::kStat, name, [&] { return inner_->Stat(name); });
+    return state_->Run(StorageOp::kStat, name, [&] { return ForwardingDirectory::Stat(name); });
   }
   Result<std::vector<EntryInfo>> List() const override {
-    return state_->Run(StorageOp::kList, path(), [&] { return inner_->List(); });
+    return state_->Run(StorageOp::kList, path(), [&] { return ForwardingDirectory::List(); });
   }
   Status Remove(std::string_view name) override {
-    return state_->Run(StorageOp::kRemove, name, [&] { return inner_->Remove(name); });
+    return state_->Run(StorageOp::kRemove, name, [&] { return ForwardingDirectory::Remove(name); });
   }
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override {
     return state_->Run(StorageOp::kPublish, from,
-                       [&] { return inner_->PublishExclusive(from, to, method); });
+                       [&] { return ForwardingDirectory::PublishExclusive(from, to, method); });
   }
   Status Sync() override {
-    return state_->Run(StorageOp::kSyncDirectory, path(), [&] { return inner_->Sync(); });
+    return state_->Run(StorageOp::kSyncDirectory, path(),
+                       [&] { return ForwardingDirectory::Sync(); });
   }
   Result<SpaceInfo> FreeSpace() const override {
     return state_->Run(StorageOp::kFreeSpace, path(), [&]() -> Result<SpaceInfo> {
       const std::lock_guard lock(state_->mutex);
-      return state_->space ? Result<SpaceInfo>(*state_->space) : inner_->FreeSpace();
+      return state_->space ? Result<SpaceInfo>(*state_->space) : ForwardingDirectory::FreeSpace();
     });
   }
   Result<Capabilities> Probe(std::string_view probe_name) override {
     return state_->Run(StorageOp::kProbe, probe_name, [&]() -> Result<Capabilities> {
       const std::lock_guard lock(state_->mutex);
       return state_->capabilities ? Result<Capabilities>(*state_->capabilities)
-                                  : inner_->Probe(probe_name);
+                                  : ForwardingDirectory::Probe(probe_name);
     });
   }
 
  private:
-  const std::unique_ptr<Directory> inner_;
   const std::shared_ptr<State> state_;
 };
 
-FailingStorage::FailingStorage(std::shared_ptr<Storage> inner) : state_(std::make_shared<State>()) {
-  state_->inner = std::move(inner);
-}
+FailingStorage::FailingStorage(std::shared_ptr<Storage> inner)
+    : ForwardingStorage(std::move(inner)), state_(std::make_shared<State>()) {}
 
 FailingStorage::~FailingStorage() = default;
 
@@ -228,7 +220,7 @@ void FailingStorage::ClearLog() {
 Result<std::unique_ptr<Directory>> FailingStorage::OpenDirectory(std::string_view path) const {
   using Opened = Result<std::unique_ptr<Directory>>;
   return state_->Run(StorageOp::kOpenDirectory, path, [&]() -> Opened {
-    auto directory = state_->inner->OpenDirectory(path);
+    auto directory = ForwardingStorage::OpenDirectory(path);
     if (!directory.ok()) return directory;
     return Opened(std::make_unique<FailingDirectory>(std::move(directory).value(), state_));
   });
@@ -236,12 +228,12 @@ Result<std::unique_ptr<Directory>> FailingStorage::OpenDirectory(std::string_vie
 
 Status FailingStorage::CreateDirectories(std::string_view path) {
   return state_->Run(StorageOp::kCreateDirectories, path,
-                     [&] { return state_->inner->CreateDirectories(path); });
+                     [&] { return ForwardingStorage::CreateDirectories(path); });
 }
 
 Status FailingStorage::RemoveDirectory(std::string_view path) {
   return state_->Run(StorageOp::kRemoveDirectory, path,
-                     [&] { return state_->inner->RemoveDirectory(path); });
+                     [&] { return ForwardingStorage::RemoveDirectory(path); });
 }
 
 }  // namespace sealpoint::testing

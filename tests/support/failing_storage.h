@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sealpoint/storage.h"
+#include "tests/support/forwarding_storage.h"
 
 namespace sealpoint::testing {
 
@@ -44,7 +44,7 @@ struct StorageFault {
 
 // Another storage that writes down every call and fails those it is told to. Files and directories
 // share its state and may outlive it. Thread safety: all functions.
-class FailingStorage final : public Storage {
+class FailingStorage final : public ForwardingStorage {
  public:
   explicit FailingStorage(std::shared_ptr<Storage> inner);
   ~FailingStorage() override;

@@ -15,10 +15,10 @@ struct ReadingStorage::State {
   ReadLog log;
 };
 
-class ReadingStorage::LoggedFile final : public ReadableFile {
+class ReadingStorage::LoggedFile final : public ForwardingReader {
  public:
   LoggedFile(std::unique_ptr<ReadableFile> inner, std::string name, std::shared_ptr<State> state)
-      : inner_(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {
+      : ForwardingReader(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {
     const std::lock_guard lock(state_->mutex);
     ReadLog& log = state_->log;
     log.open_file_count_max = std::max(log.open_file_count_max, ++log.open_file_count);
@@ -28,36 +28,28 @@ class ReadingStorage::LoggedFile final : public ReadableFile {
     --state_->log.open_file_count;
   }
 
-  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
-  bool is_direct() const override { return inner_->is_direct(); }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
     const ReadCall call{.name = name_, .offset = offset, .size = out.size()};
     if (state_->before_read) SEALPOINT_RETURN_IF_ERROR(state_->before_read(call));
-    SEALPOINT_RETURN_IF_ERROR(inner_->ReadAt(offset, out));
+    SEALPOINT_RETURN_IF_ERROR(ForwardingReader::ReadAt(offset, out));
     const std::lock_guard lock(state_->mutex);
     state_->log.reads.push_back(call);
     return {};
   }
 
  private:
-  const std::unique_ptr<ReadableFile> inner_;
   const std::string name_;
   const std::shared_ptr<State> state_;
 };
 
-class ReadingStorage::LoggedDirectory final : public Directory {
+class ReadingStorage::LoggedDirectory final : public ForwardingDirectory {
  public:
   LoggedDirectory(std::unique_ptr<Directory> inner, std::shared_ptr<State> state)
-      : inner_(std::move(inner)), state_(std::move(state)) {}
+      : ForwardingDirectory(std::move(inner)), state_(std::move(state)) {}
 
-  const std::string& path() const override { return inner_->path(); }
-  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
-                                                        IoMode mode) override {
-    return inner_->CreateExclusive(name, mode);
-  }
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                     IoMode mode) const override {
-    SEALPOINT_ASSIGN_OR_RETURN(auto file, inner_->OpenForRead(name, mode));
+    SEALPOINT_ASSIGN_OR_RETURN(auto file, ForwardingDirectory::OpenForRead(name, mode));
     std::unique_ptr<ReadableFile> logged =
         std::make_unique<LoggedFile>(std::move(file), std::string(name), state_);
     return logged;
@@ -67,45 +59,25 @@ class ReadingStorage::LoggedDirectory final : public Directory {
       const std::lock_guard lock(state_->mutex);
       state_->log.stats.emplace_back(name);
     }
-    return inner_->Stat(name);
-  }
-  Result<std::vector<EntryInfo>> List() const override { return inner_->List(); }
-  Status Remove(std::string_view name) override { return inner_->Remove(name); }
-  Status PublishExclusive(std::string_view from, std::string_view to,
-                          PublishMethod method) override {
-    return inner_->PublishExclusive(from, to, method);
-  }
-  Status Sync() override { return inner_->Sync(); }
-  Result<SpaceInfo> FreeSpace() const override { return inner_->FreeSpace(); }
-  Result<Capabilities> Probe(std::string_view probe_name) override {
-    return inner_->Probe(probe_name);
+    return ForwardingDirectory::Stat(name);
   }
 
  private:
-  const std::unique_ptr<Directory> inner_;
   const std::shared_ptr<State> state_;
 };
 
 ReadingStorage::ReadingStorage(std::shared_ptr<Storage> inner, BeforeRead before_read)
-    : inner_(std::move(inner)), state_(std::make_shared<State>()) {
+    : ForwardingStorage(std::move(inner)), state_(std::make_shared<State>()) {
   state_->before_read = std::move(before_read);
 }
 
 ReadingStorage::~ReadingStorage() = default;
 
 Result<std::unique_ptr<Directory>> ReadingStorage::OpenDirectory(std::string_view path) const {
-  SEALPOINT_ASSIGN_OR_RETURN(auto directory, inner_->OpenDirectory(path));
+  SEALPOINT_ASSIGN_OR_RETURN(auto directory, ForwardingStorage::OpenDirectory(path));
   std::unique_ptr<Directory> logged =
       std::make_unique<LoggedDirectory>(std::move(directory), state_);
   return logged;
-}
-
-Status ReadingStorage::CreateDirectories(std::string_view path) {
-  return inner_->CreateDirectories(path);
-}
-
-Status ReadingStorage::RemoveDirectory(std::string_view path) {
-  return inner_->RemoveDirectory(path);
 }
 
 ReadLog ReadingStorage::log() const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sealpoint/storage.h"
+#include "tests/support/forwarding_storage.h"
 
 namespace sealpoint::testing {
 
@@ -28,7 +28,7 @@ struct ReadLog {
 };
 
 // Another storage that writes down each read and can meddle before it.
-class ReadingStorage final : public Storage {
+class ReadingStorage final : public ForwardingStorage {
  public:
   // Called before each read, on the reading thread; an error is what the read returns.
   using BeforeRead = std::function<Status(const ReadCall& call)>;
@@ -36,14 +36,11 @@ class ReadingStorage final : public Storage {
   ~ReadingStorage() override;
 
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
-  Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
   ReadLog log() const;  // a copy
   void ClearLog();
 
  private:
-  std::shared_ptr<Storage> inner_;
   struct State;
   std::shared_ptr<State> state_;
   class LoggedDirectory;

@@ -43,6 +43,24 @@ TEST_F(SeriesResumeTest, ADamagedIndexIsPassedOverTooIfAsked) {
   EXPECT_EQ(series_.Newest({.allow_fallback = true}).value().entry.name, "b");
 }
 
+TEST_F(SeriesResumeTest, OneThatCannotBeReadMayBeTheNewest) {
+  for (const StorageOp op :
+       {StorageOp::kOpenDirectory, StorageOp::kList, StorageOp::kOpenForRead, StorageOp::kRead}) {
+    storage_->Heal();
+    const bool is_of_directory = op == StorageOp::kOpenDirectory || op == StorageOp::kList;
+    // The directories are looked at in the order of their names, "c" last.
+    storage_->Fail(
+        {.op = op, .name = is_of_directory ? Path("c") : "COMMIT", .nth = is_of_directory ? 1 : 3});
+    EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIo));
+  }
+  storage_->Heal();
+  storage_->Fail({.op = StorageOp::kOpenForRead, .name = "COMMIT", .nth = 3});
+  const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
+  EXPECT_EQ(point.entry.name, "b");
+  ASSERT_THAT(point.passed_over, SizeIs(1));
+  EXPECT_EQ(point.passed_over[0].name, "c");
+}
+
 TEST_F(SeriesResumeTest, NothingLeftIsNotFound) {
   for (std::uint8_t i = 1; i <= 3; ++i) {
     ReplaceFile(*memory_, Path(std::string(1, static_cast<char>('a' + i - 1))), BlobOf(i), nullptr);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/failing_storage.h"
@@ -309,6 +310,30 @@ TEST_F(CommitTest, RemovesNothingWhenTheOutcomeIsUnknown) {
   EXPECT_THAT(status, FailsRule(Code::kIo, "R-CMT-07"));
   EXPECT_TRUE(OutcomeIsUnknown(status));
   EXPECT_THAT(Files(), SizeIs(5));
+}
+
+// A publication that is reported as failed and takes effect while its maker looks for it.
+TEST_F(CommitTest, LooksAgainOnceNothingCanBePublishedAnyMore) {
+  const auto summaries = WriteTwoBlobs();
+  storage_->Fail({.op = StorageOp::kPublish});
+  bool is_late = false;
+  storage_->SetHook([&](StorageOp op, std::string_view name) {
+    if (op != StorageOp::kRemove || std::exchange(is_late, true)) return;
+    const auto late = memory_->OpenDirectory(kDir).value();
+    EXPECT_TRUE(late->PublishExclusive(name, "COMMIT", PublishMethod::kLink).ok());
+  });
+  ASSERT_TRUE(CommitAll(summaries).ok());
+  EXPECT_EQ(FindDamage(memory_, kDir), "");
+}
+
+TEST_F(CommitTest, OutcomeIsUnknownWhileSomethingCanStillBePublished) {
+  const auto summaries = WriteTwoBlobs();
+  storage_->Fail({.op = StorageOp::kPublish});
+  storage_->Fail({.op = StorageOp::kRemove, .name = ".commit"});
+  const Status status = CommitAll(summaries).status();
+  EXPECT_THAT(status, FailsRule(Code::kIo, "R-CMT-07"));
+  EXPECT_TRUE(OutcomeIsUnknown(status));
+  EXPECT_THAT(Files(), SizeIs(4)) << "nothing is removed";
 }
 
 TEST_F(CommitTest, AMarkerThatAppearsMeanwhileWins) {

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/placement.h"
+
+#include <algorithm>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/layout/intervals.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+// More boxes than this in one local tensor are a mistake: an index takes no more in one box list.
+constexpr std::uint64_t kPartCountMax = 1u << 16;
+
+// Applies one rule after the other to what this rank has of each dimension.
+class Placer {
+ public:
+  Placer(const Mesh& mesh, std::vector<std::uint32_t> coordinates, const Shape& shape)
+      : mesh_(mesh),
+        coordinates_(std::move(coordinates)),
+        shape_(shape),
+        is_named_(coordinates_.size()),
+        is_replicated_(coordinates_.size()) {
+    for (const std::uint64_t extent : shape) {
+      dims_.emplace_back();
+      Append(dims_.back(), {0, extent});
+    }
+  }
+
+  Status Apply(const Placement& placement);
+  Result<LocalLayout> Finish() const;
+
+ private:
+  // This rank's place on an axis that a rule names.
+  struct Cut {
+    std::uint64_t count = 1;
+    std::uint64_t index = 0;
+  };
+
+  Result<Cut> TakeAxis(const std::string& axis);
+  Result<Intervals*> Dim(int dim);
+
+  Status operator()(const Replicate& rule);
+  Status operator()(const HoldHere& rule) { return TakeAxis(rule.axis).status(); }
+  Status operator()(const Shard& rule);
+  Status operator()(const ShardSections& rule);
+  Status operator()(const StridedShard& rule);
+  Status operator()(const Pad& rule);
+  Status operator()(const ShardFlat& rule);
+
+  std::vector<int> Replicas() const;
+  Status AddBoxes(LocalLayout& layout) const;
+  Status AddRuns(LocalLayout& layout) const;
+  Status CheckFlatDims() const;
+
+  const Mesh& mesh_;
+  const std::vector<std::uint32_t> coordinates_;
+  const Shape& shape_;
+  std::vector<bool> is_named_;
+  std::vector<bool> is_replicated_;
+  std::vector<Intervals> dims_;
+  bool is_flat_ = false;
+  Cut flat_;
+  std::uint64_t flat_unit_ = 1;
+};
+
+Status Placer::Apply(const Placement& placement) {
+  for (const PlacementRule& rule : placement) {
+    if (is_flat_ && !std::holds_alternative<Replicate>(rule) &&
+        !std::holds_alternative<HoldHere>(rule)) {
+      return InvalidArgument(ToString(rule), " behind a flat cut");
+    }
+    Status status = std::visit([this](const auto& one) { return (*this)(one); }, rule);
+    if (!status.ok()) return std::move(status).Prefixed(ToString(rule));
+  }
+  for (std::size_t i = 0; i < is_named_.size(); ++i) {
+    if (is_named_[i]) continue;
+    return InvalidArgument("no rule names mesh axis ", mesh_.axes()[i].first);
+  }
+  return Status();
+}
+
+Result<Placer::Cut> Placer::TakeAxis(const std::string& axis) {
+  const auto found = mesh_.Find(axis);
+  if (!found) return InvalidArgument("the mesh has no axis ", axis);
+  if (is_named_[*found]) return InvalidArgument("mesh axis ", axis, " is named twice");
+  is_named_[*found] = true;
+  return Cut{.count = mesh_.axes()[*found].second, .index = coordinates_[*found]};
+}
+
+Result<Intervals*> Placer::Dim(int dim) {
+  if (dim < 0 || static_cast<std::size_t>(dim) >= dims_.size()) {
+    return InvalidArgument("the tensor has ", dims_.size(), " dimensions");
+  }
+  return &dims_[static_cast<std::size_t>(dim)];
+}
+
+Status Placer::operator()(const Replicate& rule) {
+  SEALPOINT_RETURN_IF_ERROR(TakeAxis(rule.axis).status());
+  is_replicated_[*mesh_.Find(rule.axis)] = true;
+  return Status();
+}
+
+Status Placer::operator()(const Shard& rule) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(rule.axis));
+  SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
+  const std::uint64_t size = SizeOf(*dim);
+  if (rule.unit == 0 || size % rule.unit != 0) {
+    return InvalidArgument("units of ", rule.unit, " do not divide ", size, " positions");
+  }
+  *dim = SliceOf(*dim, PieceOf(size, cut.count, cut.index, rule.rule, rule.unit));
+  return Status();
+}
+
+Status Placer::operator()(const ShardSections& rule) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(rule.axis));
+  SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
+  if (rule.sections.size() > kPartCountMax) return InvalidArgument("too many sections");
+  Intervals pieces;
+  std::uint64_t begin = 0;
+  const std::uint64_t size = SizeOf(*dim);
+  for (const std::uint64_t section : rule.sections) {
+    if (section > size - begin) return InvalidArgument("the sections pass ", size, " positions");
+    const Interval piece = PieceOf(section, cut.count, cut.index, rule.rule);
+    for (const Interval& one : SliceOf(*dim, {begin + piece.begin, begin + piece.end})) {
+      Append(pieces, one);
+    }
+    begin += section;
+  }
+  if (begin != size) return InvalidArgument("the sections cover ", begin, " of ", size);
+  *dim = std::move(pieces);
+  return Status();
+}
+
+Status Placer::operator()(const StridedShard& rule) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(rule.axis));
+  SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
+  if (rule.split_factor == 0 || rule.split_factor > kPartCountMax) {
+    return InvalidArgument("the split factor is not from 1 to ", kPartCountMax);
+  }
+  Intervals pieces;
+  const std::uint64_t size = SizeOf(*dim);
+  for (std::uint64_t i = 0; i < rule.split_factor; ++i) {
+    const Interval whole = PieceOf(size, rule.split_factor, i, SplitRule::kCeilChunk);
+    const Interval piece = PieceOf(whole.size(), cut.count, cut.index, SplitRule::kCeilChunk);
+    for (const Interval& one :
+         SliceOf(*dim, {whole.begin + piece.begin, whole.begin + piece.end})) {
+      Append(pieces, one);
+    }
+  }
+  *dim = std::move(pieces);
+  return Status();
+}
+
+Status Placer::operator()(const Pad& rule) {
+  SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
+  const std::uint64_t extent = shape_[static_cast<std::size_t>(rule.dim)];
+  const bool is_uncut = extent == 0 ? dim->empty() : *dim == Intervals{{0, extent}};
+  if (!is_uncut) return InvalidArgument("padding behind a cut");
+  if (rule.size < extent) return InvalidArgument("padded below the extent of ", extent);
+  dim->clear();
+  Append(*dim, {0, rule.size});
+  return Status();
+}
+
+Status Placer::operator()(const ShardFlat& rule) {
+  if (rule.axes.empty() || rule.unit == 0) return InvalidArgument("no axes, or a unit of 0");
+  for (const std::string& axis : rule.axes) {
+    SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(axis));
+    flat_.count *= cut.count;  // at most the ranks of the mesh
+    flat_.index = flat_.index * cut.count + cut.index;
+  }
+  flat_unit_ = rule.unit;
+  is_flat_ = true;
+  return Status();
+}
+
+std::vector<int> Placer::Replicas() const {
+  std::vector<std::vector<std::uint32_t>> all = {coordinates_};
+  for (std::size_t axis = 0; axis < is_replicated_.size(); ++axis) {
+    if (!is_replicated_[axis]) continue;
+    std::vector<std::vector<std::uint32_t>> more;
+    for (const std::vector<std::uint32_t>& one : all) {
+      for (std::uint32_t i = 0; i < mesh_.axes()[axis].second; ++i) {
+        more.push_back(one);
+        more.back()[axis] = i;
+      }
+    }
+    all = std::move(more);
+  }
+  std::vector<int> ranks;
+  ranks.reserve(all.size());
+  for (const std::vector<std::uint32_t>& one : all) ranks.push_back(mesh_.RankAt(one).value());
+  return ranks;  // ascending: the axes were gone through from the slowest on
+}
+
+// The part of a global interval that is not padding.
+Interval Clip(Interval one, std::uint64_t extent) {
+  return {std::min(one.begin, extent), std::min(one.end, extent)};
+}
+
+Status Placer::AddBoxes(LocalLayout& layout) const {
+  std::uint64_t count = 1;
+  for (const Intervals& dim : dims_) {
+    if (dim.empty()) return Status();
+    count *= dim.size();
+    if (count > kPartCountMax) return InvalidArgument("more than ", kPartCountMax, " boxes");
+  }
+  Shape strides(dims_.size(), 1);
+  for (std::size_t d = dims_.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.shape[d];
+  layout.parts.push_back({.local_strides = strides});
+  for (std::size_t d = 0; d < dims_.size(); ++d) {
+    std::vector<LocalPart> longer;
+    for (const LocalPart& part : layout.parts) {
+      std::uint64_t position = 0;
+      for (const Interval& one : dims_[d]) {
+        const Interval stored = Clip(one, shape_[d]);
+        if (stored.size() != 0) {
+          longer.push_back(part);
+          longer.back().region.box.offset.push_back(stored.begin);
+          longer.back().region.box.extent.push_back(stored.size());
+          longer.back().local_offset += position * strides[d];
+        }
+        position += one.size();
+      }
+    }
+    layout.parts = std::move(longer);
+  }
+  for (LocalPart& part : layout.parts) {
+    const bool is_all = part.region.box.extent == layout.shape;
+    if (is_all) part.local_strides.clear();
+    part.region = Region::Of(std::move(part.region.box));
+  }
+  return Status();
+}
+
+Status Placer::CheckFlatDims() const {
+  for (std::size_t d = 1; d < dims_.size(); ++d) {
+    const bool is_whole = dims_[d].size() <= 1 && SizeOf(dims_[d]) <= shape_[d] &&
+                          (dims_[d].empty() || dims_[d][0].end <= shape_[d]);
+    if (is_whole) continue;
+    return InvalidArgument("dimension ", d, " is in pieces or padded, so its flat ranges are no ",
+                           "runs");
+  }
+  return Status();
+}
+
+Status Placer::AddRuns(LocalLayout& layout) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckFlatDims());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t elements, ElementCount(layout.shape));
+  const std::uint64_t units = DivideRoundUp(elements, flat_unit_);
+  if (!CheckedMul(units, flat_unit_)) {
+    return MakeError(Code::kLimitExceeded, "the flat ranges pass 64 bits");
+  }
+  const Interval piece =
+      PieceOf(elements, flat_.count, flat_.index, SplitRule::kCeilChunk, flat_unit_);
+  layout.shape = {DivideRoundUp(units, flat_.count) * flat_unit_};
+  Intervals rows = {{0, 1}};
+  if (!dims_.empty()) rows = dims_[0];
+  Box box;
+  std::uint64_t row = 1;  // elements
+  for (std::size_t d = 0; d < dims_.size(); ++d) {
+    if (dims_[d].empty()) return Status();
+    box.offset.push_back(dims_[d][0].begin);
+    box.extent.push_back(dims_[d][0].size());
+    if (d > 0) row *= dims_[d][0].size();
+  }
+  std::uint64_t first = 0;  // flat position of the first element of these rows
+  for (const Interval& all : rows) {
+    const Interval stored = dims_.empty() ? all : Clip(all, shape_[0]);
+    const std::uint64_t begin = std::max(first, piece.begin);
+    const std::uint64_t end = std::min(first + stored.size() * row, piece.end);
+    if (begin < end) {
+      LocalPart part{.region = {.box = box, .run = {begin - first, end - first}},
+                     .local_offset = begin - piece.begin};
+      if (!dims_.empty()) {
+        part.region.box.offset[0] = stored.begin;
+        part.region.box.extent[0] = stored.size();
+      }
+      layout.parts.push_back(std::move(part));
+    }
+    first += all.size() * row;
+  }
+  return Status();
+}
+
+Result<LocalLayout> Placer::Finish() const {
+  LocalLayout layout;
+  for (const Intervals& dim : dims_) layout.shape.push_back(SizeOf(dim));
+  SEALPOINT_RETURN_IF_ERROR(ElementCount(layout.shape).status());
+  SEALPOINT_RETURN_IF_ERROR(is_flat_ ? AddRuns(layout) : AddBoxes(layout));
+  layout.replicas = Replicas();
+  return layout;
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
+                                const Placement& placement) {
+  SEALPOINT_RETURN_IF_ERROR(ElementCount(shape).status());
+  SEALPOINT_ASSIGN_OR_RETURN(std::vector<std::uint32_t> coordinates, mesh.CoordinatesOf(rank));
+  internal::Placer placer(mesh, std::move(coordinates), shape);
+  SEALPOINT_RETURN_IF_ERROR(placer.Apply(placement));
+  return placer.Finish();
+}
+
+}  // namespace sealpoint

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors that share one local buffer, and memory of parts of it.
+#include <algorithm>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/layout/intervals.h"
+#include "sealpoint/placement.h"
+
+namespace sealpoint {
+
+using internal::CheckedAdd;
+using internal::CheckedMul;
+using internal::Interval;
+using internal::InvalidArgument;
+using internal::MakeError;
+
+namespace {
+
+template <typename Byte>
+BasicMemoryView<Byte> ViewOf(const LocalPart& part, Byte* local, std::uint32_t element_size) {
+  BasicMemoryView<Byte> view{.data = local + part.local_offset * element_size};
+  for (const std::uint64_t stride : part.local_strides) {
+    view.strides_bytes.push_back(static_cast<std::int64_t>(stride * element_size));
+  }
+  return view;
+}
+
+// The flat positions that a member takes.
+Result<Interval> PositionsOf(const BucketMember& member, std::uint64_t bucket_size) {
+  if (member.box.offset.size() != member.box.extent.size()) {
+    return InvalidArgument("a box with ", member.box.offset.size(), " offsets and ",
+                           member.box.extent.size(), " extents");
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t elements, ElementCount(member.box.extent));
+  if (elements == 0) return InvalidArgument("an empty member");
+  if (!internal::RangeFits(member.offset, elements, bucket_size)) {
+    return InvalidArgument("elements ", member.offset, " to ", member.offset, " + ", elements,
+                           " pass the bucket's ", bucket_size);
+  }
+  return Interval{member.offset, member.offset + elements};
+}
+
+Status CheckDisjoint(std::vector<Interval> taken) {
+  std::sort(taken.begin(), taken.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < taken.size(); ++i) {
+    if (taken[i].begin < taken[i - 1].end) {
+      return InvalidArgument("two members have element ", taken[i].begin, " of the bucket");
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+ConstMemoryView SourceOf(const LocalPart& part, const void* local,
+                         std::uint32_t element_size_bytes) {
+  return ViewOf(part, static_cast<const std::byte*>(local), element_size_bytes);
+}
+
+MutableMemoryView DestinationOf(const LocalPart& part, void* local,
+                                std::uint32_t element_size_bytes) {
+  return ViewOf(part, static_cast<std::byte*>(local), element_size_bytes);
+}
+
+Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
+                                            std::uint64_t size, std::uint64_t count,
+                                            std::uint64_t index) {
+  if (index >= count) return InvalidArgument("range ", index, " of ", count);
+  const Interval mine = internal::PieceOf(size, count, index, SplitRule::kCeilChunk);
+  std::vector<Interval> taken;
+  std::vector<BucketPart> parts;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const BucketMember& member = members[i];
+    auto positions = PositionsOf(member, size);
+    if (!positions.ok()) {
+      return std::move(positions).error().Prefixed(internal::StrCat("bucket member ", i));
+    }
+    taken.push_back(*positions);
+    const std::uint64_t begin = std::max(positions->begin, mine.begin);
+    const std::uint64_t end = std::min(positions->end, mine.end);
+    if (begin >= end) continue;
+    parts.push_back(
+        {.member = i,
+         .region = {.box = member.box, .run = {begin - member.offset, end - member.offset}},
+         .local_offset = begin - mine.begin});
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckDisjoint(std::move(taken)));
+  return parts;
+}
+
+Result<std::vector<std::vector<LocalPart>>> PlaceFused(std::span<const std::uint64_t> rows,
+                                                       const Shape& row_shape,
+                                                       std::uint64_t first_group,
+                                                       std::uint64_t group_count) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t row, ElementCount(row_shape));
+  std::uint64_t group_rows = 0;
+  for (const std::uint64_t one : rows) {
+    if (one == 0 || row == 0) return InvalidArgument("a fused tensor without elements");
+    const auto sum = CheckedAdd(group_rows, one);
+    if (!sum) return MakeError(Code::kLimitExceeded, "the rows of a group pass 64 bits");
+    group_rows = *sum;
+  }
+  const auto groups = CheckedAdd(first_group, group_count);
+  const auto all_rows = groups ? CheckedMul(*groups, group_rows) : std::nullopt;
+  if (!all_rows || !CheckedMul(*all_rows, row)) {
+    return MakeError(Code::kLimitExceeded, "the groups pass 64 bits");
+  }
+  std::vector<std::vector<LocalPart>> parts(rows.size());
+  for (std::uint64_t group = 0; group < group_count; ++group) {
+    std::uint64_t local_row = group * group_rows;
+    for (std::size_t c = 0; c < rows.size(); ++c) {
+      Box box{.offset = Shape(row_shape.size() + 1, 0), .extent = {rows[c]}};
+      box.offset[0] = (first_group + group) * rows[c];
+      box.extent.insert(box.extent.end(), row_shape.begin(), row_shape.end());
+      parts[c].push_back({.region = Region::Of(std::move(box)), .local_offset = local_row * row});
+      local_row += rows[c];
+    }
+  }
+  return parts;
+}
+
+}  // namespace sealpoint

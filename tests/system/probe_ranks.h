@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SYSTEM_PROBE_RANKS_H_
+#define SEALPOINT_TESTS_SYSTEM_PROBE_RANKS_H_
+
+#include <functional>
+
+#include "sealpoint/communicator.h"
+
+namespace sealpoint::testing {
+
+// Runs `body`, whose result is the exit status, on this rank: the only one, or one of those that
+// mpirun started. There are two definitions.
+int RunOnRank(int argc, char** argv, const std::function<int(Communicator&)>& body);
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SYSTEM_PROBE_RANKS_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mpi.h>
+
+#include <cstdlib>
+
+#include "sealpoint/mpi_communicator.h"
+#include "tests/system/probe_ranks.h"
+
+namespace sealpoint::testing {
+
+int RunOnRank(int argc, char** argv, const std::function<int(Communicator&)>& body) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  int status = 0;
+  {
+    const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
+    status = body(*comm);
+    // After a rank was lost the others cannot finalize; the launcher ends all of them.
+    if (status != 0) std::_Exit(status);
+  }
+  MPI_Finalize();
+  return status;
+}
+
+}  // namespace sealpoint::testing

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/system/probe_ranks.h"
+
+namespace sealpoint::testing {
+
+int RunOnRank(int /*argc*/, char** /*argv*/, const std::function<int(Communicator&)>& body) {
+  return body(*SelfCommunicator());
+}
+
+}  // namespace sealpoint::testing
