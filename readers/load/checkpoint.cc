@@ -11,14 +11,19 @@
 namespace sealpoint {
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path, OpenOptions options) {
-  return internal::CheckpointImpl::Make(path, std::move(options), {});
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<Checkpoint> checkpoint,
+                             internal::CheckpointImpl::Make(path, std::move(options), {}));
+  return checkpoint;
 }
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::OpenFrom(const std::string& path, Bytes marker,
                                                          Bytes index, OpenOptions options) {
-  return internal::CheckpointImpl::Make(
-      path, std::move(options),
-      internal::GivenFiles{.marker = std::move(marker), .index = std::move(index)});
+  SEALPOINT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Checkpoint> checkpoint,
+      internal::CheckpointImpl::Make(
+          path, std::move(options),
+          internal::GivenFiles{.marker = std::move(marker), .index = std::move(index)}));
+  return checkpoint;
 }
 
 std::vector<TensorInfo> Checkpoint::tensors() const {

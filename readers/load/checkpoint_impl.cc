@@ -6,7 +6,6 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
-#include "readers/load/contract.h"
 #include "readers/load/run_plan.h"
 #include "readers/open/resize.h"
 
@@ -30,18 +29,17 @@ std::uint64_t PayloadBytes(const ReadPlanData& plan) {
 
 }  // namespace
 
-Result<std::unique_ptr<Checkpoint>> CheckpointImpl::Make(const std::string& path,
-                                                         OpenOptions options,
-                                                         std::optional<GivenFiles> given) {
+Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(const std::string& path,
+                                                             OpenOptions options,
+                                                             std::optional<GivenFiles> given) {
   if (!options.storage) options.storage = PosixStorage();
   SEALPOINT_ASSIGN_OR_RETURN(auto pool,
                              StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
   SEALPOINT_ASSIGN_OR_RETURN(
       CommittedFiles files,
       OpenCommitted(*options.storage, path, options.limits, options.check_files, std::move(given)));
-  std::unique_ptr<Checkpoint> checkpoint =
-      std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files), std::move(pool));
-  return checkpoint;
+  return std::make_unique<CheckpointImpl>(path, std::move(options), std::move(files),
+                                          std::move(pool));
 }
 
 CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
@@ -59,6 +57,10 @@ PlanBuilder CheckpointImpl::NewPlan() const {
 Result<ReadPlan> CheckpointImpl::Plan(const ReadRequest& request,
                                       const LoadContract& contract) const {
   SEALPOINT_ASSIGN_OR_RETURN(ResolvedRequest resolved, ResolveRequest(index(), request, contract));
+  return PlanResolved(std::move(resolved));
+}
+
+Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {
   PlanBuilder builder = NewPlan();
   for (const ResolvedItem& item : resolved.items) {
     if (!item.destination) {
@@ -88,6 +90,14 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   phases.End();
   if (!status.ok()) return status;
   return LoadReport{.plan = data.summary, .findings = data.findings, .phases = phases.report()};
+}
+
+Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
+                                  const ChunkReader::Take& take) const {
+  BlobFiles files(*files_.directory, index(),
+                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  const PlanSource source{plan, index(), path_, files, *pool_};
+  return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
 
 Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {

@@ -11,6 +11,8 @@
 
 #include "lib/device/staging_pool.h"
 #include "lib/format/contents.h"
+#include "readers/load/chunk_reader.h"
+#include "readers/load/contract.h"
 #include "readers/load/plan_builder.h"
 #include "readers/open/blob_files.h"
 #include "readers/open/blob_tables.h"
@@ -21,8 +23,8 @@ namespace sealpoint::internal {
 
 class CheckpointImpl final : public Checkpoint {
  public:
-  static Result<std::unique_ptr<Checkpoint>> Make(const std::string& path, OpenOptions options,
-                                                  std::optional<GivenFiles> given);
+  static Result<std::unique_ptr<CheckpointImpl>> Make(const std::string& path, OpenOptions options,
+                                                      std::optional<GivenFiles> given);
   CheckpointImpl(std::string path, OpenOptions options, CommittedFiles files,
                  std::unique_ptr<StagingPool> pool);
 
@@ -51,8 +53,13 @@ class CheckpointImpl final : public Checkpoint {
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
   Result<Bytes> ReadObject(std::string_view name) const override;
 
- private:
+  // For the collective reader.
   const Contents& index() const { return files_.index.contents; }
+  Result<ReadPlan> PlanResolved(ResolvedRequest resolved) const;
+  // See run_plan.h.
+  Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;
+
+ private:
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 

@@ -12,31 +12,42 @@
 namespace sealpoint::internal {
 namespace {
 
-Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw) {
-  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    const PlanCopy& copy = plan.copies[chunk.first_copy + i];
-    RunStridedCopy(copy.copy, raw.data(), copy.target);
-  }
-  return {};
-}
-
 Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
                 ChunkReader& reader) {
   if (range.in_place != nullptr && !isolate) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_done, reader.ReadInPlace(range));
     if (is_done) return {};
   }
-  return reader.ReadRange(
-      range, [&plan](const PlanChunk& chunk, ByteSpan raw) { return CopyOut(plan, chunk, raw); });
+  return reader.ReadRange(range, [&plan](const PlanChunk& chunk, ByteSpan raw) {
+    CopyOut(plan, chunk, raw);
+    return Status();
+  });
 }
 
 }  // namespace
+
+void CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw) {
+  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
+    const PlanCopy& copy = plan.copies[chunk.first_copy + i];
+    RunStridedCopy(copy.copy, raw.data(), copy.target);
+  }
+}
 
 int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes) {
   const std::uint64_t need = plan.range_memory_max + 2 * plan.decoded_size_max;
   if (need == 0) return threads;
   const std::uint64_t affordable = std::max<std::uint64_t>(1, memory_budget_bytes / need);
   return static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), affordable));
+}
+
+Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
+                  const ChunkReader::Take& take) {
+  const int affordable = AffordableThreads(source.plan, threads, memory_budget_bytes);
+  std::deque<ChunkReader> readers;
+  for (int i = 0; i < affordable; ++i) readers.emplace_back(source);
+  return ParallelFor(affordable, source.plan.ranges.size(), [&](int worker, std::size_t i) {
+    return readers[static_cast<std::size_t>(worker)].ReadRange(source.plan.ranges[i], take);
+  });
 }
 
 Status RunPlan(const PlanSource& source, const ReadOptions& options,

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_CHUNK_WISH_H_
+#define SEALPOINT_READERS_COLLECTIVE_CHUNK_WISH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/format/contents.h"
+#include "readers/load/read_plan_data.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// A chunk that one rank asks another to read: what its verified record says, so that the reader
+// needs no table of it.
+struct ChunkWish {
+  std::uint32_t blob = 0;
+  std::uint64_t tensor = 0;  // in the index, for errors
+  PlanChunk chunk{};         // without copies and name
+};
+
+void EncodeWish(const ChunkWish& wish, Bytes& out);
+// All wishes of one message. Errors: Comm (not what a rank of this version sends, or no chunk of
+// this checkpoint).
+Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& index);
+
+// What one rank reads in a round: the chunks that any rank wished of it, each once, and who gets
+// it.
+struct RequestedChunks {
+  ReadPlanData plan;                    // ranges and chunks, without copies
+  std::vector<std::vector<int>> ranks;  // per chunk, ascending
+};
+
+// `wishes[r]` are those of rank r.
+RequestedChunks MergeWishes(const std::vector<std::vector<ChunkWish>>& wishes,
+                            const Contents& index, std::uint64_t range_size_max);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_CHUNK_WISH_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_CONTRACT_OF_ALL_H_
+#define SEALPOINT_READERS_COLLECTIVE_CONTRACT_OF_ALL_H_
+
+#include <vector>
+
+#include "lib/format/contents.h"
+#include "readers/load/contract.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/read_plan.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Judges the requests of all ranks as one: which stored tensors nobody wants, and which are wanted
+// only in part. Tensor i is judged by rank i mod size, so that nothing grows with ranks times
+// tensors on any rank. Collective. `mine` passed the rest of the contract on this rank; its
+// findings are taken along. Returns the findings of all ranks, sorted and without repetition.
+// Errors: Mismatch, Comm, Timeout, the same on all ranks.
+Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Contents& index,
+                                               const ResolvedRequest& mine,
+                                               const LoadContract& contract);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_CONTRACT_OF_ALL_H_

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/collective/pass_on.h"
+
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Hands out the chunks of one reader, chunk by chunk and rank by rank.
+class Sender {
+ public:
+  Sender(const RequestedChunks& requested, std::vector<Bytes> held, int size)
+      : requested_(requested), held_(std::move(held)), size_(static_cast<std::size_t>(size)) {}
+
+  bool is_done() const { return chunk_ == held_.size(); }
+
+  std::vector<Bytes> Next(std::uint64_t max_bytes) {
+    std::vector<Bytes> outgoing(size_);
+    std::uint64_t total = 0;
+    while (!is_done()) {
+      Bytes& raw = held_[chunk_];
+      if (total > 0 && total + raw.size() > max_bytes) break;
+      total += raw.size();
+      Bytes& out = outgoing[static_cast<std::size_t>(requested_.ranks[chunk_][wisher_])];
+      out.insert(out.end(), raw.begin(), raw.end());
+      if (++wisher_ < requested_.ranks[chunk_].size()) continue;
+      raw = Bytes();
+      wisher_ = 0;
+      ++chunk_;
+    }
+    return outgoing;
+  }
+
+ private:
+  const RequestedChunks& requested_;
+  std::vector<Bytes> held_;
+  const std::size_t size_;
+  std::size_t chunk_ = 0;
+  std::size_t wisher_ = 0;  // of that chunk
+};
+
+}  // namespace
+
+Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
+                        std::vector<Bytes> held,
+                        const std::vector<std::vector<ExpectedChunk>>& expected,
+                        std::uint64_t send_max_bytes,
+                        const std::function<void(std::size_t chunk, ByteSpan raw)>& take) {
+  PassedOn passed;
+  Sender sender(requested, std::move(held), comm.size());
+  std::vector<std::size_t> next(expected.size());
+  for (bool goes_on = true; goes_on; ++passed.exchanges) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
+                               comm.AllToAll(sender.Next(send_max_bytes)));
+    for (std::size_t rank = 0; rank < incoming.size(); ++rank) {
+      const bool is_mine = static_cast<int>(rank) == comm.rank();
+      if (!is_mine) passed.bytes_received += incoming[rank].size();
+      for (ByteSpan rest = incoming[rank]; !rest.empty();) {
+        const bool fits = next[rank] < expected[rank].size() &&
+                          expected[rank][next[rank]].raw_size <= rest.size();
+        if (!fits) return MakeError(Code::kComm, "rank ", rank, " sent what it was not asked for");
+        const ExpectedChunk& chunk = expected[rank][next[rank]++];
+        take(chunk.chunk, rest.first(chunk.raw_size));
+        rest = rest.subspan(chunk.raw_size);
+      }
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> open,
+                               comm.AllReduceMax({sender.is_done() ? 0u : 1u}));
+    goes_on = open.front() != 0;
+  }
+  for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+    if (next[rank] == expected[rank].size()) continue;
+    return MakeError(Code::kComm, "rank ", rank, " did not send what it was asked for");
+  }
+  return passed;
+}
+
+}  // namespace sealpoint::internal

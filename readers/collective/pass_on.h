@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_
+#define SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "readers/collective/chunk_wish.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// A chunk that this rank asked another for.
+struct ExpectedChunk {
+  std::size_t chunk = 0;  // in this rank's plan
+  std::uint32_t raw_size = 0;
+};
+
+struct PassedOn {
+  std::uint64_t bytes_received = 0;  // from other ranks
+  std::uint64_t exchanges = 0;
+};
+
+// Sends the raw bytes of each chunk that this rank read to all who wished it, in as many exchanges
+// as it takes to send no more than `send_max_bytes` (or one chunk) at a time from each rank, and
+// gives what arrives to `take`. `held` has the raw bytes of each requested chunk, and is emptied on
+// the way; `expected[r]` are the chunks that rank r was asked for, in the order of their place in
+// the files. Collective. Errors: Comm, Timeout.
+Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
+                        std::vector<Bytes> held,
+                        const std::vector<std::vector<ExpectedChunk>>& expected,
+                        std::uint64_t send_max_bytes,
+                        const std::function<void(std::size_t chunk, ByteSpan raw)>& take);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_

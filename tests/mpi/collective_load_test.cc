@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every rank has the same checkpoint in its own memory, so that these tests count what each reads.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "sealpoint/collective_reader.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/reading_storage.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t kRows = 60;
+constexpr std::uint64_t kColumns = 700;
+constexpr std::uint64_t kMatrixBytes = kRows * kColumns * 4;
+constexpr std::uint64_t kVectorBytes = 50000;
+
+Region Rows(std::uint64_t begin, std::uint64_t end) {
+  return Region::Of({{begin, 0}, {end - begin, kColumns}});
+}
+Region Columns(std::uint64_t begin, std::uint64_t end) {
+  return Region::Of({{0, begin}, {kRows, end - begin}});
+}
+
+// "matrix" in four blobs, "vector" in two and coded, "empty", "scalar".
+MiniSpec StoredState() {
+  MiniSpec spec;
+  spec.tensors.push_back(
+      CutTensor("matrix", DType::kF32, {kRows, kColumns}, NoiseBytes(1, kMatrixBytes),
+                {Rows(0, 7), Rows(7, 30), Rows(30, 31), Rows(31, 60)}, {0, 1, 2, 3}));
+  spec.tensors.push_back(CutTensor("vector", DType::kUInt8, {kVectorBytes},
+                                   Bytes(kVectorBytes, std::byte{5}),
+                                   {Slice(0, 20000), Slice(20000, kVectorBytes)}, {3, 1}));
+  spec.tensors.back().codec = Codec::kZstd;
+  spec.tensors.push_back({.name = "empty", .shape = {0, 3}});
+  spec.tensors.push_back(
+      CutTensor("scalar", DType::kF64, {}, NoiseBytes(2, 8), {Region::Whole({})}, {2}));
+  return spec;
+}
+
+const MiniContainer& GoodContainer() {
+  static const MiniContainer container = BuildMini(StoredState());
+  return container;
+}
+
+// One rank with its copy of the state.
+struct LoadJob {
+  explicit LoadJob(Communicator& communicator,
+                   const std::function<void(MiniContainer&)>& damage = {})
+      : comm(communicator) {
+    if (damage) damage(container);
+    StoreFiles(*memory, "c", container.files);
+  }
+
+  std::unique_ptr<CollectiveReader> Open() {
+    auto reader = CollectiveReader::Open(comm, "c", {.storage = storage});
+    EXPECT_TRUE(reader.ok()) << reader.error().ToString();
+    storage->ClearLog();
+    return reader.ok() ? std::move(reader).value() : nullptr;
+  }
+  // Stored payload bytes that this rank read.
+  std::uint64_t PayloadRead() const {
+    std::uint64_t bytes = 0;
+    for (const ReadCall& call : storage->log().reads) {
+      for (const auto& [number, blob] : container.blobs) {
+        if (call.name == blob.name && call.offset < blob.chunks_end) bytes += call.size;
+      }
+    }
+    return bytes;
+  }
+  std::uint64_t Sum(std::uint64_t mine) {
+    std::uint64_t sum = 0;
+    for (const Bytes& one : comm.AllGather(AsBytes(std::to_string(mine))).value()) {
+      sum += std::stoull(std::string(reinterpret_cast<const char*>(one.data()), one.size()));
+    }
+    return sum;
+  }
+  std::uint64_t rank() const { return static_cast<std::uint64_t>(comm.rank()); }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(comm.size()); }
+
+  Communicator& comm;
+  MiniContainer container = GoodContainer();
+  std::shared_ptr<Storage> memory = MemoryStorage();
+  std::shared_ptr<ReadingStorage> storage = std::make_shared<ReadingStorage>(memory);
+};
+
+void OnRanks(const std::function<void(Communicator&)>& body) {
+  for (const int size : RankCounts()) WithRanks(size, body);
+}
+
+// A wish and the memory for it.
+struct Wish {
+  std::string tensor;
+  Region region;
+  Bytes bytes;
+
+  Wish(std::string name, Region of, std::uint64_t element_size)
+      : tensor(std::move(name)),
+        region(std::move(of)),
+        bytes(region.element_count() * element_size) {}
+  void AddTo(ReadRequest& request) {
+    request.Add(tensor, region, MemoryView::MutableHost(bytes.data()));
+  }
+  void Expect(const Bytes& content, const Shape& shape, std::uint32_t element_size) const {
+    EXPECT_EQ(bytes, ExtractRegion(content, shape, element_size, region));
+  }
+};
+
+Wish MatrixWish(Region region) { return {"matrix", std::move(region), 4}; }
+void ExpectMatrix(const Wish& wish) {
+  wish.Expect(NoiseBytes(1, kMatrixBytes), {kRows, kColumns}, 4);
+}
+
+TEST(CollectiveLoadTest, OtherRanksInAnotherLayoutGetTheirParts) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish columns = MatrixWish(
+        Columns(job.rank() * kColumns / job.size(), (job.rank() + 1) * kColumns / job.size()));
+    Wish run(
+        "vector",
+        Slice(job.rank() * kVectorBytes / job.size(), (job.rank() + 1) * kVectorBytes / job.size()),
+        1);
+    Bytes scalar(8);
+    ReadRequest request;
+    columns.AddTo(request);
+    run.AddTo(request);
+    request.Add("scalar", MemoryView::MutableHost(scalar.data()));
+    request.Add("empty", MemoryView::MutableHost(scalar.data()));
+    const auto report = reader->Load(request);
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ExpectMatrix(columns);
+    run.Expect(Bytes(kVectorBytes, std::byte{5}), {kVectorBytes}, 1);
+    EXPECT_EQ(scalar, NoiseBytes(2, 8));
+  });
+}
+
+TEST(CollectiveLoadTest, EachWantedChunkIsReadByOneRank) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Columns(0, kColumns - job.rank()));  // nested wishes
+    ReadRequest request;
+    wish.AddTo(request);
+    const auto report = reader->Load(request, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ExpectMatrix(wish);
+    EXPECT_EQ(job.PayloadRead(), report->bytes_read);
+    EXPECT_EQ(job.Sum(job.PayloadRead()), kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+  });
+}
+
+TEST(CollectiveLoadTest, ReadingIsDealtEvenly) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Rows(0, kRows));
+    ReadRequest request;
+    if (comm.rank() == 0) wish.AddTo(request);  // one rank wants it, all read
+    const auto report = reader->Load(request, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    constexpr std::uint64_t kChunk = 4096;
+    EXPECT_LE(report->bytes_read, kMatrixBytes / job.size() + 2 * kChunk);
+    if (comm.rank() == 0) {
+      ExpectMatrix(wish);
+      EXPECT_EQ(report->bytes_received, kMatrixBytes - report->bytes_read);
+    }
+  });
+}
+
+TEST(CollectiveLoadTest, ASmallBudgetTakesMoreRoundsAndGivesTheSame) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Rows(0, kRows));  // replicas
+    ReadRequest request;
+    wish.AddTo(request);
+    const auto report = reader->Load(request, LoadContract::Partial(),
+                                     {.memory_budget_bytes = 3 * 8192, .threads = 2});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ExpectMatrix(wish);
+    EXPECT_GE(report->rounds, kMatrixBytes / 8192);
+    EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
+  });
+}
+
+TEST(CollectiveLoadTest, IndexIsReadOnce) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = CollectiveReader::Open(comm, "c", {.storage = job.storage});
+    ASSERT_TRUE(reader.ok());
+    EXPECT_EQ(job.storage->log().reads.empty(), comm.rank() != 0);
+    EXPECT_EQ(job.storage->log().stats.empty(), comm.rank() != 0);
+    EXPECT_EQ((*reader)->checkpoint().tensor_count(), 4u);
+  });
+}
+
+TEST(CollectiveLoadTest, NobodyMayWantAnything) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    const auto report = reader->Load({}, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(report->all_bytes_read, 0u);
+    EXPECT_EQ(report->rounds, 0u);
+  });
+}
+
+TEST(CollectiveLoadTest, ATensorIsUnexpectedOnlyIfNoRankWantsIt) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Rows(0, 1));
+    Bytes scalar(8);
+    ReadRequest request;
+    wish.AddTo(request);
+    if (comm.rank() == 0) request.Add("scalar", MemoryView::MutableHost(scalar.data()));
+    if (comm.rank() == comm.size() - 1) {
+      request.Add("empty", MemoryView::MutableHost(scalar.data()));
+    }
+    const auto report = reader->Load(request, {.unexpected = OnMismatch::kReport});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ASSERT_THAT(report->findings, SizeIs(1));
+    EXPECT_EQ(report->findings[0].tensor, "vector");
+    const Status error = reader->Load(request).error();
+    EXPECT_THAT(error, HasCode(Code::kMismatch));
+    EXPECT_EQ(error.place().tensor, "vector");
+  });
+}
+
+TEST(CollectiveLoadTest, RanksCoverATensorTogether) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    const auto load = [&](std::uint64_t rows) {
+      Wish wish =
+          MatrixWish(Rows(job.rank() * rows / job.size(), (job.rank() + 1) * rows / job.size()));
+      ReadRequest request;
+      wish.AddTo(request);
+      return reader
+          ->Load(request, {.unexpected = OnMismatch::kAllow, .coverage = OnMismatch::kError})
+          .status();
+    };
+    EXPECT_TRUE(load(kRows).ok());
+    const Status error = load(kRows - 1);
+    EXPECT_THAT(error, HasCode(Code::kMismatch));
+    EXPECT_THAT(error.message(), HasSubstr("700 elements"));
+  });
+}
+
+TEST(CollectiveLoadTest, AWishThatOneRankCannotHaveFailsOnAll) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Bytes bytes(8);
+    ReadRequest request;
+    const int last = comm.size() - 1;
+    if (comm.rank() == last) request.Add("missing", MemoryView::MutableHost(bytes.data()));
+    const Status error = reader->Load(request, LoadContract::Partial()).error();
+    EXPECT_THAT(error, HasCode(Code::kMismatch));
+    EXPECT_EQ(error.place().tensor, "missing");
+    EXPECT_EQ(error.place().rank, last);
+    EXPECT_TRUE(reader->Load({}, LoadContract::Partial()).ok());  // still in step
+  });
+}
+
+TEST(CollectiveLoadTest, DamageThatOneRankReadsFailsOnAllAndNamesTheFile) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm, [](MiniContainer& container) {
+      container.blob(2)[container.blobs.at(2).records[0].offset] ^= std::byte{1};
+    });
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Rows(0, kRows));
+    ReadRequest request;
+    wish.AddTo(request);
+    const Status error = reader->Load(request, LoadContract::Partial()).error();
+    EXPECT_THAT(error, FailsRule(Code::kCorrupt, "R-CHK-02"));
+    EXPECT_EQ(error.place().path, "c/" + job.container.blobs.at(2).name);
+    EXPECT_EQ(error.place().tensor, "matrix");
+    EXPECT_TRUE(error.place().rank.has_value());
+    Wish intact = MatrixWish(Rows(0, 7));
+    ReadRequest others;
+    intact.AddTo(others);
+    EXPECT_TRUE(reader->Load(others, LoadContract::Partial()).ok());
+    ExpectMatrix(intact);
+  });
+}
+
+TEST(CollectiveLoadTest, WhatCannotBeOpenedFailsOnAll) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm, [](MiniContainer& container) { container.index()[200] ^= std::byte{1}; });
+    const auto reader = CollectiveReader::Open(comm, "c", {.storage = job.storage});
+    EXPECT_THAT(reader.error(), FailsRule(Code::kCorrupt, "R-MRK-06"));
+    EXPECT_EQ(reader.error().place().rank, 0);
+  });
+}
+
+TEST(CollectiveLoadTest, RefusesNoThreads) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    EXPECT_THAT(reader->Load({}, LoadContract::Partial(), {.threads = 0}).error(),
+                HasCode(Code::kInvalidArgument));
+  });
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
