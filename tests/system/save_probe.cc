@@ -10,8 +10,9 @@
 // Prints one line of JSON per rank and save: how it went on this rank. --check looks, before and
 // after the saves, at every committed checkpoint of the series and compares all bytes with what
 // their step says. COMMAND is run by the shell when PHASE of the first save begins on this rank;
-// $PPID there is the rank. With --linger the rank stays until FILE is there.
-// Exit status: 0 whatever the saves returned, 1 where the ranks were lost, 2 where bytes are wrong.
+// $PPID there is the rank. With --linger the rank stays until FILE is there, and then ends without
+// the others. Exit status: 0 whatever the saves returned, 1 where the ranks were lost, 2 where
+// bytes are wrong.
 #include <unistd.h>
 
 #include <chrono>
@@ -140,7 +141,7 @@ class Probe {
     while (!options_.linger.empty() && !std::filesystem::exists(options_.linger)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    if (is_lost) return kLost;
+    if (is_lost || !options_.linger.empty()) return kLost;
     return Check() ? 0 : kWrongBytes;
   }
 

@@ -36,7 +36,8 @@ def count(what, number=1):
 def record(row, title):
     """Prints what was counted, for the table in docs/testing.md (tests/support/results.h)."""
     long_form = "-all" if tools.all else ""
-    command = f"scripts/system_faults.sh {row}" if tools.all else f"ctest --test-dir build/dev -R 'system[.]{row}'"
+    test = row.replace("-", "_")
+    command = f"scripts/system_faults.sh {test}" if tools.all else f"ctest --test-dir build/dev -R system.{test}"
     title += ", long form" if tools.all else ""
     print(f"[ counted  ] {title}: " + ", ".join(f"{number} {what}" for what, number in counts.items()))
     folder = os.environ.get("SEALPOINT_RESULTS")

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that strace injects into the ranks of a job: EIO of the n-th sync, once and for ever, and kills.
+
+Usage: see system_job.py. Short form: every sync of a single process, one of each of three ranks. --all: every sync of
+each rank.
+"""
+import shutil
+import signal
+
+import system_job
+from system_job import FAULTY_STEP, NOTHING, VALID, count, run, save, tools
+
+RANKS = 3
+
+
+def strace(fault, calls="fsync,fdatasync"):
+    return ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
+
+
+class StraceTest(system_job.SystemTest):
+    def fail_sync(self, ranks, rank, number, persists):
+        """EIO of one sync of one rank, or of all from there on; False where there are fewer."""
+        series = self.new_series()
+        outcome = save(series, FAULTY_STEP, ranks, {rank: strace(f"error=EIO:when={number}{'+' if persists else ''}")})
+        self.assertEqual((outcome.status, len(outcome.saves)), (0, ranks), outcome.text)
+        verdict = self.judge(series, outcome)
+        if outcome.success_was_told:
+            self.assertEqual(set(outcome.codes), {"Ok"}, outcome.text)
+            return False
+        print(f"EIO of sync {number}{' and all later ones' if persists else ''} of rank {rank} of {ranks}: {outcome}")
+        self.check_same_failure(outcome, ranks)
+        told = outcome.saves[0]
+        if ranks > 1:
+            self.assertEqual(told["cause"], rank, outcome.text)
+        self.assertIn("fsync", told["message"])
+        self.assertTrue(told["path"].startswith(str(series)), outcome.text)
+        if outcome.is_unknown:
+            self.assertEqual(verdict, VALID, "nothing is removed")
+            self.assertEqual(told["rule"], "R-CMT-07")
+        else:
+            self.assertEqual(verdict, NOTHING)
+            self.check_nothing_left(series)
+        self.check_next_save(series, verdict)
+        count("unknown" if outcome.is_unknown else "refused on all ranks")
+        return True
+
+    def fail_syncs(self, ranks, rank, persists):
+        """Every sync until none fails any more. The last one is that behind the publication by rank 0."""
+        numbers = range(1, 100)
+        last = next(number for number in numbers if not self.fail_sync(ranks, rank, number, persists)) - 1
+        self.assertGreaterEqual(last, 10 if rank == 0 else 2)
+
+    def test_each_sync_of_a_single_process_once(self):
+        """Later syncs succeed: the answer is the failure all the same."""
+        self.fail_syncs(1, 0, False)
+
+    def test_each_sync_of_a_single_process_for_ever(self):
+        self.fail_syncs(1, 0, True)
+
+    def test_syncs_of_each_rank(self):
+        self.needs_mpi()
+        if tools.all:
+            for rank in range(RANKS):
+                for persists in (False, True):
+                    self.fail_syncs(RANKS, rank, persists)
+            return
+        for rank, number, persists in ((0, 5, False), (1, 1, False), (2, 2, True)):
+            self.assertTrue(self.fail_sync(RANKS, rank, number, persists))
+
+    def test_a_rank_that_is_killed_when_it_publishes(self):
+        """The third link is the publication; two were tried out before."""
+        ranks = RANKS if tools.mpiexec else 1
+        series = self.new_series()
+        outcome = save(series, FAULTY_STEP, ranks, {0: strace("signal=KILL:when=3", "linkat")})
+        self.assertIn(outcome.status, (-signal.SIGKILL, 128 + signal.SIGKILL), outcome.text)
+        verdict = self.judge(series, outcome)
+        self.assertNotEqual(verdict, VALID)
+        self.check_next_save(series, verdict)
+        count("killed")
+
+
+def cannot_run():
+    if not shutil.which("strace"):
+        return "no strace"
+    if run([*strace("error=EIO:when=1"), "true"]).returncode != 0:
+        return "strace may not trace here"
+    return ""
+
+
+if __name__ == "__main__":
+    system_job.main("strace", "Failing syncs of ranks, by strace", cannot_run)
