@@ -56,8 +56,9 @@ struct SEALPOINT_EXPORT SeriesListing {
 };
 
 struct ResumeOptions {
-  // Go back to an older checkpoint where the newest one's files are missing or damaged. What was
-  // passed over is reported. Off: that is an error.
+  // Go back to an older checkpoint where the newest one's files are missing or damaged, and pass by
+  // what may be newer but has no marker that says so. What was passed over is reported. Off: that
+  // is an error.
   bool allow_fallback = false;
   Limits limits{};
 };
@@ -65,7 +66,8 @@ struct ResumeOptions {
 struct ResumePoint {
   SeriesEntry entry{};
   std::vector<SeriesEntry>
-      passed_over{};  // newer ones whose file-level check failed, `problem` set
+      passed_over{};  // newer ones whose file-level check failed, and those whose marker does not
+                      // say how new they are; `problem` set
 };
 
 // A directory of checkpoints of one training. Stateless; every call looks at the storage anew.
@@ -80,15 +82,16 @@ class SEALPOINT_EXPORT Series {
   // A directory that does not exist is an empty series. Errors: Io.
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
-  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one;
-  // Io also where another directory could not be read, which may hold the newest.
+  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one
+  // and for any whose marker is damaged, of an unknown version or unreadable: it may be the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync
   // of the parent; before that a newer one passes its file-level check and is synced. Only files of
   // our names are removed: with foreign files inside, the directory stays. A damaged one is removed
   // like a good one. Errors: InvalidArgument (it is the newest, no newer one is whole, KEEP is
-  // there, it was never committed, it is a symbolic link), NotFound, Io.
+  // there, it was never committed, it is a symbolic link), NotFound, Io (also where its own marker
+  // or its KEEP cannot be seen).
   Status Delete(const std::string& name) const;
   // Removes the files of an attempt that was never committed. Publishes a void marker first, so
   // that a slow writer's own publication fails, and leaves that marker and the directory: were they

@@ -2,7 +2,6 @@
 #include "sealpoint/series.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -61,8 +60,10 @@ Result<SeriesListing> Series::List() const {
   if (!directory.ok()) return directory.error();
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names, (*directory)->List());
   for (const EntryInfo& info : names) {
-    const bool may_be_directory =
-        info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
+    // In the root of a file system; made with it and closed to all but root.
+    const bool is_of_file_system = info.name == "lost+found";
+    const bool may_be_directory = !is_of_file_system && (info.kind == EntryKind::kDirectory ||
+                                                         info.kind == EntryKind::kSymlink);
     const auto scanned = may_be_directory
                              ? internal::ScanEntry(*storage_, path_, info.name)
                              : Result<internal::ScannedEntry>(internal::ScannedEntry());
@@ -84,13 +85,13 @@ Result<SeriesListing> Series::List() const {
 
 Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
   SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, List());
-  if (const SeriesEntry* const unread = listing.unread(); unread && !options.allow_fallback) {
-    return unread->problem;
-  }
   ResumePoint point;
-  std::copy_if(listing.entries.begin(), listing.entries.end(),
-               std::back_inserter(point.passed_over),
-               [](const SeriesEntry& entry) { return entry.problem.code() == Code::kIo; });
+  for (const SeriesEntry& entry : listing.entries) {
+    // Without a marker that says how new it is, it may be the newest.
+    if (IsCommitted(entry) || entry.verdict == Verdict::kUncommitted) continue;
+    if (!options.allow_fallback) return entry.problem;
+    point.passed_over.push_back(entry);
+  }
   for (const SeriesEntry& entry : listing.entries) {
     if (!IsCommitted(entry)) break;
     const auto opened = internal::OpenCommitted(*storage_, entry.path, options.limits, true);

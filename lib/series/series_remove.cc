@@ -83,6 +83,8 @@ Status Series::Delete(const std::string& name) const {
   if (found == listing.entries.end()) {
     return internal::MakeError(Code::kNotFound, "no such checkpoint").AtPath(JoinPath(path_, name));
   }
+  // What could not be read may be the newest, and may be kept.
+  if (found->problem.code() == Code::kIo) return found->problem;
   const auto refuse = [&](std::string_view why) {
     return InvalidArgument("not deleted: ", why).AtRule("R-SER-05").AtPath(found->path);
   };
@@ -110,6 +112,7 @@ Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
     return InvalidArgument("not removed: ", why).AtRule("R-SER-07").AtPath(scanned.entry.path);
   };
   if (!scanned.is_ours) return refuse("it is not a checkpoint's directory");
+  if (scanned.entry.problem.code() == Code::kIo) return scanned.entry.problem;
   if (scanned.entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
   if (scanned.entry.is_kept) return refuse("a KEEP file pins it");
   SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));

@@ -82,6 +82,18 @@ TEST_F(SeriesRemoveTest, NothingIsDeletedWhenTheNewerOneCannotBeSynced) {
   EXPECT_THAT(Files("a"), SizeIs(3));
 }
 
+// One error of a read must not make the newest look like a damaged one, nor a kept one like any.
+TEST_F(SeriesRemoveTest, DeletesNothingThatCouldNotBeRead) {
+  storage_->Fail({.op = StorageOp::kRead, .name = "COMMIT", .nth = 2});
+  EXPECT_THAT(series_.Delete("b"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("b"), SizeIs(3));
+  PutFile("a", "KEEP");
+  storage_->Heal();
+  storage_->Fail({.op = StorageOp::kList, .name = Path("a")});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(4));
+}
+
 TEST_F(SeriesRemoveTest, DeletesADamagedOne) {
   Bytes marker = Container(1).marker();
   marker[100] ^= std::byte{1};

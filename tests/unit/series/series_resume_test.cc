@@ -61,6 +61,24 @@ TEST_F(SeriesResumeTest, OneThatCannotBeReadMayBeTheNewest) {
   EXPECT_EQ(point.passed_over[0].name, "c");
 }
 
+TEST_F(SeriesResumeTest, OneWhoseMarkerIsDamagedMayBeTheNewest) {
+  Bytes marker = Container(3, 2, 3).marker();
+  marker[100] ^= std::byte{1};
+  ReplaceFile(*memory_, Path("c"), "COMMIT", &marker);
+  EXPECT_THAT(series_.Newest().status(), HasCode(Code::kCorrupt));
+  const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
+  EXPECT_EQ(point.entry.name, "b");
+  ASSERT_THAT(point.passed_over, SizeIs(1));
+  EXPECT_EQ(point.passed_over[0].name, "c");
+}
+
+TEST_F(SeriesResumeTest, WhatTheFileSystemKeepsInItsRootIsNoCheckpoint) {
+  ASSERT_TRUE(memory_->CreateDirectories(Path("lost+found")).ok());
+  storage_->Fail({.op = StorageOp::kOpenDirectory, .name = "lost+found", .nth = 0});
+  EXPECT_EQ(series_.Newest().value().entry.name, "c");
+  EXPECT_THAT(series_.List().value().foreign, ::testing::ElementsAre("lost+found"));
+}
+
 TEST_F(SeriesResumeTest, NothingLeftIsNotFound) {
   for (std::uint8_t i = 1; i <= 3; ++i) {
     ReplaceFile(*memory_, Path(std::string(1, static_cast<char>('a' + i - 1))), BlobOf(i), nullptr);
