@@ -35,6 +35,10 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Director
   auto file = directory.CreateExclusive(BlobName(header.id), mode);
   if (!file.ok()) {
     engine.ReturnBlobSlot();
+    // An error may hide that the file was made; only a name that was taken is another's (R-CMT-15).
+    if (file.error().code() != Code::kAlreadyExists) {
+      static_cast<void>(directory.Remove(BlobName(header.id)));
+    }
     return std::move(file).error();
   }
   std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file).value()));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/failing_storage.h"
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace sealpoint::testing {
@@ -39,17 +42,32 @@ bool NamesAFile(StorageOp op) {
          op == StorageOp::kWrite || op == StorageOp::kSyncFile || op == StorageOp::kClose;
 }
 
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 }  // namespace
 
 struct FailingStorage::State {
+  struct Limit {
+    std::string name;
+    std::uint64_t left;
+  };
+
   mutable std::mutex mutex;
   std::vector<std::pair<StorageFault, int>> faults;  // with the calls that matched so far
+  std::vector<Limit> limits;
+  std::uint64_t fault_count = 0;
   std::function<void(StorageOp, std::string_view)> hook;
+  std::function<void(std::string_view, WriteRequest&)> write_hook;
+  std::function<void(std::string_view, std::uint64_t, MutableByteSpan)> read_hook;
   std::optional<Capabilities> capabilities;
   std::optional<SpaceInfo> space;
+  std::vector<StorageCall> calls;
   std::vector<std::string> changes;
 
-  std::optional<StorageFault> Begin(StorageOp op, std::string_view name) {
+  // The fault that this operation meets. `size` is that of a write.
+  std::optional<StorageFault> Begin(StorageOp op, std::string_view name, std::uint64_t size) {
     std::function<void(StorageOp, std::string_view)> call;
     std::optional<StorageFault> found;
     {
@@ -59,23 +77,63 @@ struct FailingStorage::State {
       if (NamesAFile(op)) line.append(" ").append(name);
       if (!line.empty() && (changes.empty() || changes.back() != line)) changes.push_back(line);
       for (auto& [fault, matched] : faults) {
-        if (fault.op != op || name.find(fault.name) == std::string_view::npos) continue;
+        if ((fault.op != op && !fault.any_op) || !Contains(name, fault.name)) continue;
         ++matched;
-        if (!found && (fault.nth == 0 || matched == fault.nth)) found = fault;
+        const bool is_hit =
+            fault.nth == 0 || matched == fault.nth || (fault.persists && matched > fault.nth);
+        if (!found && is_hit) found = fault;
       }
+      if (op == StorageOp::kWrite && !found) found = PassLimits(name, size);
+      if (found) ++fault_count;
     }
     if (call) call(op, name);
     return found;
   }
 
-  // Runs an operation that gives a Status or a Result.
+  std::optional<StorageFault> PassLimits(std::string_view name, std::uint64_t size) {
+    std::uint64_t fits = size;
+    for (const Limit& limit : limits) {
+      if (Contains(name, limit.name)) fits = std::min(fits, limit.left);
+    }
+    for (Limit& limit : limits) {
+      if (Contains(name, limit.name)) limit.left = fits < size ? 0 : limit.left - size;
+    }
+    if (fits == size) return std::nullopt;
+    return StorageFault{.error = {Code::kNoSpace, "injected: full"}, .part_size = fits};
+  }
+
+  void Log(StorageOp op, std::string_view name, Code code) {
+    const std::lock_guard lock(mutex);
+    calls.push_back({op, std::string(name), code});
+  }
+
+  // Runs an operation that gives a Status or a Result; part(n) does the first n bytes of it.
+  template <typename Operation, typename Part>
+  auto Run(StorageOp op, std::string_view name, std::uint64_t size, const Operation& operation,
+           const Part& part) -> decltype(operation()) {
+    using Outcome = decltype(operation());
+    const std::optional<StorageFault> fault = Begin(op, name, size);
+    Outcome outcome = [&]() -> Outcome {
+      if (!fault) return operation();
+      if (fault->takes_effect) static_cast<void>(operation());
+      if (fault->part_size > 0) part(std::min(fault->part_size, size));
+      if constexpr (std::is_same_v<Outcome, Status>) {
+        if (fault->is_lie) return Status();
+      }
+      return Status(fault->error).AtPath(name);
+    }();
+    if constexpr (std::is_same_v<Outcome, Status>) {
+      Log(op, name, outcome.code());
+    } else {
+      Log(op, name, outcome.error().code());
+    }
+    return outcome;
+  }
+
   template <typename Operation>
   auto Run(StorageOp op, std::string_view name, const Operation& operation)
       -> decltype(operation()) {
-    const std::optional<StorageFault> fault = Begin(op, name);
-    if (!fault) return operation();
-    if (fault->takes_effect) static_cast<void>(operation());
-    return Status(fault->error).AtPath(name);
+    return Run(op, name, 0, operation, [](std::uint64_t) {});
   }
 };
 
@@ -85,8 +143,11 @@ class FailingStorage::FailingWriter final : public ForwardingWriter {
       : ForwardingWriter(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
 
   Status WriteAt(std::uint64_t offset, ByteSpan data) override {
-    return state_->Run(StorageOp::kWrite, name_,
-                       [&] { return ForwardingWriter::WriteAt(offset, data); });
+    return state_->Run(
+        StorageOp::kWrite, name_, data.size(), [&] { return Store(offset, data); },
+        [&](std::uint64_t size) {
+          static_cast<void>(ForwardingWriter::WriteAt(offset, data.first(size)));
+        });
   }
   Status Sync() override {
     return state_->Run(StorageOp::kSyncFile, name_, [&] { return ForwardingWriter::Sync(); });
@@ -96,6 +157,18 @@ class FailingStorage::FailingWriter final : public ForwardingWriter {
   }
 
  private:
+  Status Store(std::uint64_t offset, ByteSpan data) {
+    std::function<void(std::string_view, WriteRequest&)> hook;
+    {
+      const std::lock_guard lock(state_->mutex);
+      hook = state_->write_hook;
+    }
+    if (!hook) return ForwardingWriter::WriteAt(offset, data);
+    WriteRequest request{.offset = offset, .data = Bytes(data.begin(), data.end())};
+    hook(name_, request);
+    return request.is_lost ? Status() : ForwardingWriter::WriteAt(request.offset, request.data);
+  }
+
   const std::string name_;
   const std::shared_ptr<State> state_;
 };
@@ -106,11 +179,25 @@ class FailingStorage::FailingReader final : public ForwardingReader {
       : ForwardingReader(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
 
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
-    return state_->Run(StorageOp::kRead, name_,
-                       [&] { return ForwardingReader::ReadAt(offset, out); });
+    return state_->Run(
+        StorageOp::kRead, name_, out.size(), [&] { return Fetch(offset, out); },
+        [&](std::uint64_t size) {
+          static_cast<void>(ForwardingReader::ReadAt(offset, out.first(size)));
+        });
   }
 
  private:
+  Status Fetch(std::uint64_t offset, MutableByteSpan out) const {
+    Status read = ForwardingReader::ReadAt(offset, out);
+    std::function<void(std::string_view, std::uint64_t, MutableByteSpan)> hook;
+    {
+      const std::lock_guard lock(state_->mutex);
+      hook = state_->read_hook;
+    }
+    if (read.ok() && hook) hook(name_, offset, out);
+    return read;
+  }
+
   const std::string name_;
   const std::shared_ptr<State> state_;
 };
@@ -186,15 +273,34 @@ void FailingStorage::Fail(StorageFault fault) {
   state_->faults.emplace_back(std::move(fault), 0);
 }
 
+void FailingStorage::LimitBytes(std::uint64_t byte_count, std::string name) {
+  const std::lock_guard lock(state_->mutex);
+  state_->limits.push_back({std::move(name), byte_count});
+}
+
 void FailingStorage::Heal() {
   const std::lock_guard lock(state_->mutex);
   state_->faults.clear();
+  state_->limits.clear();
   state_->hook = nullptr;
+  state_->write_hook = nullptr;
+  state_->read_hook = nullptr;
 }
 
 void FailingStorage::SetHook(std::function<void(StorageOp, std::string_view)> hook) {
   const std::lock_guard lock(state_->mutex);
   state_->hook = std::move(hook);
+}
+
+void FailingStorage::SetWriteHook(std::function<void(std::string_view, WriteRequest&)> hook) {
+  const std::lock_guard lock(state_->mutex);
+  state_->write_hook = std::move(hook);
+}
+
+void FailingStorage::SetReadHook(
+    std::function<void(std::string_view, std::uint64_t, MutableByteSpan)> hook) {
+  const std::lock_guard lock(state_->mutex);
+  state_->read_hook = std::move(hook);
 }
 
 void FailingStorage::Claim(Capabilities capabilities) {
@@ -207,6 +313,16 @@ void FailingStorage::Claim(SpaceInfo space) {
   state_->space = space;
 }
 
+std::uint64_t FailingStorage::fault_count() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->fault_count;
+}
+
+std::vector<StorageCall> FailingStorage::calls() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->calls;
+}
+
 std::vector<std::string> FailingStorage::changes() const {
   const std::lock_guard lock(state_->mutex);
   return state_->changes;
@@ -215,6 +331,7 @@ std::vector<std::string> FailingStorage::changes() const {
 void FailingStorage::ClearLog() {
   const std::lock_guard lock(state_->mutex);
   state_->changes.clear();
+  state_->calls.clear();
 }
 
 Result<std::unique_ptr<Directory>> FailingStorage::OpenDirectory(std::string_view path) const {
