@@ -16,6 +16,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/memory_view.h"
+#include "sealpoint/placement.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
@@ -47,6 +48,10 @@ class SEALPOINT_EXPORT Declaration {
   // slot, the number to bind memory to. An empty tensor is declared like any other (region absent).
   // Errors: InvalidArgument (name, dtype, shape, region, chunk size, replicas).
   Result<std::size_t> Add(HeldTensor held);
+  // What a split rule gives this rank (PlaceTensor): a slot per part, in the order of the parts,
+  // with the layout's replicas; one without a region for an empty tensor; none where this rank has
+  // no element. Errors: as above; nothing is added then.
+  Result<std::vector<std::size_t>> Add(const TensorSpec& tensor, const LocalLayout& layout);
   // Adds a named byte string. Over all ranks each object name is declared once.
   Status AddObject(HeldObject object);
 
@@ -79,6 +84,8 @@ class SEALPOINT_EXPORT Sources {
   // or name, more than one slot, null data, strides of the wrong count, bound twice).
   Status Bind(std::size_t slot, ConstMemoryView view);
   Status Bind(std::string_view tensor, ConstMemoryView view);
+  // All slots of one layout, as Add returned them, to one dense local tensor of the layout's shape.
+  Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout, const void* local);
   Status BindObject(std::string_view object, ByteSpan bytes);
 
   const Declaration& declaration() const { return *declaration_; }

@@ -13,6 +13,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/placement.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
@@ -36,6 +37,10 @@ struct SEALPOINT_EXPORT ReadRequest {
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
+  // The parts of a dense local tensor (PlaceTensor), which begins at `local` and has elements of
+  // this size; nothing where the layout has no parts.
+  void Add(std::string_view tensor, const LocalLayout& layout, void* local,
+           std::uint32_t element_size_bytes);
 };
 
 // What happens when the stored checkpoint and the request differ. kError fails the whole load with

@@ -43,6 +43,25 @@ Result<std::size_t> Declaration::Add(HeldTensor held) {
   return slot;
 }
 
+Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
+                                                  const LocalLayout& layout) {
+  std::vector<HeldTensor> held;
+  for (const LocalPart& part : layout.parts)
+    held.push_back({.tensor = tensor, .region = part.region});
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(tensor).AtTensor(tensor.name));
+  if (held.empty() && internal::IsEmpty(tensor)) held.push_back({.tensor = tensor});
+  for (HeldTensor& one : held) {
+    if (layout.replicas.size() > 1) one.replicas = layout.replicas;
+    SEALPOINT_RETURN_IF_ERROR(CheckHeld(one).AtTensor(tensor.name));
+  }
+  std::vector<std::size_t> slots;
+  for (HeldTensor& one : held) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::size_t slot, Add(std::move(one)));
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
 Status Declaration::AddObject(HeldObject object) {
   SEALPOINT_RETURN_IF_ERROR(
       internal::CheckObjectName(object.name, object.media_type, object.codec));
@@ -111,6 +130,28 @@ Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
         .AtTensor(tensor);
   }
   return Bind(slots.front(), std::move(view));
+}
+
+Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
+                     const void* local) {
+  const bool is_empty = layout.parts.empty() && slots.size() <= 1;
+  if (!is_empty && slots.size() != layout.parts.size()) {
+    return internal::InvalidArgument(slots.size(), " slots for a layout of ", layout.parts.size(),
+                                     " parts");
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] >= tensors_.size()) {
+      return internal::InvalidArgument("slot ", slots[i], " was never declared");
+    }
+    ConstMemoryView view;
+    if (!is_empty) {
+      const TensorSpec& tensor = declaration_->tensors()[slots[i]].tensor;
+      if (local == nullptr) return internal::InvalidArgument("null memory").AtTensor(tensor.name);
+      view = SourceOf(layout.parts[i], local, internal::ElementSize(tensor));
+    }
+    SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
+  }
+  return Status();
 }
 
 Status Sources::BindObject(std::string_view object, ByteSpan bytes) {

@@ -72,6 +72,13 @@ void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destin
   Add(tensor, Region::Of(std::move(box)), std::move(destination));
 }
 
+void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout, void* local,
+                      std::uint32_t element_size_bytes) {
+  for (const LocalPart& part : layout.parts) {
+    Add(tensor, part.region, DestinationOf(part, local, element_size_bytes));
+  }
+}
+
 std::string PlanSummary::ToString() const {
   char ratio[32];
   std::snprintf(ratio, sizeof(ratio), "%.3f", amplification);

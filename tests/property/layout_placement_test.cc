@@ -11,6 +11,7 @@
 
 #include "sealpoint/placement.h"
 #include "tests/property/layout_generators.h"
+#include "tests/property/placement_generators.h"
 
 namespace sealpoint::test {
 namespace {
@@ -72,9 +73,9 @@ struct Model {
 };
 
 struct Case {
-  Mesh mesh;
-  Shape shape;
-  Placement placement;
+  Mesh mesh = AnyMesh();
+  Shape shape = AnyShapeWithEmpties();
+  Placement placement = AnyPlacement(mesh, shape);
 };
 
 std::uint64_t SizeOf(const Mesh& mesh, const std::string& axis) {
@@ -126,77 +127,6 @@ Model ModelOf(const Case& one, const std::vector<std::uint32_t>& coordinates) {
   return model;
 }
 
-// Lengths that add up.
-List AnySections(std::uint64_t size) {
-  List sections;
-  for (std::uint64_t rest = size; rest > 0; rest -= sections.back()) {
-    sections.push_back(AnyIn(1, rest));
-  }
-  return sections;
-}
-
-// A rule for the axis that keeps `size` positions of the dimension in mind: what the largest piece
-// has left.
-PlacementRule AnyCut(const std::string& axis, std::uint64_t dim, bool first_cut,
-                     std::uint64_t extent) {
-  const auto d = static_cast<int>(dim);
-  const auto rule = AnyIn(0, 1) == 0 ? SplitRule::kCeilChunk : SplitRule::kEven;
-  switch (AnyIn(0, 3)) {
-    case 0:
-      return StridedShard{.dim = d, .axis = axis, .split_factor = AnyIn(1, 4)};
-    case 1:
-      if (first_cut) {
-        return ShardSections{d, axis, AnySections(extent), rule};
-      }
-      [[fallthrough]];
-    default: {
-      const std::uint64_t unit = first_cut && extent % 2 == 0 ? AnyIn(1, 2) : 1;
-      return Shard{.dim = d, .axis = axis, .rule = rule, .unit = unit};
-    }
-  }
-}
-
-Case AnyCase() {
-  Case one;
-  MeshAxes axes(AnyIn(0, 3));
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    axes[i] = {std::string(1, static_cast<char>('a' + i)), static_cast<std::uint32_t>(AnyIn(1, 4))};
-  }
-  one.mesh = Mesh::Create(axes).value();
-  one.shape = Shape(AnyIn(0, 3));
-  for (std::uint64_t& extent : one.shape) extent = AnyIn(0, 9);
-  const bool will_be_flat = AnyIn(0, 1) == 0;
-  // Behind a flat cut only dimension 0 may be in pieces.
-  const std::uint64_t cut_dims =
-      will_be_flat ? std::min<std::size_t>(1, one.shape.size()) : one.shape.size();
-  std::vector<bool> is_cut(one.shape.size());
-  Shape sizes = one.shape;
-  if (cut_dims > 0 && AnyIn(0, 2) == 0) {
-    const std::uint64_t dim = AnyIn(0, cut_dims - 1);
-    sizes[dim] += AnyIn(0, 5);
-    one.placement.push_back(Pad{.dim = static_cast<int>(dim), .size = sizes[dim]});
-  }
-  ShardFlat flat{.axes = {}, .unit = AnyIn(1, 3)};
-  Placement last;
-  for (const auto& [axis, size] : axes) {
-    const std::uint64_t kind = AnyIn(0, 4);
-    if (kind == 0) {
-      last.push_back(Replicate{axis});
-    } else if (kind == 1 && will_be_flat) {
-      flat.axes.push_back(axis);
-    } else if (cut_dims > 0) {
-      const std::uint64_t dim = AnyIn(0, cut_dims - 1);
-      one.placement.push_back(AnyCut(axis, dim, !is_cut[dim], sizes[dim]));
-      is_cut[dim] = true;
-    } else {
-      last.push_back(Replicate{axis});
-    }
-  }
-  if (!flat.axes.empty()) one.placement.push_back(flat);
-  one.placement.insert(one.placement.end(), last.begin(), last.end());
-  return one;
-}
-
 // The local tensor that the library's parts describe; padding where none lies.
 List Rebuild(const Shape& shape, const LocalLayout& layout, std::size_t size) {
   List local(size, kPadding);
@@ -221,7 +151,7 @@ List Rebuild(const Shape& shape, const LocalLayout& layout, std::size_t size) {
 }
 
 RC_GTEST_PROP(PlacementProperty, GivesEachRankWhatCuttingListsGives, ()) {
-  const Case one = AnyCase();
+  const Case one;
   for (int rank = 0; rank < one.mesh.size(); ++rank) {
     const auto layout = PlaceTensor(one.mesh, rank, one.shape, one.placement);
     if (!layout.ok()) RC_FAIL(layout.error().ToString());
@@ -237,7 +167,7 @@ RC_GTEST_PROP(PlacementProperty, GivesEachRankWhatCuttingListsGives, ()) {
 }
 
 RC_GTEST_PROP(PlacementProperty, CoversEachElementOnceButForReplicas, ()) {
-  const Case one = AnyCase();
+  const Case one;
   std::uint64_t count = 1;
   for (const std::uint64_t extent : one.shape) count *= extent;
   std::vector<int> covered(count);

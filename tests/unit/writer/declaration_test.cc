@@ -76,6 +76,59 @@ TEST(DeclarationTest, DigestFollowsEveryField) {
   EXPECT_NE(with_object.ComputeDigest(), before);
 }
 
+const Mesh kTwoByTwo = Mesh::Create({{"data", 2}, {"tensor", 2}}).value();
+
+LocalLayout ColumnsOfRank(int rank, const Shape& shape) {
+  return PlaceTensor(
+             kTwoByTwo, rank, shape,
+             {StridedShard{.dim = 1, .axis = "tensor", .split_factor = 2}, Replicate{"data"}})
+      .value();
+}
+
+TEST(DeclarationTest, ALayoutBecomesASlotPerPartWithItsReplicas) {
+  Declaration declaration;
+  const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 8}};
+  declaration.Add({.tensor = ByteTensor("v", 1)}).value();
+  EXPECT_THAT(declaration.Add(w, ColumnsOfRank(1, w.shape)).value(), ElementsAre(1, 2));
+  EXPECT_EQ(declaration.tensors()[2].region->ToString(), "[0:2, 6:8]");
+  EXPECT_THAT(declaration.tensors()[2].replicas, ElementsAre(1, 3));
+}
+
+TEST(DeclarationTest, ALayoutOfAnEmptyTensorIsDeclaredAndOneWithoutElementsIsNot) {
+  Declaration declaration;
+  const TensorSpec empty{.name = "e", .dtype = DType::kUInt8, .shape = {2, 0}};
+  EXPECT_THAT(declaration.Add(empty, ColumnsOfRank(0, empty.shape)).value(), ElementsAre(0));
+  const TensorSpec narrow{.name = "n", .dtype = DType::kUInt8, .shape = {2, 1}};
+  EXPECT_THAT(declaration.Add(narrow, ColumnsOfRank(1, narrow.shape)).value(), IsEmpty());
+  EXPECT_EQ(declaration.tensors().size(), 1u);
+}
+
+TEST(DeclarationTest, ALayoutThatDoesNotFitAddsNothing) {
+  Declaration declaration;
+  const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 7}};
+  EXPECT_THAT(declaration.Add(w, ColumnsOfRank(1, {2, 8})).status(),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(declaration.tensors(), IsEmpty());
+}
+
+TEST(SourcesTest, ALayoutBindsToOneLocalTensor) {
+  Declaration declaration;
+  const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 8}};
+  const LocalLayout layout = ColumnsOfRank(1, w.shape);
+  const auto slots = declaration.Add(w, layout).value();
+  const Bytes local(8);
+  Sources sources(declaration);
+  EXPECT_THAT(sources.Bind(slots, layout, nullptr), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0}, layout, local.data()),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0, 2}, layout, local.data()),
+              HasCode(Code::kInvalidArgument));
+  Sources good(declaration);
+  ASSERT_TRUE(good.Bind(slots, layout, local.data()).ok());
+  EXPECT_EQ(good.tensors()[1]->data, local.data() + 2);
+  EXPECT_THAT(good.tensors()[1]->strides_bytes, ElementsAre(4, 1));
+}
+
 TEST(DeclarationTest, ManyNamesStayCheap) {
   const auto begin = std::chrono::steady_clock::now();
   constexpr int kCount = 100000;
