@@ -47,12 +47,16 @@ function(sealpoint_add_module module)
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "sealpoint_add_module(${module}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
   endif()
+  if(SEALPOINT_MUTANTS)
+    sealpoint_mutate_sources(arg_SOURCES)
+  endif()
   set(objects sealpoint_${module}_objects)
   add_library(${objects} OBJECT ${arg_SOURCES})
   target_link_libraries(
     ${objects}
     PRIVATE sealpoint_warnings
     PUBLIC sealpoint_headers ${arg_LINK})
+  target_compile_options(${objects} PRIVATE ${sealpoint_mutants_options})
   set_property(GLOBAL APPEND PROPERTY SEALPOINT_MODULE_OBJECTS ${objects})
   # Who links the library needs the third-party libraries, but none of our build-only targets.
   foreach(library IN LISTS arg_LINK)

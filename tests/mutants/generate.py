@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a copy of lib/ and readers/ in which each protective step can be taken out (tests/mutants/README.md).
+
+  tests/mutants/generate.py FOLDER     the copy, and FOLDER/mutants.json: what there is
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+import find_steps
+from source_text import Source
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+INCLUDE = '#include "tests/mutants/mutant_switch.h"\n'
+ENTRY = re.compile(r"^== (\S+) +(\S+)(?: +#.*)?\n(.*?)\n--\n(.*?)\n(?===|\Z)", re.S | re.M)
+
+
+class Mutant:
+    def __init__(self, name, kind, path, line, text):
+        self.name, self.kind, self.path, self.line, self.text = name, kind, path, line, text
+
+
+def sources():
+    found = [path for folder in ("lib", "readers") for suffix in ("cc", "h")
+             for path in (ROOT / folder).glob(f"*/*.{suffix}")]
+    return sorted(path.relative_to(ROOT) for path in found)
+
+
+def short_name(path):
+    return str(pathlib.PurePath(*path.parts[1:])).removesuffix(".cc")
+
+
+def read_catalogue():
+    """(id, path, text, replacement) of each entry; `$OUT` in the replacement is the switch."""
+    return [match.groups() for match in ENTRY.finditer((HERE / "catalogue.txt").read_text())]
+
+
+def apply_catalogue(path, text, entries):
+    mutants, changed = [], text
+    for name, where, wanted, replacement in entries:
+        if where != str(path):
+            continue
+        if text.count(wanted) != 1 or changed.count(wanted) != 1:
+            raise SystemExit(f"catalogue.txt: the text of {name} is not found exactly once in {path}")
+        line = text.count("\n", 0, text.index(wanted)) + 1
+        mutants.append(Mutant(name, "catalogue", str(path), line, " ".join(wanted.split())))
+        changed = changed.replace(wanted, replacement.replace("$OUT", find_steps.out(name)))
+    return mutants, changed
+
+
+def name_sites(path, source, sites):
+    """Names that hold no line number: function, rule or callee, and the ordinal among its like."""
+    counts, variants, names = {}, {}, {}
+    for site in sites:
+        if site.base is site:
+            function = source.function_at(site.begin).name
+            key = f"{short_name(path)}:{function}:{site.label}"
+            counts[key] = counts.get(key, 0) + 1
+            names[site] = f"{key}:{counts[key]}"
+    for site in sites:
+        if site.base is not site:
+            name = f"{names[site.base]}:{site.kind}"
+            variants[name] = variants.get(name, 0) + 1
+            names[site] = name if variants[name] == 1 else f"{name}{variants[name]}"
+    return names
+
+
+def insert(source, sites, names):
+    """The text with what belongs around each site; outer sites open first and close last."""
+    opened = sorted(sites, key=lambda site: (site.begin, -site.end, site.base is not site))
+    order = {site: number for number, site in enumerate(opened)}
+    pieces = [(site.begin, 1, order[site], site.make(names[site])[0]) for site in sites]
+    pieces += [(site.end, 0, -order[site], site.make(names[site])[1]) for site in sites]
+    text, done = "", 0
+    for at, _, _, piece in sorted(pieces):
+        text += source.text[done:at] + piece
+        done = at
+    return text + source.text[done:]
+
+
+def mutate(path, entries):
+    original = (ROOT / path).read_text()
+    mutants, text = apply_catalogue(path, original, entries)
+    source = Source(text)
+    sites = find_steps.Finder(source).find()
+    names = name_sites(path, source, sites)
+    for site in sites:
+        shown = re.sub(r'SEALPOINT_MUTANT_IS_OUT\("[^"]*"\)', "...", source.text[site.begin:site.end])
+        mutants.append(Mutant(names[site], site.kind, str(path), source.line_of(site.begin), " ".join(shown.split())))
+    if not mutants:
+        return mutants, original
+    first = source.masked.index("namespace")  # behind the includes
+    body = insert(source, sites, names)
+    return mutants, body[:first] + INCLUDE + f'#line {source.line_of(first)} "{path}"\n' + body[first:]
+
+
+def write_if_changed(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def generate(folder=None):
+    entries, mutants = read_catalogue(), []
+    for path in sources():
+        found, text = mutate(path, entries)
+        mutants += found
+        if folder is not None and found:
+            write_if_changed(folder / path, text)
+        elif folder is not None:
+            (folder / path).unlink(missing_ok=True)
+    names = [mutant.name for mutant in mutants]
+    for name in names:
+        if names.count(name) > 1:
+            raise SystemExit(f"two mutants are named {name}")
+    if missing := {entry[0] for entry in entries} - set(names):
+        raise SystemExit(f"catalogue.txt: no such source for {sorted(missing)}")
+    if folder is not None:
+        rows = [vars(mutant) for mutant in mutants]
+        write_if_changed(folder / "mutants.json", json.dumps(rows, indent=0))
+    return mutants
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.stderr.write(__doc__)
+        sys.exit(64)
+    generate(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test programs of a build, their tests, and which protective steps each test comes to."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+
+KINDS = ("unit", "crash", "conformance", "property")
+LIMIT_SECONDS = 60.0
+FLOOR_SECONDS = 20.0
+
+
+def limit_process():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+class Program:
+    """A GoogleTest executable; `tests` maps a test to (seconds, names of the steps that it comes to)."""
+
+    def __init__(self, name, path, environment):
+        self.name, self.path, self.environment = name, path, environment
+        self.tests = {}
+
+    def run(self, tests, seconds, **variables):
+        """The exit status of these tests, run until the first failure; None when they take too long."""
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            environment = dict(os.environ, **self.environment, **variables, TMPDIR=folder, RC_PARAMS="seed=1")
+            environment.pop("SEALPOINT_RESULTS", None)
+            command = [str(self.path), "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=" + ":".join(tests)]
+            process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       start_new_session=True, preexec_fn=limit_process)
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                try:  # its children too
+                    os.killpg(process.pid, 9)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+
+    def list_tests(self):
+        listed = subprocess.run([self.path, "--gtest_list_tests"], capture_output=True, text=True, timeout=30,
+                                stdin=subprocess.DEVNULL, env=dict(os.environ, **self.environment))
+        found, suite = [], ""
+        for line in listed.stdout.splitlines() if listed.returncode == 0 else []:
+            name = line.split("#")[0].rstrip()
+            if line.startswith("  ") and suite:
+                found.append(suite + name.strip())
+            elif name.endswith("."):
+                suite = name
+        return [test for test in found if "DISABLED_" not in test]
+
+    def record(self, test):
+        """Runs one test with nothing taken out; (exit status, seconds, names of the steps)."""
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            reached = pathlib.Path(folder) / "reached"
+            started = time.monotonic()
+            status = self.run([test], LIMIT_SECONDS, SEALPOINT_MUTANTS_REACHED=str(reached))
+            seconds = time.monotonic() - started
+            names = sorted(set(reached.read_text().split())) if reached.exists() else []
+        return status, seconds, names
+
+
+def find_programs(build):
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, check=True)
+    programs = []
+    for test in json.loads(listed.stdout)["tests"]:
+        command = test.get("command", [])
+        if test["name"].split(".")[0] not in KINDS or len(command) != 1 or not pathlib.Path(command[0]).exists():
+            continue
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        environment = dict(pair.split("=", 1) for pair in properties.get("ENVIRONMENT", []))
+        programs.append(Program(test["name"], pathlib.Path(command[0]), environment))
+    return programs
+
+
+def load_map(program, kept):
+    """Takes the tests of a program from an earlier record of the same file."""
+    state = program.path.stat()
+    stamp = f"{state.st_mtime_ns}-{state.st_size}"
+    entry = kept.get(program.name)
+    if entry and entry["stamp"] == stamp:
+        program.tests = {test: (seconds, names) for test, (seconds, names) in entry["tests"].items()}
+        return None
+    return stamp
+
+
+def record_programs(programs, path, jobs):
+    """Fills in `tests` of all programs; returns the tests that fail although nothing is taken out."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        stale = [(program, stamp) for program in programs if (stamp := load_map(program, kept))]
+        runs = [(program, test, pool.submit(program.record, test))
+                for program, _ in stale for test in program.list_tests()]
+        for program, test, run in runs:
+            status, seconds, names = run.result()
+            if status is None:
+                print(f"not used, takes too long: {program.name}: {test}", flush=True)
+                continue
+            if status != 0:
+                failed.append(f"{program.name}: {test}")
+            program.tests[test] = (round(seconds, 3), names)
+    if not failed:
+        for program, stamp in stale:
+            kept[program.name] = {"stamp": stamp, "tests": program.tests}
+        path.write_text(json.dumps(kept))
+    return failed
+
+
+def remove_leftovers():
+    for folder in pathlib.Path(tempfile.gettempdir()).glob("mutants-*"):
+        shutil.rmtree(folder, ignore_errors=True)
