@@ -14,9 +14,15 @@ namespace {
 
 using internal::ChunkCodec;
 
-constexpr std::uint64_t kRawMax = 16 * kMiB;
+constexpr std::uint64_t kRawMax = 1 * kMiB;
 
 bool IsCoded(Codec codec) { return codec == Codec::kZstd || codec == Codec::kByteSplitZstd; }
+
+// One that chunks of all kinds went through.
+ChunkCodec& UsedCodec() {
+  static ChunkCodec codec;
+  return codec;
+}
 
 // Decodes into memory of exactly that size, so that a sanitizer sees a byte too many.
 Status Decode(ChunkCodec& codec, Codec id, std::uint32_t element_size, ByteSpan stored,
@@ -39,22 +45,22 @@ void JudgeDecoding(InputReader& input) {
     raw_size = *header->content_size_bytes;
   }
   const auto raw = std::make_unique<std::byte[]>(raw_size);
-  ChunkCodec codec;
   const MutableByteSpan bytes(raw.get(), raw_size);
-  if (!Decode(codec, id, element_size, stored, bytes).ok()) return;
+  if (!Decode(UsedCodec(), id, element_size, stored, bytes).ok()) return;
   if (IsCoded(id)) {
     Require(stored.size() < raw_size && header.ok(), "a frame that no record allows");
     Require(header->content_size_bytes == raw_size, "a frame of another length");
   }
   // A codec that has decoded before, and one that has not, agree.
   Bytes again(raw_size);
-  Require(Decode(codec, id, element_size, stored, again).ok() && std::ranges::equal(again, bytes),
+  ChunkCodec fresh;
+  Require(Decode(fresh, id, element_size, stored, again).ok() && std::ranges::equal(again, bytes),
           "decoded twice, to different bytes");
 }
 
 // Half of it noise, so that it is worth encoding and not trivial.
 Bytes TakeRaw(InputReader& input) {
-  const std::uint64_t size = input.Take32() % (256 * kKiB);
+  const std::uint64_t size = input.Take32() % (32 * kKiB);
   const ByteSpan pattern = input.rest();
   Bytes raw(size);
   for (std::size_t i = 0; i < size && !pattern.empty(); ++i) {
@@ -77,7 +83,7 @@ void JudgeRoundTrip(InputReader& input) {
   internal::JoinBytes(element_size, split, joined);
   Require(joined == raw, "splitting is not undone by joining");
 
-  ChunkCodec codec;
+  ChunkCodec& codec = UsedCodec();
   Bytes stored(ChunkCodec::EncodedSizeBound(raw.size()));
   const Result<std::size_t> size = codec.Encode(id, level, element_size, raw, stored);
   Require(size.ok() && *size <= stored.size(), "a chunk is not encoded");
@@ -88,9 +94,11 @@ void JudgeRoundTrip(InputReader& input) {
   if (!status.ok()) return Require(status.place().rule == "R-COD-08", "refused by another rule");
   Require(decoded == raw, "a chunk comes back changed");
 
-  Bytes repeated(ChunkCodec::EncodedSizeBound(raw.size()));
-  repeated.resize(ChunkCodec().Encode(id, level, element_size, raw, repeated).value());
-  Require(repeated == stored, "the same chunk is encoded in two ways");
+  if (damage % 4 == 0) {
+    Bytes repeated(ChunkCodec::EncodedSizeBound(raw.size()));
+    repeated.resize(ChunkCodec().Encode(id, level, element_size, raw, repeated).value());
+    Require(repeated == stored, "the same chunk is encoded in two ways");
+  }
   stored[damage_at % stored.size()] ^= static_cast<std::byte>(damage);
   static_cast<void>(Decode(codec, id, element_size, stored, decoded));
 }

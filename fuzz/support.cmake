@@ -4,7 +4,7 @@
 #   sealpoint_corpus  the checkpoints of the conformance corpus, and how to damage them
 #   fuzz_seeds        writes the inputs to start from into ${SEALPOINT_FUZZ_SEEDS}/<target>
 include_guard(GLOBAL)
-set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer)
+set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential)
 set(support ${PROJECT_SOURCE_DIR}/tests/support)
 set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
 set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
@@ -35,6 +35,14 @@ add_library(
   ${support}/reading_storage.cc)
 target_link_libraries(sealpoint_corpus PUBLIC sealpoint_headers sealpoint_whole sealpoint_schema
                                        PRIVATE sealpoint_warnings)
+
+# What single targets need beside.
+find_package(nlohmann_json REQUIRED)
+add_library(sealpoint_fuzz_differential OBJECT EXCLUDE_FROM_ALL ${fuzz}/support/second_reader.cc)
+target_link_libraries(sealpoint_fuzz_differential PRIVATE sealpoint_headers sealpoint_warnings
+                                                          nlohmann_json::nlohmann_json)
+target_compile_definitions(sealpoint_fuzz_differential
+                           PRIVATE SEALPOINT_SECOND_READER="${PROJECT_SOURCE_DIR}/readers/reference")
 
 add_executable(write_seeds ${fuzz}/write_seeds.cc)
 target_link_libraries(write_seeds PRIVATE sealpoint_warnings sealpoint_corpus)

@@ -19,6 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kSeedMax = 32 * kKiB;
 
+Bytes Joined(Bytes front, ByteSpan rest) {
+  front.insert(front.end(), rest.begin(), rest.end());
+  return front;
+}
+
 void Write(const fs::path& path, ByteSpan bytes) {
   if (bytes.size() > kSeedMax) return;
   fs::create_directories(path.parent_path());
@@ -27,11 +32,6 @@ void Write(const fs::path& path, ByteSpan bytes) {
 
 void AppendLe(Bytes& bytes, std::uint64_t value, int count) {
   for (int i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(value >> 8 * i));
-}
-
-Bytes Joined(Bytes front, ByteSpan rest) {
-  front.insert(front.end(), rest.begin(), rest.end());
-  return front;
 }
 
 // The manifest behind its blob's counts, and each coded chunk behind its declared length.
@@ -82,6 +82,7 @@ void WriteDamages(const fs::path& folder, unsigned seals) {
     const Bytes input = {static_cast<std::byte>(kind), static_cast<std::byte>(seals)};
     const fs::path path = folder / "open" / (std::to_string(kind) + "-" + std::to_string(seals));
     Write(path, input);
+    Write(folder / "differential" / path.filename(), Joined({std::byte{0}}, input));
     for (unsigned part = 0; part < 5; ++part) {
       Write(path.string() + "-part-" + std::to_string(part), Damaged(input, 0, part, 8));
     }
@@ -91,18 +92,21 @@ void WriteDamages(const fs::path& folder, unsigned seals) {
   }
 }
 
-// Each checkpoint unchanged, and with one change of each part, of two kinds each.
+// Each checkpoint unchanged, and with one change of each part, of two kinds each. The second reader
+// is slow and gets one kind.
 void WriteChanges(const fs::path& folder) {
   for (std::size_t kind = 0; kind < ContainerKindCount(); ++kind) {
     const Bytes input = {static_cast<std::byte>(kind), std::byte{kRepairMend | kRepairDigests}};
-    const fs::path path = folder / "container" / std::to_string(kind);
-    Write(path, input);
+    Write(folder / "container" / std::to_string(kind), input);
     for (unsigned part = 0; part < kContainerPartCount; ++part) {
       for (const unsigned choice : {5u, 12u}) {
         Bytes change = {static_cast<std::byte>(part), std::byte{0}};
         change.resize(kContainerChangeBytes, static_cast<std::byte>(choice));
-        Write(path.string() + "-" + std::to_string(part) + "-" + std::to_string(choice),
-              Joined(input, change));
+        const std::string name = std::to_string(kind) + "-" + std::to_string(part);
+        Write(folder / "container" / (name + "-" + std::to_string(choice)), Joined(input, change));
+        if (choice == 12) continue;
+        Write(folder / "differential" / (name + "-changed"),
+              Joined({std::byte{1}}, Joined(input, change)));
       }
     }
   }

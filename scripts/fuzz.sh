@@ -60,7 +60,7 @@ run() {  # target, seconds
   log=$folder/findings/$1.log
   echo "== $1 for $2 s"
   "$folder/fuzz/fuzz_$1" -max_total_time="$2" -print_final_stats=1 -verbosity="${FUZZ_VERBOSITY:-0}" \
-    -artifact_prefix="$folder/findings/$1-" "$found/$1" "${inputs[@]}" 2>&1 | tee "$log" | grep -vE '^(INFO|stat::)' ||
+    -artifact_prefix="$folder/findings/$1-" "$found/$1" "${inputs[@]}" 2>&1 | tee "$log" | grep -vE '^(INFO|stat::|#|"|Done)' ||
     [ "${PIPESTATUS[0]}" -eq 0 ]
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   record "fuzz-$1" "Fuzzing of $1" "scripts/fuzz.sh 10 $1" "\"executions\": $executions"

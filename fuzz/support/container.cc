@@ -36,6 +36,11 @@ enum class Part : std::uint8_t {
 };
 static_assert(static_cast<std::size_t>(Part::kMarker) + 1 == kContainerPartCount);
 
+// A few wrong bytes in a FlatBuffer are another buffer.
+bool IsOfPlainFields(Part part) {
+  return part != Part::kManifestBytes && part != Part::kIndexBytes;
+}
+
 struct Change {
   Part part = Part::kBlobHeader;
   unsigned blob = 0;
@@ -315,12 +320,14 @@ Suspect MakeContainer(ByteSpan bytes) {
     changes.push_back({.part = part, .blob = blob, .choices = one});
   }
   const bool is_good = changes.empty();
+  const bool is_one_change = is_good || (changes.size() == 1 && IsOfPlainFields(changes[0].part));
   testing::MiniSpec spec = choice.spec;
   Changer changer(std::move(changes), repairs, choice.blob_count);
   if (!is_good) changer.Hook(spec.hooks);
   return {.files = BuildMini(spec).files,
           .pinned_files = {},
-          .content = is_good ? &choice.content : nullptr};
+          .content = is_good ? &choice.content : nullptr,
+          .is_one_change = is_one_change};
 }
 
 std::size_t ContainerKindCount() { return Choices().size(); }

@@ -126,6 +126,7 @@ Suspect MakeDamaged(ByteSpan bytes) {
   const Choice& choice = Choices()[input.TakeBelow(Choices().size())];
   const unsigned seals = input.Take8();
   Suspect damaged{.files = choice.files, .pinned_files = {}, .content = nullptr};
+  damaged.is_one_change = seals == 0 && input.rest().size() <= 8;
   if (seals == 0) {
     damaged.pinned_files = PinnedFiles(choice);
     damaged.content = &choice.content;

@@ -7,6 +7,7 @@
 
 #include "fuzz/support/target.h"
 #include "sealpoint/checkpoint.h"
+#include "sealpoint/digest.h"
 #include "sealpoint/verify.h"
 #include "tests/conformance/load_all.h"
 
@@ -26,9 +27,14 @@ VerifyReport VerifyAt(const std::shared_ptr<Storage>& storage, VerifyLevel level
   return report;
 }
 
-// Whether full verification calls it committed.
-bool JudgeByVerification(const std::shared_ptr<Storage>& storage, const Suspect& suspect) {
-  const VerifyReport full = VerifyAt(storage, VerifyLevel::kFull, 1);
+// One input in eight, since each verification maps its own buffers; which, the files decide.
+bool IsWorthEveryLevel(const Suspect& suspect) {
+  const auto first = suspect.files.begin();
+  return first != suspect.files.end() &&
+         std::to_integer<unsigned>(ComputeDigest(first->second).bytes[0]) % 8 == 0;
+}
+
+void JudgeOtherWays(const std::shared_ptr<Storage>& storage, const VerifyReport& full) {
   const VerifyReport again = VerifyAt(storage, VerifyLevel::kFull, 2);
   Require(full.violations == again.violations && full.notes == again.notes,
           "two threads find something else than one");
@@ -37,6 +43,12 @@ bool JudgeByVerification(const std::shared_ptr<Storage>& storage, const Suspect&
   Require(structure.violations.size() <= full.violations.size() &&
               files.violations.size() <= structure.violations.size(),
           "a level that reads less finds more");
+}
+
+// Whether full verification calls it committed.
+bool JudgeByVerification(const std::shared_ptr<Storage>& storage, const Suspect& suspect) {
+  const VerifyReport full = VerifyAt(storage, VerifyLevel::kFull, 1);
+  if (IsWorthEveryLevel(suspect)) JudgeOtherWays(storage, full);
   if (full.verdict != Verdict::kCommitted) return false;
   for (const auto& [name, bytes] : suspect.pinned_files) {
     const auto found = suspect.files.find(name);

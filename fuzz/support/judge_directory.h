@@ -18,6 +18,8 @@ struct Suspect {
   std::map<std::string, Bytes> pinned_files;
   // What every load that succeeds yields; null where that is not known.
   const testing::CorpusContent* content = nullptr;
+  // At most one change, and of plain fields: most likely one rule is broken.
+  bool is_one_change = false;
 };
 
 // Opens, verifies at every level and loads a checkpoint of these files. Nothing may crash, take

@@ -41,6 +41,23 @@ TEST(CrashLostSync, EachSyncOfWritersAndCommitterIsNeeded) {
                         OldOrBoth(judge));
 }
 
+// One rank's sync does nothing, the others' do: the marker is durable before the blob.
+TEST(CrashLostSync, OnOneRankOnlyIsFoundOut) {
+  const CrashHistory history = RecordSave(2);
+  CrashJudge judge;
+  for (const std::string sync : {"rank 1: sync *.blob", "rank 1: sync directory run/step-*-*"}) {
+    const CrashOptions options{.is_lost = Dropping({sync})};
+    std::string rejected;
+    ForEachCrashAt(history, CutAfter(history, "rank 0: told of success"), options,
+                   [&](const CrashImage& image, const CrashCut& cut) {
+                     rejected = OldOrBoth(judge)(image, cut);
+                     EXPECT_EQ(judge.CheckNothingIsWrong(image), "");
+                     return rejected.empty();
+                   });
+    EXPECT_NE(rejected, "") << "without " << sync;
+  }
+}
+
 // A device that acknowledges every sync and makes none: what was promised may be gone, and what a
 // reader hands out is right all the same.
 TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {

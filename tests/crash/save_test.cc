@@ -2,8 +2,11 @@
 //
 // A crash before and after every operation of every rank of a save.
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/crash/expect_crash.h"
 #include "tests/support/crash_runs.h"
@@ -65,6 +68,23 @@ TEST(CrashSave, BothOutcomesAreReachedBetweenPublicationAndItsSync) {
                  });
   EXPECT_GT(with, 0);
   EXPECT_GT(without, 0);
+}
+
+// The product that the enumeration bounds, sampled: each case is one way of losing names and
+// sectors, tried at every crash point. What fails is made smaller: fewer names, fewer sectors.
+RC_GTEST_PROP(CrashSave, AnySubsetOfNamesAndSectors, ()) {
+  static const std::vector<CrashHistory> histories{RecordSave(1), RecordSave(2), RecordSave(3)};
+  static const std::vector<std::vector<CrashCut>> cuts{AllCuts(histories[0]), AllCuts(histories[1]),
+                                                       AllCuts(histories[2])};
+  static CrashJudge judge[3];
+  const auto which = *rc::gen::inRange<std::size_t>(0, histories.size());
+  const CrashChoice choice{.names = *rc::gen::arbitrary<std::vector<bool>>(),
+                           .sectors = *rc::gen::container<std::vector<std::uint8_t>>(
+                               rc::gen::inRange<std::uint8_t>(0, 4))};
+  for (const CrashCut& cut : cuts[which]) {
+    const CrashImage image = MakeImage(histories[which], cut, {}, choice);
+    RC_ASSERT(OldOrBoth(judge[which])(image, cut) == "");
+  }
 }
 
 // A save that nobody could know to be durable is rejected: the oracle is not blind.

@@ -47,6 +47,8 @@ struct CrashFault {
   bool takes_effect = false;  // done all the same; a sync that fails never is
 };
 
+using CrashGate = std::function<void(int actor, std::string_view name)>;
+
 // One disk under any number of actors. Thread safety: all functions.
 class CrashDisk {
  public:
@@ -62,12 +64,17 @@ class CrashDisk {
   // For the history: the actor's caller learned the outcome. That it is unknown is no news.
   void Tell(int actor, const Status& outcome);
   CrashHistory history() const;
+  std::size_t op_count() const;  // of the history
+  // What the actor's caller was told last; nothing yet: null.
+  std::optional<bool> told_success(int actor) const;
   // What programs see now.
   CrashImage Now() const;
 
   void Fail(CrashFault fault);
-  // Called before each operation of an actor, looks included, without a lock held.
-  void SetGate(std::function<void(int actor)> gate);
+  // Called before each operation of an actor, looks included, without a lock held. `name` is that
+  // of the entry or file, of a listing and of what concerns a directory its path. Set it before
+  // the actors begin.
+  void SetGate(CrashGate gate);
   // Changes of this actor so far, those that were told to fail included.
   int change_count(int actor) const;
 

@@ -39,12 +39,12 @@ CrashDisk::State::State(int actor_count, const CrashImage& start, CrashDiskOptio
   }
 }
 
-void CrashDisk::State::Wait(int actor) const {
-  if (gate) gate(actor);
+void CrashDisk::State::Wait(int actor, std::string_view name) const {
+  if (gate) gate(actor, name);
 }
 
 Status CrashDisk::State::Change(CrashOp op, const std::function<Status(CrashOp&)>& effect) {
-  Wait(op.actor);
+  Wait(op.actor, op.name);
   const std::lock_guard lock(mutex);
   return ChangeLocked(std::move(op), effect);
 }

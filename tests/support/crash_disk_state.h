@@ -32,7 +32,7 @@ struct CrashDisk::State {
 
   const CrashDiskOptions options;
   mutable std::mutex mutex;
-  std::function<void(int)> gate;
+  CrashGate gate;
   std::vector<VolatileNode> nodes;  // 0 is the root
   CrashHistory history;
   std::vector<std::vector<std::uint32_t>> clocks;  // of each actor, now
@@ -42,7 +42,7 @@ struct CrashDisk::State {
   std::vector<CrashFault> faults;
   std::vector<int> changes;  // by actor
 
-  void Wait(int actor) const;
+  void Wait(int actor, std::string_view name) const;
   // Runs `effect`, which applies and completes the operation, unless a fault prevents it; notes it
   // in the history. Waits at the gate first.
   Status Change(CrashOp op, const std::function<Status(CrashOp&)>& effect);

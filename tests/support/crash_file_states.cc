@@ -69,12 +69,10 @@ std::vector<CrashContentPtr> FileStates::Enumerate(CrashContents contents) const
     fates[i] = fate;
     out.push_back(Make(size, fates));
   };
-  if (contents == CrashContents::kFew) {
-    with(SectorFate::kWritten, 0, SectorFate::kZeros);
-    with(SectorFate::kWritten, count - 1, SectorFate::kZeros);
-    AddPrefix(count / 2, out);
-    return out;
-  }
+  with(SectorFate::kWritten, 0, SectorFate::kZeros);
+  with(SectorFate::kWritten, count - 1, SectorFate::kZeros);
+  AddPrefix(count / 2, out);
+  if (contents == CrashContents::kFew) return out;
   for (std::size_t i = 0; i < count; ++i) {
     AddPrefix(i, out);
     with(SectorFate::kWritten, i, SectorFate::kZeros);

@@ -28,7 +28,8 @@ class FileStates {
   std::uint64_t durable_size() const { return durable_.size(); }
   std::uint64_t whole_size() const { return whole_.size(); }
 
-  // Lost, whole, zeros, garbage, in this order; then those that `contents` asks for.
+  // Lost, whole, zeros, garbage, in this order; then those of kFew, then those of kEachSector, as
+  // far as `contents` asks for them.
   std::vector<CrashContentPtr> Enumerate(CrashContents contents) const;
 
  private:

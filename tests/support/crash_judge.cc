@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 #include "sealpoint/checkpoint.h"
@@ -22,22 +23,24 @@ bool IsVoid(const CrashFolder& folder) {
   return decoded.ok() && decoded->kind == internal::MarkerKind::kVoid;
 }
 
-// Every byte, against what the step says. "" or what is wrong; damage that is refused sets
-// `refused`.
-std::string ReadAll(const Checkpoint& checkpoint, Status& refused) {
+Status WrongBytes(std::string_view what) {
+  return Status(Code::kInternal, "wrong bytes of " + std::string(what));
+}
+
+// Every byte, against what the step says.
+Status ReadAll(const Checkpoint& checkpoint) {
   const Bytes expected = CrashTensorContent(checkpoint.step());
   Bytes bytes(expected.size());
   std::uint64_t scalar = 0;
   ReadRequest request;
   request.Add("w", MemoryView::MutableHost(bytes.data()));
   request.Add("scalar", MemoryView::MutableHost(&scalar));
-  refused = checkpoint.Load(request).status();
-  if (!refused.ok()) return "";
-  if (bytes != expected || scalar != checkpoint.step()) return "wrong bytes of a tensor";
-  const auto object = checkpoint.ReadObject("rng");
-  refused = object.status();
-  if (!refused.ok()) return "";
-  return AsText(*object) == CrashObjectContent(checkpoint.step()) ? "" : "wrong bytes of an object";
+  SEALPOINT_RETURN_IF_ERROR(checkpoint.Load(request).status());
+  if (bytes != expected) return WrongBytes("w");
+  if (scalar != checkpoint.step()) return WrongBytes("scalar");
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes object, checkpoint.ReadObject("rng"));
+  const bool is_right = AsText(object) == CrashObjectContent(checkpoint.step());
+  return is_right ? Status() : WrongBytes("rng");
 }
 
 CrashVerdict FromVerdict(Verdict verdict) {
@@ -64,17 +67,14 @@ CrashFinding Judge(const CrashFolder& folder) {
   const auto storage = StorageOfFolder(folder);
   CrashFinding finding;
   const auto opened = Checkpoint::Open("d", {.storage = storage});
-  Status refused = opened.status();
-  if (opened.ok()) {
-    finding.step = (*opened)->step();
-    finding.detail = ReadAll(**opened, refused);
-    if (!finding.detail.empty()) {
-      finding.verdict = CrashVerdict::kWrong;
-      return finding;
-    }
+  const Status read = opened.ok() ? ReadAll(**opened) : opened.status();
+  if (opened.ok()) finding.step = (*opened)->step();
+  finding.detail = read.ToString();
+  finding.verdict = read.ok() ? CrashVerdict::kWhole : FromVerdict(VerdictOf(read));
+  if (read.code() == Code::kInternal) {
+    finding.verdict = CrashVerdict::kWrong;
+    return finding;
   }
-  finding.verdict = refused.ok() ? CrashVerdict::kWhole : FromVerdict(VerdictOf(refused));
-  finding.detail = refused.ToString();
   const VerifyReport report = Verify("d", {.storage = storage}).value();
   const CrashVerdict verified = FromVerdict(report.verdict);
   if (finding.verdict == CrashVerdict::kWhole && verified == CrashVerdict::kDamaged) {
@@ -96,6 +96,11 @@ bool Contains(const std::vector<std::uint64_t>& steps, std::uint64_t step) {
 
 }  // namespace
 
+Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto opened, Checkpoint::Open(directory, {.storage = storage}));
+  return ReadAll(*opened);
+}
+
 CrashFinding CrashJudge::Look(const CrashImage& image, const std::string& directory) {
   const CrashFolder* const folder = image.Find(directory);
   if (folder == nullptr) return {};
@@ -116,6 +121,25 @@ std::vector<CrashFinding> CrashJudge::LookAtAll(const CrashImage& image) {
   return findings;
 }
 
+const Result<std::uint64_t>& CrashJudge::NewestStep(const CrashImage& image) {
+  std::uint64_t key = 0;
+  for (const auto& [path, folder] : image.folders) {
+    std::uint64_t of_folder = HashOf(AsBytes(path));
+    for (const auto& [name, content] : folder.files) {
+      of_folder = MixHashes(of_folder, HashOf(AsBytes(name)));
+      const bool is_marker = name == internal::kMarkerName;
+      of_folder = MixHashes(of_folder, is_marker ? content->hash : content->bytes.size());
+    }
+    key += MixHashes(of_folder, folder.files.size());
+  }
+  const auto found = newest_.find(key);
+  if (found != newest_.end()) return found->second;
+  const auto newest = Series(std::string(kCrashSeries), StorageOf(image)).Newest();
+  const auto step = newest.ok() ? Result<std::uint64_t>(newest->entry.step)
+                                : Result<std::uint64_t>(newest.error());
+  return newest_.emplace(key, step).first->second;
+}
+
 std::string CrashJudge::Check(const CrashImage& image, const CrashPromise& promise) {
   std::vector<std::uint64_t> whole;
   for (const CrashFinding& finding : LookAtAll(image)) {
@@ -131,11 +155,11 @@ std::string CrashJudge::Check(const CrashImage& image, const CrashPromise& promi
   for (const std::uint64_t step : promise.there) {
     if (!Contains(whole, step)) return "step " + std::to_string(step) + " is gone";
   }
-  const auto newest = Series(std::string(kCrashSeries), StorageOf(image)).Newest();
+  const Result<std::uint64_t>& newest = NewestStep(image);
   if (whole.empty()) return newest.ok() ? "a checkpoint is resumed that is not there" : "";
   if (!newest.ok()) return "resuming: " + newest.error().ToString();
   const std::uint64_t greatest = *std::max_element(whole.begin(), whole.end());
-  return newest->entry.step == greatest ? "" : "resuming takes another checkpoint";
+  return *newest == greatest ? "" : "resuming takes another checkpoint";
 }
 
 std::string CrashJudge::CheckNothingIsWrong(const CrashImage& image) {

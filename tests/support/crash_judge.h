@@ -3,10 +3,12 @@
 #define SEALPOINT_TESTS_SUPPORT_CRASH_JUDGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "sealpoint/storage.h"
 #include "tests/support/crash_image.h"
 
 namespace sealpoint::testing {
@@ -32,8 +34,15 @@ struct CrashPromise {
   std::vector<std::uint64_t> perhaps{};  // steps that are whole or not committed
 };
 
+// Opens the checkpoint and reads every byte of it: success where it is what its step says, Internal
+// where a wrong byte was given out, else why it was refused. The readers' part of a judgement, fit
+// for a directory that changes meanwhile.
+Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string& directory);
+
 // Shows images to the real readers: Checkpoint::Open, every byte of it, Verify at full level, and
-// Series. A directory with the same content is judged once.
+// Series. A directory with the same content is judged once. So is resuming, for a series with the
+// same markers and the same names and lengths of files: it looks at nothing else but at whole
+// checkpoints.
 class CrashJudge {
  public:
   // "" where the promise is kept: no directory is damaged or wrong, the committed ones are those
@@ -47,8 +56,10 @@ class CrashJudge {
 
  private:
   std::vector<CrashFinding> LookAtAll(const CrashImage& image);
+  const Result<std::uint64_t>& NewestStep(const CrashImage& image);
 
   std::unordered_map<std::uint64_t, CrashFinding> findings_;
+  std::unordered_map<std::uint64_t, Result<std::uint64_t>> newest_;
 };
 
 }  // namespace sealpoint::testing

@@ -153,6 +153,20 @@ Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::strin
                   [&] { return WriteBlob(disk, actor, step, directory, 0, 1); });
 }
 
+Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string& directory,
+                         int actor) {
+  const auto storage = disk.View(actor);
+  return CommitAs(disk, actor, step, directory, [&]() -> Result<std::vector<BlobSummary>> {
+    std::vector<BlobSummary> summaries;
+    SEALPOINT_ASSIGN_OR_RETURN(const auto blobs, ListBlobs(*storage, directory));
+    for (const BlobId& blob : blobs) {
+      SEALPOINT_ASSIGN_OR_RETURN(auto summary, ReadSummary(*storage, directory, blob));
+      summaries.push_back(std::move(summary));
+    }
+    return summaries;
+  });
+}
+
 CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks) {
   CrashDisk disk(ranks);
   for (const std::uint64_t step : steps) {

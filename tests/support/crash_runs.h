@@ -30,7 +30,10 @@ Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& di
 // As one process would, whatever other actors there are.
 Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
                            int actor = 0);
-// The first half of it: the blobs of all writers, their summaries known to actor 0.
+// The commit alone, of the blobs that are in the directory.
+Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string& directory,
+                         int actor = 0);
+// The first half of WriteAndCommit: the blobs of all writers, their summaries known to actor 0.
 std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
                                     const std::string& directory);
 

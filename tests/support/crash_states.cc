@@ -2,6 +2,7 @@
 #include "tests/support/crash_states.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "tests/support/crash_cut.h"
@@ -83,11 +84,28 @@ class CutVisitor {
       if (!Try()) return false;
       if (pending_.empty()) return true;
     }
-    for (auto& [node, one] : pending_) {
-      for (const std::size_t others : {kLost, kWhole}) {
+    for (const std::size_t others : {kLost, kWhole}) {
+      for (auto& [node, one] : pending_) {
         SetAll(others);
-        for (std::size_t i = 0; i < one.states->size(); ++i) {
-          one.chosen = i;
+        for (one.chosen = 0; one.chosen < one.states->size(); ++one.chosen) {
+          if (!Try()) return false;
+        }
+      }
+      if (!RunPairs(others)) return false;
+    }
+    return true;
+  }
+
+  bool RunPairs(std::size_t others) {
+    constexpr std::size_t kFewCount = 8;  // the uniform ones and those of kFew
+    for (auto a = pending_.begin(); a != pending_.end(); ++a) {
+      for (auto b = std::next(a); b != pending_.end(); ++b) {
+        SetAll(others);
+        const std::size_t a_count = std::min(kFewCount, a->second.states->size());
+        const std::size_t b_count = std::min(kFewCount, b->second.states->size());
+        for (std::size_t i = 0; i < a_count * b_count; ++i) {
+          a->second.chosen = i / b_count;
+          b->second.chosen = i % b_count;
           if (!Try()) return false;
         }
       }

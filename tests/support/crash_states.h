@@ -70,8 +70,9 @@ struct CrashCounts {
 using CrashVisitor = std::function<bool(const CrashImage&, const CrashCut&)>;
 
 // Calls `visit` once for each distinct image. For each state of the names, the contents of the
-// unsynced files are: every file in the same uniform way; and each file in each of its ways while
-// all others are lost, and while all others are whole.
+// unsynced files are: every file in the same uniform way; and, while all others are lost, and while
+// all others are whole, each file in each of its ways, and each two files in each two of the ways
+// up to kFew.
 CrashCounts ForEachCrash(const CrashHistory& history, const CrashOptions& options,
                          const CrashVisitor& visit);
 

@@ -51,9 +51,9 @@ def read_trailer(directory, blob):
     require(trailer.magic == _MAGIC, "R-BLB-02", "another trailer magic", 0)
     require(trailer.digest == digest(data[:240]), "R-BLB-02", "trailer digest differs", 240)
     require(trailer.length == TRAILER_BYTES, "R-BLB-02", f"trailer length {trailer.length}", 8)
-    require(trailer.record_size == RECORD_BYTES, "R-BLB-02", f"record size {trailer.record_size}", 12)
     require(trailer.digest_algorithm == DIGEST_XXH3_128, "R-IDX-08", f"algorithm {trailer.digest_algorithm}", 144)
     require(not any(trailer.reserved), "R-HDR-06", "reserved bytes are not zero", 146)
+    require(trailer.record_size == RECORD_BYTES, "R-BLB-02", f"record size {trailer.record_size}", 12)
     _check_offsets(trailer, require)
     pinned = (blob.trailer_digest, blob.id, blob.file_size, blob.table_offset, blob.record_count, blob.shard_count,
               blob.group_list_digest)
@@ -125,18 +125,24 @@ def _placed(shards):
 
 
 def check_agreement(blob, index, contents, shards):
-    """R-BLB-07; returns the descriptions of what is declared here without a shard."""
+    """R-BLB-07."""
     if _placed(shards) != _placed(blob.shards):
         raise Violation("R-BLB-07", "the manifest's shards are not the index's", blob.name, contents.position)
-    known = {_description(item) for item in (*index.tensors, *index.objects) if not item.raw_bytes}
-    empty = {_description(item) for item in (*contents.tensors, *contents.objects) if not item.raw_bytes}
-    if not empty <= known:
+    if not set(map(_description, _empty_items(contents))) <= set(map(_description, _empty_items(index))):
         raise Violation("R-BLB-07", "the manifest declares what the index does not have", blob.name, contents.position)
-    return empty
 
 
-def undeclared(index, declared):
+def _empty_items(contents):
+    """Tensors and objects without bytes, which therefore have no shard."""
+    return [item for item in (*contents.tensors, *contents.objects) if not item.raw_bytes]
+
+
+def empty_names(contents):
+    return {(type(item), item.name) for item in _empty_items(contents)}
+
+
+def undeclared(index, names):
     """R-BLB-07 over all blobs: empty tensors and objects that no manifest declares."""
-    for item in (*index.tensors, *index.objects):
-        if not item.raw_bytes and _description(item) not in declared:
+    for item in _empty_items(index):
+        if (type(item), item.name) not in names:
             yield index.contents.violation("R-BLB-07", "no manifest declares it", item)

@@ -90,7 +90,7 @@ class _BlobCheck:
         self.gaps = []
 
     def run(self):
-        """What the manifest declares without a shard, or None where the manifest cannot be believed."""
+        """Names that the manifest declares without a shard, or None where the manifest cannot be believed."""
         report, directory, blob = self.report, self.directory, self.blob
         self.trailer = report.attempt(rules_of_blob.read_trailer, directory, blob)
         report.attempt(rules_of_blob.check_header, directory, blob, report.index, self.trailer)
@@ -98,6 +98,7 @@ class _BlobCheck:
         table = report.attempt(records.Table, directory, blob)
         if table:
             self._check_records(table)
+            self.gaps.append((blob.group_list_end, blob.records_offset))
         if report.level == "full":
             for shard, chunk in self.good:
                 report.attempt(records.read_chunk, directory, table, shard, chunk)
@@ -108,7 +109,8 @@ class _BlobCheck:
     def _check_manifest(self):
         contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer)
         self.report.attempt(rules_of_blob.check_raw_bytes, self.blob, self.trailer)
-        return rules_of_blob.check_agreement(self.blob, self.report.index, contents, shards)
+        self.report.attempt(rules_of_blob.check_agreement, self.blob, self.report.index, contents, shards)
+        return rules_of_blob.empty_names(contents)
 
     def _check_records(self, table):
         """Where a record is bad, the end of its chunk is not known, and its successor is judged without it."""
@@ -151,14 +153,12 @@ class _BlobCheck:
             self.gaps.append((end, self.blob.table_offset))
 
     def _check_padding(self):
-        """R-BLB-08, of all padding whose place is known."""
-        blob = self.blob
-        gaps = self.gaps if self.report.level == "full" else [gap for gap in self.gaps if gap[1] == blob.table_offset]
-        behind = [(blob.group_list_end, blob.records_offset), (blob.records_end, round_up(blob.records_end, 64))]
+        """R-BLB-08; below the full level that behind the chunk area only."""
         if self.trailer:
-            behind.append((self.trailer.manifest_end, blob.file_size - TRAILER_BYTES))
-        for begin, end in gaps + behind:
-            self.report.attempt(self._check_zero, begin, end)
+            self.gaps.append((self.trailer.manifest_end, self.blob.file_size - TRAILER_BYTES))
+        for begin, end in self.gaps:
+            if self.report.level == "full" or end >= self.blob.table_offset:
+                self.report.attempt(self._check_zero, begin, end)
 
     def _check_zero(self, begin, end):
         for at in range(begin, end, _PIECE_BYTES):
