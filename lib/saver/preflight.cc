@@ -87,8 +87,12 @@ Status PrepareDirectory(Directory& directory, Announcement& announcement) {
   SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(directory, capabilities));
   announcement.publish = capabilities.publish;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, Id128::Random());
-  return WriteFileDurably(directory, SharedProbeName(announcement.attempt),
-                          announcement.probe.bytes);
+  const std::string name = SharedProbeName(announcement.attempt);
+  Status status = WriteFileDurably(directory, name, announcement.probe.bytes);
+  // A file of that name that was there is another's (R-CMT-15).
+  const bool is_ours = status.code() != Code::kAlreadyExists;
+  if (!status.ok() && is_ours) static_cast<void>(directory.Remove(name));
+  return status;
 }
 
 // True where it was made here.
@@ -118,9 +122,6 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
     attempt.opened = std::move(opened).value();
   }
   if (prepared.ok()) return EncodeAnnouncement(announcement);
-  if (attempt.opened) {
-    static_cast<void>(attempt.opened->Remove(SharedProbeName(announcement.attempt)));
-  }
   RemoveEmptyDirectory(storage, attempt);
   return prepared;
 }

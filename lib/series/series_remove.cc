@@ -91,6 +91,7 @@ Status Series::Delete(const std::string& name) const {
   if (found->verdict == Verdict::kUncommitted) return refuse("it was never committed");
   if (found->is_kept) return refuse("a KEEP file pins it");
   if (listing.newest() == nullptr || &*found == listing.newest()) {
+    if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
     return refuse("no newer checkpoint is committed");
   }
   SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
@@ -143,6 +144,8 @@ Status PublishVoidMarker(Storage& storage, const std::string& path) {
       internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
   const std::string unpublished = internal::UnpublishedMarkerName(attempt);
   Status status = internal::WriteFileDurably(*directory, unpublished, marker);
+  // A file of that name is another's (R-CMT-15).
+  if (status.code() == Code::kAlreadyExists) return status;
   if (status.ok()) status = directory->Sync();
   if (status.ok()) {
     status = internal::PublishDurably(*directory, capabilities.publish, unpublished,

@@ -42,6 +42,12 @@ bool NamesAFile(StorageOp op) {
          op == StorageOp::kWrite || op == StorageOp::kSyncFile || op == StorageOp::kClose;
 }
 
+// What an operation is done to: the name that rules and log go by, and the path for errors.
+struct Target {
+  std::string name;
+  std::string path;
+};
+
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -109,10 +115,10 @@ struct FailingStorage::State {
 
   // Runs an operation that gives a Status or a Result; part(n) does the first n bytes of it.
   template <typename Operation, typename Part>
-  auto Run(StorageOp op, std::string_view name, std::uint64_t size, const Operation& operation,
+  auto Run(StorageOp op, const Target& target, std::uint64_t size, const Operation& operation,
            const Part& part) -> decltype(operation()) {
     using Outcome = decltype(operation());
-    const std::optional<StorageFault> fault = Begin(op, name, size);
+    const std::optional<StorageFault> fault = Begin(op, target.name, size);
     Outcome outcome = [&]() -> Outcome {
       if (!fault) return operation();
       if (fault->takes_effect) static_cast<void>(operation());
@@ -120,40 +126,40 @@ struct FailingStorage::State {
       if constexpr (std::is_same_v<Outcome, Status>) {
         if (fault->is_lie) return Status();
       }
-      return Status(fault->error).AtPath(name);
+      return Status(fault->error).AtPath(target.path);
     }();
     if constexpr (std::is_same_v<Outcome, Status>) {
-      Log(op, name, outcome.code());
+      Log(op, target.name, outcome.code());
     } else {
-      Log(op, name, outcome.error().code());
+      Log(op, target.name, outcome.error().code());
     }
     return outcome;
   }
 
   template <typename Operation>
-  auto Run(StorageOp op, std::string_view name, const Operation& operation)
+  auto Run(StorageOp op, const Target& target, const Operation& operation)
       -> decltype(operation()) {
-    return Run(op, name, 0, operation, [](std::uint64_t) {});
+    return Run(op, target, 0, operation, [](std::uint64_t) {});
   }
 };
 
 class FailingStorage::FailingWriter final : public ForwardingWriter {
  public:
-  FailingWriter(std::unique_ptr<WritableFile> inner, std::string name, std::shared_ptr<State> state)
-      : ForwardingWriter(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
+  FailingWriter(std::unique_ptr<WritableFile> inner, Target target, std::shared_ptr<State> state)
+      : ForwardingWriter(std::move(inner)), target_(std::move(target)), state_(std::move(state)) {}
 
   Status WriteAt(std::uint64_t offset, ByteSpan data) override {
     return state_->Run(
-        StorageOp::kWrite, name_, data.size(), [&] { return Store(offset, data); },
+        StorageOp::kWrite, target_, data.size(), [&] { return Store(offset, data); },
         [&](std::uint64_t size) {
           static_cast<void>(ForwardingWriter::WriteAt(offset, data.first(size)));
         });
   }
   Status Sync() override {
-    return state_->Run(StorageOp::kSyncFile, name_, [&] { return ForwardingWriter::Sync(); });
+    return state_->Run(StorageOp::kSyncFile, target_, [&] { return ForwardingWriter::Sync(); });
   }
   Status Close() override {
-    return state_->Run(StorageOp::kClose, name_, [&] { return ForwardingWriter::Close(); });
+    return state_->Run(StorageOp::kClose, target_, [&] { return ForwardingWriter::Close(); });
   }
 
  private:
@@ -165,22 +171,22 @@ class FailingStorage::FailingWriter final : public ForwardingWriter {
     }
     if (!hook) return ForwardingWriter::WriteAt(offset, data);
     WriteRequest request{.offset = offset, .data = Bytes(data.begin(), data.end())};
-    hook(name_, request);
+    hook(target_.name, request);
     return request.is_lost ? Status() : ForwardingWriter::WriteAt(request.offset, request.data);
   }
 
-  const std::string name_;
+  const Target target_;
   const std::shared_ptr<State> state_;
 };
 
 class FailingStorage::FailingReader final : public ForwardingReader {
  public:
-  FailingReader(std::unique_ptr<ReadableFile> inner, std::string name, std::shared_ptr<State> state)
-      : ForwardingReader(std::move(inner)), name_(std::move(name)), state_(std::move(state)) {}
+  FailingReader(std::unique_ptr<ReadableFile> inner, Target target, std::shared_ptr<State> state)
+      : ForwardingReader(std::move(inner)), target_(std::move(target)), state_(std::move(state)) {}
 
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
     return state_->Run(
-        StorageOp::kRead, name_, out.size(), [&] { return Fetch(offset, out); },
+        StorageOp::kRead, target_, out.size(), [&] { return Fetch(offset, out); },
         [&](std::uint64_t size) {
           static_cast<void>(ForwardingReader::ReadAt(offset, out.first(size)));
         });
@@ -194,11 +200,11 @@ class FailingStorage::FailingReader final : public ForwardingReader {
       const std::lock_guard lock(state_->mutex);
       hook = state_->read_hook;
     }
-    if (read.ok() && hook) hook(name_, offset, out);
+    if (read.ok() && hook) hook(target_.name, offset, out);
     return read;
   }
 
-  const std::string name_;
+  const Target target_;
   const std::shared_ptr<State> state_;
 };
 
@@ -210,49 +216,49 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
                                                         IoMode mode) override {
     using Made = Result<std::unique_ptr<WritableFile>>;
-    return state_->Run(StorageOp::kCreate, name, [&]() -> Made {
+    return state_->Run(StorageOp::kCreate, File(name), [&]() -> Made {
       auto file = ForwardingDirectory::CreateExclusive(name, mode);
       if (!file.ok()) return file;
-      return Made(
-          std::make_unique<FailingWriter>(std::move(file).value(), std::string(name), state_));
+      return Made(std::make_unique<FailingWriter>(std::move(file).value(), File(name), state_));
     });
   }
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                     IoMode mode) const override {
     using Opened = Result<std::unique_ptr<ReadableFile>>;
-    return state_->Run(StorageOp::kOpenForRead, name, [&]() -> Opened {
+    return state_->Run(StorageOp::kOpenForRead, File(name), [&]() -> Opened {
       auto file = ForwardingDirectory::OpenForRead(name, mode);
       if (!file.ok()) return file;
-      return Opened(
-          std::make_unique<FailingReader>(std::move(file).value(), std::string(name), state_));
+      return Opened(std::make_unique<FailingReader>(std::move(file).value(), File(name), state_));
     });
   }
   Result<EntryInfo> Stat(std::string_view name) const override {
-    return state_->Run(StorageOp::kStat, name, [&] { return ForwardingDirectory::Stat(name); });
+    return state_->Run(StorageOp::kStat, File(name),
+                       [&] { return ForwardingDirectory::Stat(name); });
   }
   Result<std::vector<EntryInfo>> List() const override {
-    return state_->Run(StorageOp::kList, path(), [&] { return ForwardingDirectory::List(); });
+    return state_->Run(StorageOp::kList, Whole(), [&] { return ForwardingDirectory::List(); });
   }
   Status Remove(std::string_view name) override {
-    return state_->Run(StorageOp::kRemove, name, [&] { return ForwardingDirectory::Remove(name); });
+    return state_->Run(StorageOp::kRemove, File(name),
+                       [&] { return ForwardingDirectory::Remove(name); });
   }
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override {
-    return state_->Run(StorageOp::kPublish, from,
+    return state_->Run(StorageOp::kPublish, File(from),
                        [&] { return ForwardingDirectory::PublishExclusive(from, to, method); });
   }
   Status Sync() override {
-    return state_->Run(StorageOp::kSyncDirectory, path(),
+    return state_->Run(StorageOp::kSyncDirectory, Whole(),
                        [&] { return ForwardingDirectory::Sync(); });
   }
   Result<SpaceInfo> FreeSpace() const override {
-    return state_->Run(StorageOp::kFreeSpace, path(), [&]() -> Result<SpaceInfo> {
+    return state_->Run(StorageOp::kFreeSpace, Whole(), [&]() -> Result<SpaceInfo> {
       const std::lock_guard lock(state_->mutex);
       return state_->space ? Result<SpaceInfo>(*state_->space) : ForwardingDirectory::FreeSpace();
     });
   }
   Result<Capabilities> Probe(std::string_view probe_name) override {
-    return state_->Run(StorageOp::kProbe, probe_name, [&]() -> Result<Capabilities> {
+    return state_->Run(StorageOp::kProbe, File(probe_name), [&]() -> Result<Capabilities> {
       const std::lock_guard lock(state_->mutex);
       return state_->capabilities ? Result<Capabilities>(*state_->capabilities)
                                   : ForwardingDirectory::Probe(probe_name);
@@ -260,6 +266,9 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
   }
 
  private:
+  Target File(std::string_view name) const { return {std::string(name), JoinPath(path(), name)}; }
+  Target Whole() const { return {path(), path()}; }
+
   const std::shared_ptr<State> state_;
 };
 
@@ -336,20 +345,21 @@ void FailingStorage::ClearLog() {
 
 Result<std::unique_ptr<Directory>> FailingStorage::OpenDirectory(std::string_view path) const {
   using Opened = Result<std::unique_ptr<Directory>>;
-  return state_->Run(StorageOp::kOpenDirectory, path, [&]() -> Opened {
-    auto directory = ForwardingStorage::OpenDirectory(path);
-    if (!directory.ok()) return directory;
-    return Opened(std::make_unique<FailingDirectory>(std::move(directory).value(), state_));
-  });
+  return state_->Run(
+      StorageOp::kOpenDirectory, Target{std::string(path), std::string(path)}, [&]() -> Opened {
+        auto directory = ForwardingStorage::OpenDirectory(path);
+        if (!directory.ok()) return directory;
+        return Opened(std::make_unique<FailingDirectory>(std::move(directory).value(), state_));
+      });
 }
 
 Status FailingStorage::CreateDirectories(std::string_view path) {
-  return state_->Run(StorageOp::kCreateDirectories, path,
+  return state_->Run(StorageOp::kCreateDirectories, Target{std::string(path), std::string(path)},
                      [&] { return ForwardingStorage::CreateDirectories(path); });
 }
 
 Status FailingStorage::RemoveDirectory(std::string_view path) {
-  return state_->Run(StorageOp::kRemoveDirectory, path,
+  return state_->Run(StorageOp::kRemoveDirectory, Target{std::string(path), std::string(path)},
                      [&] { return ForwardingStorage::RemoveDirectory(path); });
 }
 
