@@ -86,10 +86,14 @@ def check_boxes(shape, box_list, shard_count):
     ndim = len(shape)
     _require(len(box_list.boxes) == shard_count * 2 * ndim, "R-IDX-16", "length of the boxes")
     boxes = _boxes(ndim, box_list, shard_count)
+    begins = (box_list.runs or ())[::2]
+    if len(begins) != shard_count:
+        begins = [0] * shard_count
     for offset, extent in boxes:
         _require(all(e > 0 and o + e <= whole for o, e, whole in zip(offset, extent, shape)), "R-IDX-16",
                  "a box that is empty or not within the shape")
-    _require(all(a <= b for a, b in itertools.pairwise(boxes)), "R-IDX-16", "boxes are not sorted")
+    keys = list(zip(boxes, begins))
+    _require(all(a <= b for a, b in itertools.pairwise(keys)), "R-IDX-16", "boxes are not sorted")
 
 
 def _boxes(ndim, box_list, shard_count):
@@ -147,7 +151,7 @@ def check_equal_boxes(regions):
     """R-IDX-18, as far as it holds for a manifest too."""
     for a, b in itertools.pairwise(regions):
         if (a.offset, a.extent) == (b.offset, b.extent):
-            _require(a.end <= b.begin, "R-IDX-18", "runs of equal boxes overlap or do not ascend")
+            _require(a.end <= b.begin, "R-IDX-18", "runs of equal boxes overlap")
 
 
 def check_tiling(shape, regions):

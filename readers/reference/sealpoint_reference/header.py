@@ -5,13 +5,14 @@ import struct
 
 from . import limits
 from .directory import read_exactly
-from .registries import HEADER_LENGTHS, KIND_BLOB, KIND_INDEX, KIND_MARKER
+from .registries import KIND_BLOB, KIND_INDEX, KIND_MARKER
 from .rules import Violation
 from .xxh3 import digest
 
 MAGIC = b"\x89SPT\r\n\x1a\n"
 FROZEN_PREFIX_BYTES = 56
 HEADER_BYTES = 128
+MARKER_BYTES = 512
 NO_STEP = 2**64 - 1
 NO_ID = bytes(16)
 _FORMAT_VERSION = 0
@@ -57,7 +58,7 @@ def read_header(directory, name, size, kind):
         raise Violation("R-HDR-05", f"format version {header.version}", name, 12)
     if header.incompat:
         raise Violation("R-HDR-05", f"incompat features {header.incompat:#x}", name, 32)
-    if header.length != HEADER_LENGTHS.get(header.kind, header.length):
+    if header.length != (MARKER_BYTES if header.kind == KIND_MARKER else HEADER_BYTES):
         raise Violation("R-HDR-05", f"header length {header.length} in version 0", name, 16)
     if header.reserved:
         raise Violation("R-HDR-06", "reserved field is not zero", name, 20)

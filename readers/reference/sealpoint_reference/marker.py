@@ -4,11 +4,10 @@
 import struct
 
 from .directory import MARKER_NAME, judge_without_marker
-from .header import HEADER_BYTES, NO_ID, read_header
+from .header import HEADER_BYTES, MARKER_BYTES, NO_ID, read_header
 from .registries import KIND_MARKER, MARKER_COMMIT, MARKER_VOID
 from .rules import Violation
 
-MARKER_BYTES = 512
 _LAYOUT = struct.Struct("<2I16s2Q16s2Q")
 _RESERVED_AT = 200
 

@@ -2,7 +2,6 @@
 """Numbers that stand in files (spec/registries.md)."""
 
 KIND_BLOB, KIND_INDEX, KIND_MARKER = 1, 2, 3
-HEADER_LENGTHS = {KIND_BLOB: 128, KIND_INDEX: 128, KIND_MARKER: 512}
 
 MARKER_COMMIT, MARKER_VOID = 1, 2
 
