@@ -11,6 +11,7 @@
 //   errno:E, late:E      the call does nothing, or takes effect, and returns this error
 //   short:N              the call is given at most N bytes to write
 //   run:COMMAND          this shell command runs first
+//   last:COMMAND         this shell command runs, and then SIGKILL instead of the call
 // Counted calls are written to FILE, one line each: number, name, path. The exit status is that of
 // the program; where a signal ended it, the same signal ends this one. strace can do part of this,
 // but counts for each thread and each kind of call on its own.
@@ -51,7 +52,7 @@ constexpr int kNotOffered = 77;
 }
 
 struct Fault {
-  enum class Kind { kNone, kKill, kKillAfter, kErrno, kLateErrno, kShort, kRun };
+  enum class Kind { kNone, kKill, kKillAfter, kErrno, kLateErrno, kShort, kRun, kRunAndKill };
   Kind kind = Kind::kNone;
   long number = 0;
   std::string command{};
@@ -73,6 +74,7 @@ Fault ParseFault(const std::string& text) {
   if (kind == "kill") return {.kind = Fault::Kind::kKill};
   if (kind == "kill-after") return {.kind = Fault::Kind::kKillAfter};
   if (kind == "run") return {.kind = Fault::Kind::kRun, .command = rest};
+  if (kind == "last") return {.kind = Fault::Kind::kRunAndKill, .command = rest};
   const long number = std::strtol(rest.c_str(), nullptr, 10);
   if (kind == "errno") return {.kind = Fault::Kind::kErrno, .number = number};
   if (kind == "late") return {.kind = Fault::Kind::kLateErrno, .number = number};
@@ -215,6 +217,12 @@ class Tracer {
     }
   }
 
+  // Instead of the call that `thread` is about to make.
+  void Kill(pid_t thread) {
+    SkipCall(thread);
+    ::kill(program_, SIGKILL);
+  }
+
   // True where something is to be done at the end of the call.
   bool OnBegin(pid_t thread, const RawCall& raw) {
     const auto call = DescribeCall(thread, raw);
@@ -228,8 +236,7 @@ class Tracer {
       case Fault::Kind::kNone:
         return false;
       case Fault::Kind::kKill:
-        SkipCall(thread);
-        ::kill(program_, SIGKILL);
+        Kill(thread);
         return false;
       case Fault::Kind::kErrno:
         SkipCall(thread);
@@ -238,7 +245,9 @@ class Tracer {
         BoundSize(thread, options_.fault.number);
         return false;
       case Fault::Kind::kRun:
+      case Fault::Kind::kRunAndKill:
         if (std::system(options_.fault.command.c_str()) != 0) Fail("the command failed", 1);
+        if (options_.fault.kind == Fault::Kind::kRunAndKill) Kill(thread);
         return false;
       case Fault::Kind::kKillAfter:
       case Fault::Kind::kLateErrno:

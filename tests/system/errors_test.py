@@ -49,7 +49,7 @@ class ErrorsTest(system_job.SystemTest):
         self.assertEqual(done.codes, ["Ok"], done.text)
         return read_log(log)
 
-    def fail(self, number, fault, call, names=()):
+    def fail_call(self, number, fault, call, names=()):
         """One call of one save goes wrong; returns the outcome and the verdict."""
         series = self.new_series()
         chosen = ["--calls", ",".join(names)] if names else []
@@ -59,7 +59,8 @@ class ErrorsTest(system_job.SystemTest):
         self.assertEqual(len(outcome.codes), 1, outcome.text)
         verdict = self.judge(series, outcome)
         print(f"{fault} at call {number} ({call[0]} {call[1]}): {outcome}")
-        if outcome.failure_was_told and call[0] != "unlinkat":
+        # A name that is said to be taken is somebody else's, and stays.
+        if outcome.failure_was_told and call[0] != "unlinkat" and fault != "late:EEXIST":
             self.check_nothing_left(series)
         self.check_next_save(series, verdict)
         count("saved all the same" if outcome.codes == ["Ok"] else "unknown" if outcome.is_unknown else "refused")
@@ -73,7 +74,8 @@ class ErrorsTest(system_job.SystemTest):
         if name in ("mkdir", "openat", "pwrite64", "fsync", "close") and kind != "probe":
             is_harmless = fault in HARMLESS and name in ("openat", "pwrite64")
             self.assertEqual(outcome.codes == ["Ok"], is_harmless, outcome.text)
-        if fault.endswith(("ENOSPC", "EDQUOT")) and not outcome.is_unknown:
+        # What a probe tries out and does not write to is closed without a look.
+        if fault.endswith(("ENOSPC", "EDQUOT")) and not outcome.is_unknown and call != ("close", "probe"):
             self.assertEqual(outcome.codes, ["NoSpace"], outcome.text)
         if name == "unlinkat" and kind == "commit":
             self.assertEqual(outcome.codes, ["Ok"], "the name is litter by then")
@@ -82,7 +84,7 @@ class ErrorsTest(system_job.SystemTest):
 
     def check_case(self, case):
         number, fault, call, names = case
-        outcome, verdict = self.fail(number, fault, call, names)
+        outcome, verdict = self.fail_call(number, fault, call, names)
         if names:
             self.assertNotEqual(outcome.is_unknown, True, outcome.text)
             if fault in HARMLESS:
@@ -101,13 +103,13 @@ class ErrorsTest(system_job.SystemTest):
         calls = self.calls_of()
         number = calls.index(("linkat", "COMMIT")) + 1
         for fault in ("late:EIO", "late:EEXIST"):
-            outcome, verdict = self.fail(number, fault, calls[number - 1])
+            outcome, verdict = self.fail_call(number, fault, calls[number - 1])
             self.assertEqual((outcome.codes, verdict), (["Ok"], VALID))
 
     def test_a_publication_that_does_nothing_and_reports_an_error(self):
         calls = self.calls_of()
         number = calls.index(("linkat", "COMMIT")) + 1
-        outcome, verdict = self.fail(number, "errno:EIO", calls[number - 1])
+        outcome, verdict = self.fail_call(number, "errno:EIO", calls[number - 1])
         self.assertEqual((outcome.codes, verdict), (["Io"], NOTHING))
 
     def test_a_file_system_without_links_is_published_to_by_rename(self):

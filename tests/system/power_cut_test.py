@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -29,7 +30,7 @@ MAKE = {
 }
 CUT = ("import fcntl, os, struct, sys; "
        f"fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), {GOING_DOWN}, struct.pack('I', {WITHOUT_LOG}))")
-RANDOM_CUTS = 150
+RANDOM_CUTS = 100
 
 
 def shell_quoted(words):
@@ -61,14 +62,28 @@ class Disk:
         subprocess.run(["umount", self.place], check=True)
 
     def fresh(self):
+        while os.path.ismount(self.place):  # a case that failed
+            self.unmount()
         subprocess.run(["cp", "--sparse=always", self.pristine, self.image], check=True)
         self.mount(self.image)
         return self.place / "series"
 
     def cut(self):
         place = os.open(self.place, os.O_RDONLY)
-        fcntl.ioctl(place, GOING_DOWN, struct.pack("I", WITHOUT_LOG))
-        os.close(place)
+        try:
+            fcntl.ioctl(place, GOING_DOWN, struct.pack("I", WITHOUT_LOG))
+        finally:
+            os.close(place)
+
+    def can_be_cut(self):
+        self.fresh()
+        try:
+            self.cut()
+        except OSError:
+            return False
+        finally:
+            self.unmount()
+        return True
 
     def cut_command(self):
         return shell_quoted([sys.executable, "-S", "-c", CUT, self.place])
@@ -95,6 +110,9 @@ class PowerCutTest(system_job.SystemTest):
                     print(f"{kind}: skipped, there is no {MAKE[kind][0][0]}")
                     continue
                 self.disk = Disk(self.folder, kind, options)
+                if not self.disk.can_be_cut():
+                    print(f"{kind}: skipped, this kernel cannot shut it down")
+                    continue
                 yield f"{kind} {options}"
 
     def look_after(self, outcome, what):
@@ -116,11 +134,16 @@ class PowerCutTest(system_job.SystemTest):
         self.disk.unmount()
         return read_log(log)
 
-    def cut_at(self, number, call, what):
+    def ends(self, what):
+        """Whether the saver ends with the power, as real ones do, or runs on and gets errors. Only ext4 gives them: an
+        fsync of a directory of xfs succeeds after the cut."""
+        return [True, False] if tools.all and what.startswith("ext4") else [what.startswith("xfs")]
+
+    def cut_at(self, number, call, what, ends):
         series = self.disk.fresh()
-        fault = call_faults(series, "--at", number, "--do", f"run:{self.disk.cut_command()}")
-        outcome = save(series, FAULTY_STEP, wrappers={0: fault})
-        self.assertEqual((outcome.status, len(outcome.codes)), (0, 1), outcome.text)
+        fault = f"{'last' if ends else 'run'}:{self.disk.cut_command()}"
+        outcome = save(series, FAULTY_STEP, wrappers={0: call_faults(series, "--at", number, "--do", fault)})
+        self.assertEqual((outcome.status, len(outcome.codes)), (-signal.SIGKILL, 0) if ends else (0, 1), outcome.text)
         return self.look_after(outcome, f"{what}, power cut before call {number} ({call[0]} {call[1]})")
 
     def test_before_each_call(self):
@@ -129,9 +152,9 @@ class PowerCutTest(system_job.SystemTest):
             published = calls.index(("linkat", "COMMIT")) + 1
             # The short form: all from the last sync before the publication on, and every fourth before.
             numbers = [n for n in range(1, len(calls) + 1) if tools.all or n >= published - 1 or n % 4 == 0]
-            for number in numbers:
-                with self.subTest(disk=what, call=number):
-                    verdict = self.cut_at(number, calls[number - 1], what)
+            for number, ends in [(number, ends) for number in numbers for ends in self.ends(what)]:
+                with self.subTest(disk=what, call=number, ends=ends):
+                    verdict = self.cut_at(number, calls[number - 1], what, ends)
                     if number <= published:
                         self.assertNotEqual(verdict, VALID)
                     if number > published + 1:  # after the sync behind the publication
@@ -154,9 +177,12 @@ class PowerCutTest(system_job.SystemTest):
                 if not tools.all and phase != "publish":
                     continue
                 series = self.disk.fresh()
-                cut = ["--at-phase", phase, "--on-rank", rank, "--run", self.disk.cut_command()]
+                ends = self.ends(what)[0]
+                command = self.disk.cut_command() + ("; kill -9 $PPID" if ends else "")
+                cut = ["--at-phase", phase, "--on-rank", rank, "--run", command]
                 outcome = save(series, FAULTY_STEP, 3, arguments=cut)
-                self.assertEqual(len(outcome.saves), 3, outcome.text)
+                self.assertTrue(ends or len(outcome.saves) == 3, outcome.text)
+                outcome.saves = [] if ends else outcome.saves  # what was told without power was not told
                 self.look_after(outcome, f"{what}, power cut in {phase} of rank {rank} of 3")
 
     def test_at_random_times(self):
