@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL at each system call of a save that changes something, by each rank, and what is left.
 
-Usage: see system_job.py. Short form: every call of a single process; of three ranks each ninth call of rank 0, from the
-first on, and each third of rank r, from number r + 1 on. --all: every call of every rank, before and after it takes
+Usage: see system_job.py. Short form: every call of a single process; of three ranks each fourteenth call of rank 0, from the
+first on, and each fourth of rank r, from number r + 1 on. --all: every call of every rank, before and after it takes
 effect.
 """
 import signal
@@ -11,7 +11,7 @@ import system_job
 from system_job import FAULTY_STEP, UNCOMMITTED, VALID, call_faults, count, read_log, save, tools
 
 RANKS = 3
-FIRST_RANKS_STRIDE = 9
+FIRST_RANKS_STRIDE = 14
 
 
 class KillTest(system_job.SystemTest):
@@ -65,7 +65,7 @@ class KillTest(system_job.SystemTest):
             if tools.all:
                 cases = [(number, how) for number in numbers for how in ("kill", "kill-after")]
             else:
-                cases = [(number, "kill") for number in numbers[rank :: FIRST_RANKS_STRIDE if rank == 0 else 3]]
+                cases = [(number, "kill") for number in numbers[rank :: FIRST_RANKS_STRIDE if rank == 0 else 4]]
             self.kill_in_order(RANKS, rank, cases, calls)
 
     def test_before_and_after_the_publication_by_rank_0(self):

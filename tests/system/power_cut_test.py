@@ -150,8 +150,8 @@ class PowerCutTest(system_job.SystemTest):
         for what in self.disks():
             calls = self.trace()
             published = calls.index(("linkat", "COMMIT")) + 1
-            # The short form: all from the last sync before the publication on, and every fourth before.
-            numbers = [n for n in range(1, len(calls) + 1) if tools.all or n >= published - 1 or n % 4 == 0]
+            # The short form: all from the last sync before the publication on, and every seventh before.
+            numbers = [n for n in range(1, len(calls) + 1) if tools.all or n >= published - 1 or n % 7 == 0]
             for number, ends in [(number, ends) for number in numbers for ends in self.ends(what)]:
                 with self.subTest(disk=what, call=number, ends=ends):
                     verdict = self.cut_at(number, calls[number - 1], what, ends)
