@@ -6,11 +6,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <mutex>
-#include <numeric>
 
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/saver.h"
 #include "tests/property/placement_generators.h"
+#include "tests/support/local_tensor.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/reading_storage.h"
 #include "tests/support/saved_state.h"
@@ -28,10 +28,6 @@ struct Tensor {
   Placement wanted;     // on the mesh that loads
 };
 
-std::uint64_t ElementsOf(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
-}
-
 Tensor AnyTensor(std::size_t number, const Mesh& from, const Mesh& to) {
   Tensor tensor{.spec = {.name = "t" + std::to_string(number),
                          .dtype = AnyIn(0, 1) == 0 ? DType::kF32 : DType::kUInt8,
@@ -47,26 +43,8 @@ Tensor AnyTensor(std::size_t number, const Mesh& from, const Mesh& to) {
   return tensor;
 }
 
-// The dense local tensor of a rank; padding is 0xee.
 Bytes LocalOf(const Tensor& tensor, const LocalLayout& layout) {
-  const std::uint32_t size = DTypeSizeBytes(tensor.spec.dtype);
-  Bytes local(ElementsOf(layout.shape) * size, std::byte{0xee});
-  for (const LocalPart& part : layout.parts) {
-    const auto elements = test::Elements(tensor.spec.shape, part.region);
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      std::uint64_t at = part.local_offset + i;
-      if (!part.local_strides.empty()) {
-        at = part.local_offset;
-        for (std::size_t d = part.local_strides.size(), rest = i; d-- > 0;) {
-          at += rest % part.region.box.extent[d] * part.local_strides[d];
-          rest /= part.region.box.extent[d];
-        }
-      }
-      std::copy_n(tensor.bytes.begin() + static_cast<std::ptrdiff_t>(elements[i] * size), size,
-                  local.begin() + static_cast<std::ptrdiff_t>(at * size));
-    }
-  }
-  return local;
+  return LocalTensor(tensor.bytes, tensor.spec.shape, DTypeSizeBytes(tensor.spec.dtype), layout);
 }
 
 // What went wrong on some rank; RC_ASSERT works on the property's own thread only.
