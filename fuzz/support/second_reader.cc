@@ -46,10 +46,11 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-Opinion ParseReply(const std::string& reply) {
+std::optional<Opinion> ParseReply(const std::string& reply) {
   const nlohmann::json json = nlohmann::json::parse(reply);
   Opinion opinion{.verdict = json.at("verdict"), .violations = {}, .content = {}};
   for (const auto& violation : json.at("violations")) {
+    if (violation.at("rule").is_null()) return std::nullopt;  // it lacks what it would judge with
     opinion.violations.insert(violation.at("code").get<std::string>() + " " +
                               violation.at("rule").get<std::string>() + " " +
                               violation.at("file").get<std::string>());

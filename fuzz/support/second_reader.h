@@ -35,8 +35,8 @@ class SecondReader {
   SecondReader(const SecondReader&) = delete;
   SecondReader& operator=(const SecondReader&) = delete;
 
-  // Nothing where it takes longer than seconds: then it is to be started again. Ends the program
-  // where it ended with an error.
+  // Nothing where it cannot tell, because it takes longer than seconds or finds no zstd; then it is
+  // to be started again. Ends the program where it ended with an error.
   std::optional<Opinion> Judge(const std::map<std::string, Bytes>& files);
 
  private:
