@@ -10,7 +10,7 @@ namespace sealpoint::fuzz {
 namespace {
 
 constexpr std::uint64_t kElementsMax = 4096;
-constexpr unsigned kIllegalOneIn = 64;  // of the places where something can be illegal
+constexpr unsigned kIllegalOneIn = 32;  // of the places where something can be illegal
 
 // Whether to do something illegal here; the state is marked so.
 bool TakeIllegal(InputReader& input, WrittenState& state) {
