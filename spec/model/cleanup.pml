@@ -5,7 +5,7 @@
 
 // quick: N=2 FAULTS=1
 // full: N=2 FAULTS=1 RESTARTS=1
-// full: N=3 FAULTS=0
+// full: N=3 FAULTS=1
 // unreached: every machine stops; only with RESTARTS, which is checked with the other bounds
 
 #ifndef N

@@ -5,7 +5,7 @@
 // quick: N=2 FAULTS=2
 // quick: N=3 FAULTS=1
 // full: N=2 FAULTS=3
-// full: N=3 FAULTS=2
+// full: N=3 FAULTS=3
 // unreached: blob missing; every summary stands for a durable blob, so that this check is a second line of defence
 
 #ifndef N

@@ -5,7 +5,7 @@
 // steps are named.
 
 // quick: N=2 FAULTS=1 RESTARTS=1
-// full: N=3 FAULTS=1
+// full: N=3 FAULTS=1 RESTARTS=1
 
 #ifndef N
 #define N 2

@@ -4,7 +4,7 @@
 
 // quick: N=2 FAULTS=2
 // full: N=2 FAULTS=3
-// full: N=3 FAULTS=1
+// full: N=3 FAULTS=2
 // unreached: the name of the blob is taken; blobs have ids of their own
 // unreached: the name of the unpublished marker is taken; who has the index has the marker
 
