@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL at each system call of a save that changes something, by each rank, and what is left.
 
-Usage: see system_job.py. Short form: every call of a single process; of three ranks each fourteenth call of rank 0, from the
-first on, and each fourth of rank r, from number r + 1 on. --all: every call of every rank, before and after it takes
-effect.
+Usage: see system_job.py. Short form: every call of a single process; of three ranks each fourteenth call of rank 0,
+from the first on, and each fourth of rank r, from number r + 1 on. --all: every call of every rank, before and after it
+takes effect.
 """
 import signal
 
