@@ -173,7 +173,7 @@ class LimitsTest(system_job.SystemTest):
         self.assertEqual(codes, sorted(codes, key=lambda code: (code == ["Ok"], code == ["Io"])), "and ever better")
 
     def test_the_size_of_memory(self):
-        sizes = [kib * 1024 for kib in range(4096, 16384, 64 if tools.all else 1024)]
+        sizes = [kib * 1024 for kib in range(4096, 16384, 64 if tools.all else 2048)]
         self.check_all(lambda size: self.limited(f"--as={size}"), sizes)
         self.assertEqual(self.limited(f"--as={1 << 32}").codes, ["Ok"])
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of this folder share: running saves with faults around them, and judging what is left.
 
-Each test is called as  TEST.py PROBE PROBE_MPI CALL_FAULTS CKPT_VERIFY MPIEXEC [--all] [unittest arguments]
-PROBE_MPI and MPIEXEC are empty where there is no MPI. --all runs the long form.
+  TEST.py PROBE PROBE_MPI TRAIN_CHAR_LM CALL_FAULTS CKPT_VERIFY MPIEXEC [--all] [unittest arguments]
+
+PROBE_MPI, TRAIN_CHAR_LM and MPIEXEC are empty where there is no MPI. --all runs the long form.
 """
 import concurrent.futures
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,12 +20,13 @@ import unittest
 
 VALID, CORRUPT, UNCOMMITTED, UNREADABLE, INCOMPLETE = 0, 1, 2, 4, 5  # exit statuses of ckpt-verify
 NOTHING = UNREADABLE  # no file of ours
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, signal.SIGKILL)  # alone, under Open MPI, under MPICH
 NOT_OFFERED = 77  # exit status of a skipped test and of call_faults
 OLD_STEP, FAULTY_STEP, NEXT_STEP = 1, 2, 3
 SECONDS_MAX = 60
 WORKERS = 4
 
-tools = types.SimpleNamespace(probe="", probe_mpi="", faults="", verify="", mpiexec="", all=False)
+tools = types.SimpleNamespace(probe="", probe_mpi="", train="", faults="", verify="", mpiexec="", all=False)
 counts = {}
 counting = threading.Lock()
 
@@ -215,10 +218,10 @@ def can_trace():
 
 
 def main(row, title, before=None):
-    names = ["probe", "probe_mpi", "faults", "verify", "mpiexec"]
-    for name, path in zip(names, sys.argv[1:6]):
+    names = ["probe", "probe_mpi", "train", "faults", "verify", "mpiexec"]
+    for name, path in zip(names, sys.argv[1:7]):
         setattr(tools, name, os.path.abspath(path) if path else "")
-    rest = sys.argv[6:]
+    rest = sys.argv[7:]
     tools.all = "--all" in rest
     why_not = before() if before else ""
     if why_not:
