@@ -93,7 +93,7 @@ def check_boxes(shape, box_list, shard_count):
         _require(all(e > 0 and o + e <= whole for o, e, whole in zip(offset, extent, shape)), "R-IDX-16",
                  "a box that is empty or not within the shape")
     keys = list(zip(boxes, begins))
-    _require(all(a <= b for a, b in itertools.pairwise(keys)), "R-IDX-16", "boxes are not sorted")
+    _require(all(a < b for a, b in itertools.pairwise(keys)), "R-IDX-16", "boxes do not ascend")
 
 
 def _boxes(ndim, box_list, shard_count):

@@ -108,12 +108,12 @@ class Geometry(unittest.TestCase):
     def test_boxes(self):
         for boxes, shards, rule in (([0, 2, 2, 2], 2, None), ([0, 2, 2, 3], 2, "R-IDX-16"), ([0, 0], 1, "R-IDX-16"),
                                     ([2, 2, 0, 2], 2, "R-IDX-16"), ([0, 2, 2], 2, "R-IDX-16"),
-                                    ([0, 2, 0, 2], 2, None), ([0, 4, 0, 2], 2, "R-IDX-16"),
+                                    ([0, 2, 0, 2], 2, "R-IDX-16"), ([0, 4, 0, 2], 2, "R-IDX-16"),
                                     ([2**64 - 1, 2], 1, "R-IDX-16")):
             self.assertEqual(self.rule_of(geometry.check_boxes, (4,), BoxList(boxes, None), shards), rule, boxes)
 
     def test_equal_boxes_ascend_by_their_runs(self):
-        for runs, rule in (([0, 1, 1, 4], None), ([1, 4, 0, 1], "R-IDX-16"), ([0, 1, 0, 4], None)):
+        for runs, rule in (([0, 1, 1, 4], None), ([1, 4, 0, 1], "R-IDX-16"), ([0, 1, 0, 4], "R-IDX-16")):
             self.assertEqual(self.rule_of(geometry.check_boxes, (4,), BoxList([0, 4, 0, 4], runs), 2), rule, runs)
 
     def test_runs_of_equal_boxes_do_not_overlap(self):
