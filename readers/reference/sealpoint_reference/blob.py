@@ -102,6 +102,7 @@ def read_manifest(directory, blob, trailer):
     rules_of_contents.check_sizes(contents)
     rules_of_contents.check_geometries(contents)
     rules_of_contents.check_references(contents, 1)
+    rules_of_contents.check_shard_count(contents, trailer.record_count)
     shards, = rules_of_contents.blob_shards(contents, 1)
     rules_of_contents.check_records(contents, shards, trailer.record_count)
     rules_of_contents.check_empty_objects(contents)

@@ -22,7 +22,10 @@ class Item:
 
     def __init__(self, view):
         self.view = view
-        self.name = view.name
+
+    @functools.cached_property
+    def name(self):
+        return bytes(self.view.name)
 
     @property
     def text(self):
@@ -37,7 +40,10 @@ class Tensor(Item):
     def __init__(self, view):
         super().__init__(view)
         self.dtype, self.element_size = view.dtype, view.element_size
-        self.shape = tuple(view.shape.decode())
+
+    @functools.cached_property
+    def shape(self):
+        return tuple(self.view.shape.decode())
 
     @property
     def is_empty(self):
@@ -47,30 +53,53 @@ class Tensor(Item):
     def raw_bytes(self):
         return math.prod(self.shape) * self.element_size
 
-    @functools.cached_property
+    @property
+    def shard_count(self):
+        return len(self.view.shards)
+
+    @property
     def refs(self):
         """Blob and first record of each shard."""
         return self.view.shards.decode()
 
-    @functools.cached_property
+    @property
     def grid(self):
+        """The grid, or None. No vector that is longer than the shards allow is decoded: tensors may share it."""
         view = self.view.grid
-        return view and geometry.Grid(view.cuts.decode(), view.cut_counts.decode(),
-                                      _decode(view.run_cut_counts), _decode(view.run_cuts))
+        if view is None:
+            return None
+        if len(view.cut_counts) != len(self.shape) or len(view.cuts) >= self.shard_count:
+            raise geometry.Impossible("R-IDX-14", "counts of cuts do not agree")
+        if any(vector and len(vector) > self.shard_count for vector in (view.run_cut_counts, view.run_cuts)):
+            raise geometry.Impossible("R-IDX-15", "counts of run cuts do not agree")
+        return geometry.Grid(view.cuts.decode(), view.cut_counts.decode(), _decode(view.run_cut_counts),
+                             _decode(view.run_cuts))
 
-    @functools.cached_property
+    @property
+    def has_boxes_for_its_shards(self):
+        return len(self.view.boxes.boxes) == self.shard_count * 2 * len(self.shape)
+
+    @property
     def box_list(self):
+        """The box list, or None."""
         view = self.view.boxes
-        return view and geometry.BoxList(view.boxes.decode(), _decode(view.runs))
+        if view is None:
+            return None
+        if not self.has_boxes_for_its_shards:
+            raise geometry.Impossible("R-IDX-16", "length of the boxes")
+        runs = view.runs
+        if runs is not None and len(runs) > 2 * self.shard_count:
+            raise geometry.Impossible("R-IDX-17", "length of the runs")
+        return geometry.BoxList(view.boxes.decode(), _decode(runs))
 
-    @functools.cached_property
+    @property
     def regions(self):
         """What each shard holds, once the geometry is known to be good."""
         if self.is_empty:
             return []
-        if self.grid:
+        if self.view.grid:
             return geometry.grid_regions(self.shape, self.grid)
-        return geometry.box_list_regions(self.shape, self.box_list, len(self.refs))
+        return geometry.box_list_regions(self.shape, self.box_list, self.shard_count)
 
 
 class Object(Item):
@@ -78,9 +107,12 @@ class Object(Item):
 
     def __init__(self, view):
         super().__init__(view)
-        self.media_type = view.media_type
         self.raw_bytes = view.size
         self.ref = view.shard
+
+    @property
+    def media_type(self):
+        return bytes(self.view.media_type)
 
     @property
     def region(self):
@@ -131,7 +163,7 @@ def text_fault(text, size_max):
     if not 0 < len(text) <= size_max:
         return f"a text of {len(text)} bytes"
     try:
-        decoded = text.decode("utf-8")
+        decoded = bytes(text).decode("utf-8")
     except UnicodeDecodeError:
         return "a text that is not UTF-8"
     return "a control character" if any(unicodedata.category(c) == "Cc" for c in decoded) else None
@@ -140,13 +172,13 @@ def text_fault(text, size_max):
 def check_texts(contents):
     """R-IDX-05."""
     for tensor in contents.tensors:
-        for text in (tensor.name, *(tensor.view.placement or ())):
+        for text in (tensor.view.name, *(tensor.view.placement or ())):
             fault = text_fault(text, limits.NAME_SIZE_MAX_BYTES)
             if fault:
                 raise contents.violation("R-IDX-05", fault, tensor)
     for item in contents.objects:
-        fault = (text_fault(item.name, limits.NAME_SIZE_MAX_BYTES)
-                 or text_fault(item.media_type, limits.MEDIA_TYPE_SIZE_MAX_BYTES))
+        fault = (text_fault(item.view.name, limits.NAME_SIZE_MAX_BYTES)
+                 or text_fault(item.view.media_type, limits.MEDIA_TYPE_SIZE_MAX_BYTES))
         if fault:
             raise contents.violation("R-IDX-05", fault, item)
 
@@ -180,8 +212,8 @@ def check_sizes(contents):
     """R-IDX-11."""
     total = 0
     for tensor in contents.tensors:
-        if len(tensor.shape) > limits.NDIM_MAX:
-            raise contents.violation("R-IDX-11", f"{len(tensor.shape)} dimensions", tensor)
+        if len(tensor.view.shape) > limits.NDIM_MAX:
+            raise contents.violation("R-IDX-11", f"{len(tensor.view.shape)} dimensions", tensor)
         total += tensor.raw_bytes
         if tensor.raw_bytes > limits.U64_MAX:
             raise contents.violation("R-IDX-11", "more bytes than 64 bits can count", tensor)
@@ -209,41 +241,43 @@ def check_geometries(contents):
 
 def _check_presence(tensor):
     geometries = (tensor.view.grid is not None) + (tensor.view.boxes is not None)
-    if tensor.is_empty and (geometries or tensor.refs):
+    if tensor.is_empty and (geometries or tensor.shard_count):
         raise geometry.Impossible("R-IDX-12", "an empty tensor with geometry or shards")
-    if not tensor.is_empty and (geometries != 1 or not tensor.refs):
-        raise geometry.Impossible("R-IDX-12", f"{geometries} geometries and {len(tensor.refs)} shards")
+    if not tensor.is_empty and (geometries != 1 or not tensor.shard_count):
+        raise geometry.Impossible("R-IDX-12", f"{geometries} geometries and {tensor.shard_count} shards")
 
 
 def _check_kind(tensor, is_manifest):
     if is_manifest and tensor.view.grid:
         raise geometry.Impossible("R-IDX-13", "a grid in a manifest")
-    if not is_manifest and tensor.box_list and geometry.is_a_grid(tensor.shape, tensor.box_list, len(tensor.refs)):
+    if is_manifest or not tensor.view.boxes or not tensor.has_boxes_for_its_shards:
+        return
+    if geometry.is_a_grid(tensor.shape, tensor.box_list, tensor.shard_count):
         raise geometry.Impossible("R-IDX-13", "a box list of the shards of a grid")
 
 
 def _check_grid(tensor):
-    if tensor.grid:
-        geometry.check_grid_cuts(tensor.shape, tensor.grid, len(tensor.refs))
+    if tensor.view.grid:
+        geometry.check_grid_cuts(tensor.shape, tensor.grid, tensor.shard_count)
 
 
 def _check_run_cuts(tensor):
-    if tensor.grid:
+    if tensor.view.grid:
         geometry.check_run_cuts(tensor.shape, tensor.grid)
 
 
 def _check_boxes(tensor):
-    if tensor.box_list:
-        geometry.check_boxes(tensor.shape, tensor.box_list, len(tensor.refs))
+    if tensor.view.boxes:
+        geometry.check_boxes(tensor.shape, tensor.box_list, tensor.shard_count)
 
 
 def _check_runs(tensor):
-    if tensor.box_list:
-        geometry.check_runs(tensor.shape, tensor.box_list, len(tensor.refs))
+    if tensor.view.boxes:
+        geometry.check_runs(tensor.shape, tensor.box_list, tensor.shard_count)
 
 
 def _check_tiling(tensor, is_manifest):
-    if tensor.box_list:
+    if tensor.view.boxes:
         geometry.check_equal_boxes(tensor.regions)
         if not is_manifest:
             geometry.check_tiling(tensor.shape, tensor.regions)
@@ -277,6 +311,13 @@ def blob_shards(contents, blob_count):
     for shards in found:
         shards.sort(key=lambda shard: shard.first)
     return found
+
+
+def check_shard_count(contents, record_count):
+    """R-IDX-20, before anything is made for each shard: each has a record at least."""
+    shards = sum(tensor.shard_count for tensor in contents.tensors)
+    if shards > record_count:
+        raise contents.violation("R-IDX-20", f"{shards} shards of tensors, {record_count} records")
 
 
 def check_records(contents, shards, record_count):

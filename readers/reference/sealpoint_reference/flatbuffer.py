@@ -74,7 +74,8 @@ class String:
         return self.value_at(buffer, at + _U32.unpack_from(buffer, at)[0])
 
     def value_at(self, buffer, at):
-        return bytes(buffer[at + 4:at + 4 + _U32.unpack_from(buffer, at)[0]])
+        """A view: a string that a thousand tables share is not copied a thousand times."""
+        return memoryview(buffer)[at + 4:at + 4 + _U32.unpack_from(buffer, at)[0]]
 
 
 class Vector:

@@ -13,6 +13,7 @@ MAGIC = b"\x89SPT\r\n\x1a\n"
 FROZEN_PREFIX_BYTES = 56
 HEADER_BYTES = 128
 MARKER_BYTES = 512
+_LENGTHS = {KIND_BLOB: HEADER_BYTES, KIND_INDEX: HEADER_BYTES, KIND_MARKER: MARKER_BYTES}
 NO_STEP = 2**64 - 1
 NO_ID = bytes(16)
 _FORMAT_VERSION = 0
@@ -58,7 +59,7 @@ def read_header(directory, name, size, kind):
         raise Violation("R-HDR-05", f"format version {header.version}", name, 12)
     if header.incompat:
         raise Violation("R-HDR-05", f"incompat features {header.incompat:#x}", name, 32)
-    if header.length != (MARKER_BYTES if header.kind == KIND_MARKER else HEADER_BYTES):
+    if header.length < HEADER_BYTES or header.length != _LENGTHS.get(header.kind, header.length):
         raise Violation("R-HDR-05", f"header length {header.length} in version 0", name, 16)
     if header.reserved:
         raise Violation("R-HDR-06", "reserved field is not zero", name, 20)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index (spec/container.md, section 4; order: reader-rules.md, section 3, steps 3 and 4)."""
 
+import itertools
+
 from . import contents as rules_of_contents
 from . import limits, schema
 from .contents import Contents, blob_shards, text_fault
@@ -112,6 +114,7 @@ def _judge(index):
         raise contents.violation("R-IDX-11", "more bytes of blobs than 64 bits can count")
     rules_of_contents.check_geometries(contents)
     rules_of_contents.check_references(contents, len(contents.views.blobs))
+    rules_of_contents.check_shard_count(contents, sum(blob.record_count for blob in contents.views.blobs))
     index.blobs = [Blob(number, view) for number, view in enumerate(contents.views.blobs)]
     for blob, shards in zip(index.blobs, blob_shards(contents, len(index.blobs))):
         blob.shards = shards
@@ -147,8 +150,8 @@ def _check_texts_of_origin(contents):
 
 
 def _check_order_of_provenance(contents):
-    keys = [entry.key for entry in contents.views.provenance]
-    if any(a >= b for a, b in zip(keys, keys[1:])):
+    keys = (bytes(entry.key) for entry in contents.views.provenance)
+    if any(a >= b for a, b in itertools.pairwise(keys)):
         raise contents.violation("R-IDX-06", "provenance keys are not strictly ascending")
 
 

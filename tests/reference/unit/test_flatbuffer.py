@@ -33,7 +33,7 @@ class Walk(unittest.TestCase):
 
     def test_reads_every_kind_of_field(self):
         tensor, = read(manifest()).tensors
-        self.assertEqual((tensor.name, tensor.shape.decode(), tensor.grid), (b"w", [2, 3], None))
+        self.assertEqual((bytes(tensor.name), tensor.shape.decode(), tensor.grid), (b"w", [2, 3], None))
         self.assertEqual((tensor.boxes.boxes.decode(), tensor.boxes.runs), ([0, 0, 2, 3], None))
         self.assertEqual((tensor.shards.decode(), tensor.element_size, tensor.placement), ([(0, 0)], 1, [b"x", b"y"]))
 
