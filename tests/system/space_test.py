@@ -43,7 +43,8 @@ class SpaceTest(system_job.SystemTest):
         return series
 
     def remount(self, options):
-        subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
+        # With the source named, mount does not add the owner, which a user namespace may not name.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"remount,{options}", "tmpfs", self.disk], check=True)
 
     def fill(self, pages):
         subprocess.run([sys.executable, FILLER, self.disk / "filler", str(pages)], check=True)
