@@ -162,29 +162,68 @@ Status VerifyOrder(const VerifyInput& input, const TensorFacts& tensor, const Bo
   return Status();
 }
 
-std::vector<Region> CopyRegions(const BoxListView& view, std::size_t count, std::size_t ndim) {
+Region CopyRegion(const BoxListView& view, std::size_t i, std::size_t ndim) {
+  const Numbers box = view.box(i);
+  Region region;
+  region.box.offset.assign(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(ndim));
+  region.box.extent.assign(box.begin() + static_cast<std::ptrdiff_t>(ndim), box.end());
+  region.run = view.has_runs() ? view.StoredRun(i) : Run{0, view.ElementCount(i)};
+  return region;
+}
+
+// For each dimension whether some box does not span it.
+std::vector<bool> FindDivided(Numbers shape, const BoxListView& view, std::size_t count) {
+  const std::size_t ndim = shape.size();
+  std::vector<bool> divided(ndim, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Numbers extents = view.box(i).subspan(ndim);
+    for (std::size_t d = 0; d < ndim; ++d) {
+      if (extents[d] != shape[d]) divided[d] = true;
+    }
+  }
+  return divided;
+}
+
+// Joins each dimension that is not divided with the one before it. The row-major order of the
+// elements stays, and so do runs; regions of many dimensions become small.
+Shape Joined(Numbers numbers, Numbers shape, const std::vector<bool>& divided) {
+  Shape joined;
+  for (std::size_t d = 0; d < numbers.size(); ++d) {
+    if (d == 0 || divided[d]) {
+      joined.push_back(numbers[d]);
+    } else {
+      joined.back() *= shape[d];
+    }
+  }
+  return joined;
+}
+
+bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
+  const std::vector<bool> divided = FindDivided(shape, view, count);
+  const auto divided_count = std::count(divided.begin(), divided.end(), true);
+  // A divided dimension has a cut at least, which doubles the cells.
+  if (divided_count >= 64 || std::uint64_t{1} << divided_count > count) return false;
   std::vector<Region> regions(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Numbers box = view.box(i);
-    const Numbers offset = box.first(ndim);
-    const Numbers extent = box.subspan(ndim);
-    regions[i].box.offset.assign(offset.begin(), offset.end());
-    regions[i].box.extent.assign(extent.begin(), extent.end());
+    regions[i].box.offset = Joined(box.first(shape.size()), shape, divided);
+    regions[i].box.extent = Joined(box.subspan(shape.size()), shape, divided);
     regions[i].run = view.has_runs() ? view.StoredRun(i) : Run{0, view.ElementCount(i)};
   }
-  return regions;
+  return MatchGrid(Joined(shape, shape, divided), regions).has_value();
 }
 
 // What only the reader of an index can judge: it has all shards of the tensor.
 Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
   const fb::BoxList& list = *tensor.table->boxes();
-  const Shape shape(tensor.shape.begin(), tensor.shape.end());
-  const std::vector<Region> regions =
-      CopyRegions(view, tensor.table->shards()->size(), shape.size());
-  if (MatchGrid(shape, regions)) {
+  const std::size_t count = tensor.table->shards()->size();
+  if (FormsGrid(tensor.shape, view, count)) {
     return input.Corrupt("R-IDX-13", &list, "a box list whose shards form a grid");
   }
-  auto fault = FindTilingFault(shape, regions, TilingCornerCountMax(input.limits, regions.size()));
+  const Shape shape(tensor.shape.begin(), tensor.shape.end());
+  auto fault = FindTilingFault(
+      shape, count, [&](std::size_t i) { return CopyRegion(view, i, shape.size()); },
+      TilingCornerCountMax(input.limits, count));
   if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
   if (!*fault) return Status();
   const TilingFault& found = **fault;

@@ -15,50 +15,89 @@ namespace {
 
 __extension__ typedef unsigned __int128 Uint128;
 
-// Boxes as borders, `2 * ndim` numbers each: the begins, then the ends.
-class BorderList {
- public:
-  explicit BorderList(std::size_t ndim) : ndim_(ndim) {}
+// Calls visit(box) for the boxes that a region consists of.
+template <typename Visit>
+void ForEachBox(const Region& region, const Visit& visit) {
+  if (region.run == Run{0, BoxElementCount(region.box)}) return visit(region.box);
+  for (const Box& box : DecomposeRun(region)) visit(box);
+}
 
-  void Add(const Box& box) {
-    for (std::size_t d = 0; d < ndim_; ++d) borders_.push_back(box.offset[d]);
-    for (std::size_t d = 0; d < ndim_; ++d) borders_.push_back(box.offset[d] + box.extent[d]);
-    ++size_;
+// Precondition: at most 63 dimensions are divided, see CornerKeys.
+std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dimension_count) {
+  return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);
+}
+
+// How many boxes there are, and the dimensions that some box does not span: along the others the
+// coverage is constant. Stores no box, so that the limit comes before the memory.
+class Survey {
+ public:
+  explicit Survey(const Shape& shape) : shape_(shape), is_divided_(shape.size(), false) {}
+
+  // Counts the tensor itself too.
+  bool PassesLimit(std::uint64_t corner_count_max) const {
+    const auto corners = CountCorners(box_count_ + 1, dimension_count_);
+    return !corners || *corners > corner_count_max;
   }
   void Add(const Region& region) {
-    if (region.run == Run{0, BoxElementCount(region.box)}) {
-      Add(region.box);
-    } else {
-      for (const Box& box : DecomposeRun(region)) Add(box);
+    ForEachBox(region, [this](const Box& box) { Add(box); });
+  }
+  std::size_t box_count() const { return box_count_; }
+  std::vector<std::size_t> DividedDimensions() const {
+    std::vector<std::size_t> divided;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (is_divided_[d]) divided.push_back(d);
     }
-  }
-
-  std::size_t size() const { return size_; }
-  std::uint64_t begin(std::size_t box, std::size_t d) const {
-    return borders_[2 * box * ndim_ + d];
-  }
-  std::uint64_t end(std::size_t box, std::size_t d) const {
-    return borders_[(2 * box + 1) * ndim_ + d];
+    return divided;
   }
 
  private:
-  std::size_t ndim_;
+  void Add(const Box& box) {
+    ++box_count_;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (is_divided_[d] || (box.offset[d] == 0 && box.extent[d] == shape_[d])) continue;
+      is_divided_[d] = true;
+      ++dimension_count_;
+    }
+  }
+
+  const Shape& shape_;
+  std::vector<bool> is_divided_;
+  std::size_t dimension_count_ = 0;
+  std::size_t box_count_ = 0;
+};
+
+// The borders of boxes in the divided dimensions: the begins of a box, then its ends.
+class BorderList {
+ public:
+  BorderList(std::vector<std::size_t> dimensions, std::size_t box_count_max)
+      : dimensions_(std::move(dimensions)) {
+    borders_.reserve(2 * box_count_max * dimensions_.size());
+  }
+
+  void Add(const Box& box) {
+    for (const std::size_t d : dimensions_) borders_.push_back(box.offset[d]);
+    for (const std::size_t d : dimensions_) borders_.push_back(box.offset[d] + box.extent[d]);
+    ++size_;
+  }
+  void Add(const Region& region) {
+    ForEachBox(region, [this](const Box& box) { Add(box); });
+  }
+
+  const std::vector<std::size_t>& dimensions() const { return dimensions_; }
+  std::size_t size() const { return size_; }
+  // Of the i-th divided dimension.
+  std::uint64_t begin(std::size_t box, std::size_t i) const {
+    return borders_[2 * box * dimensions_.size() + i];
+  }
+  std::uint64_t end(std::size_t box, std::size_t i) const {
+    return borders_[(2 * box + 1) * dimensions_.size() + i];
+  }
+
+ private:
+  const std::vector<std::size_t> dimensions_;
   std::size_t size_ = 0;
   std::vector<std::uint64_t> borders_;
 };
-
-// The dimensions that some box does not span: along the others the coverage is constant.
-std::vector<std::size_t> DividedDimensions(const Shape& shape, const BorderList& boxes) {
-  std::vector<std::size_t> divided;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-      if (boxes.begin(i, d) == 0 && boxes.end(i, d) == shape[d]) continue;
-      divided.push_back(d);
-      break;
-    }
-  }
-  return divided;
-}
 
 // Corners as numbers whose order is the lexicographic order of their coordinates. A divided
 // dimension has an extent x of at least 2 and takes bit_width(x) <= log2(x) + 1 bits; the product
@@ -90,8 +129,7 @@ class CornerKeys {
       Key key = 0;
       for (std::size_t i = 0; i < dimensions_.size(); ++i) {
         const bool at_end = ((corner >> i) & 1) != 0;
-        const std::size_t d = dimensions_[i];
-        key = ShiftLeft(key, widths_[i]) | (at_end ? boxes.end(box, d) : boxes.begin(box, d));
+        key = ShiftLeft(key, widths_[i]) | (at_end ? boxes.end(box, i) : boxes.begin(box, i));
       }
       (std::popcount(corner) % 2 == 0 ? positive : negative).push_back(key);
     }
@@ -124,11 +162,6 @@ class CornerKeys {
   std::vector<std::size_t> dimensions_;
   std::vector<int> widths_;
 };
-
-// Precondition: at most 63 dimensions are divided, see CornerKeys.
-std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dimension_count) {
-  return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);
-}
 
 // The end of the equal keys that begin at `first`.
 template <typename Key>
@@ -187,40 +220,52 @@ bool HoldsElement(const Region& region, const std::vector<std::uint64_t>& elemen
   return region.run.begin <= run.begin && run.end <= region.run.end;
 }
 
+// `region_at(i)` yields a region or a reference to one; it is called twice for each.
+template <typename RegionAt>
+Result<std::optional<TilingFault>> FindFaultAmong(const Shape& shape, std::size_t region_count,
+                                                  const RegionAt& region_at,
+                                                  std::uint64_t corner_count_max) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
+  if (element_count == 0 && region_count != 0) {
+    return InvalidArgument("an empty tensor of shape ", ShapeToString(shape), " has ", region_count,
+                           " regions");
+  }
+  const Region whole = Region::Whole(shape);
+  if (element_count == 0 || (region_count == 1 && region_at(0) == whole)) return {std::nullopt};
+
+  Survey survey(shape);
+  for (std::size_t i = 0; i < region_count; ++i) {
+    survey.Add(region_at(i));
+    if (!survey.PassesLimit(corner_count_max)) continue;
+    return MakeError(Code::kLimitExceeded, "the ", region_count, " regions of a tensor of shape ",
+                     ShapeToString(shape), " have more than ", corner_count_max, " corners");
+  }
+  BorderList boxes(survey.DividedDimensions(), survey.box_count() + 1);
+  for (std::size_t i = 0; i < region_count; ++i) boxes.Add(region_at(i));
+  boxes.Add(whole.box);
+  const CornerKeys keys(shape, boxes.dimensions());
+  std::optional<TilingFault> fault = keys.bit_count() <= 64 ? FindFault<std::uint64_t>(boxes, keys)
+                                                            : FindFault<Uint128>(boxes, keys);
+  if (!fault) return {std::nullopt};
+  for (std::size_t i = 0; i < region_count && fault->holders.size() < 2; ++i) {
+    if (HoldsElement(region_at(i), fault->element)) fault->holders.push_back(i);
+  }
+  return fault;
+}
+
 }  // namespace
 
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
-  if (element_count == 0 && !regions.empty()) {
-    return InvalidArgument("an empty tensor of shape ", ShapeToString(shape), " has ",
-                           regions.size(), " regions");
-  }
-  const Region whole = Region::Whole(shape);
-  if (element_count == 0 || (regions.size() == 1 && regions[0] == whole)) return {std::nullopt};
+  const auto region_at = [regions](std::size_t i) -> const Region& { return regions[i]; };
+  return FindFaultAmong(shape, regions.size(), region_at, corner_count_max);
+}
 
-  const auto limit_error = [&] {
-    return MakeError(Code::kLimitExceeded, "the ", regions.size(), " regions of a tensor of shape ",
-                     ShapeToString(shape), " have more than ", corner_count_max, " corners");
-  };
-  BorderList boxes(shape.size());
-  for (const Region& region : regions) {
-    boxes.Add(region);
-    if (boxes.size() > corner_count_max) return limit_error();
-  }
-  boxes.Add(whole.box);
-  const CornerKeys keys(shape, DividedDimensions(shape, boxes));
-  const auto corner_count = CountCorners(boxes.size(), keys.dimension_count());
-  if (!corner_count || *corner_count > corner_count_max) return limit_error();
-
-  std::optional<TilingFault> fault = keys.bit_count() <= 64 ? FindFault<std::uint64_t>(boxes, keys)
-                                                            : FindFault<Uint128>(boxes, keys);
-  if (!fault) return {std::nullopt};
-  for (std::size_t i = 0; i < regions.size() && fault->holders.size() < 2; ++i) {
-    if (HoldsElement(regions[i], fault->element)) fault->holders.push_back(i);
-  }
-  return fault;
+Result<std::optional<TilingFault>> FindTilingFault(
+    const Shape& shape, std::size_t region_count,
+    const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max) {
+  return FindFaultAmong(shape, region_count, region_at, corner_count_max);
 }
 
 }  // namespace sealpoint::internal

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,6 +38,11 @@ struct TilingFault {
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
+// The same of regions that are made when they are looked at, so that no list of them takes memory:
+// it takes at most 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
+Result<std::optional<TilingFault>> FindTilingFault(
+    const Shape& shape, std::size_t region_count,
+    const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max);
 
 // What the limits leave for the tiling check of one tensor of `shard_count` shards.
 constexpr std::uint64_t TilingCornerCountMax(const Limits& limits, std::size_t shard_count) {
