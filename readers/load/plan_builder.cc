@@ -26,6 +26,7 @@ struct PlanBuilder::ShardFacts {
 namespace {
 
 constexpr std::uint64_t kInPlaceMinBytes = kMiB;
+constexpr std::uint64_t kSeriesMax = std::uint64_t{1} << 14;  // chunks; 1 MiB of records
 
 std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
@@ -90,27 +91,44 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
                          .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
                          .element_size = 1,
                          .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
-  std::vector<SelectedChunk> all(ChunkCount(object.size(), object.chunk_size()));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].chunk = i;
-  return AddShard(facts, std::move(all), nullptr);
+  // Part by part: the index may claim more chunks than there are good records.
+  const std::uint64_t count = ChunkCount(object.size(), object.chunk_size());
+  for (std::uint64_t first = 0; first < count; first += kSeriesMax) {
+    std::vector<SelectedChunk> some(std::min(kSeriesMax, count - first));
+    for (std::size_t i = 0; i < some.size(); ++i) some[i].chunk = first + i;
+    SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(some), nullptr));
+  }
+  return {};
 }
 
-// Loads the records of each unbroken series of chunks at once.
+// Whether the chunk before this one was the last that was added.
+bool PlanBuilder::ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const {
+  return chunk > 0 && !pending_.empty() && pending_.back().blob == facts.ref.blob &&
+         std::uint64_t{pending_.back().record} + 1 == facts.ref.first_record + chunk;
+}
+
+// Loads the records of each unbroken series of chunks at once, a long one in parts. A part begins
+// with the last record of the part before it, so that what neighbours must keep is judged there
+// too.
 Status PlanBuilder::AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
                              const Destination* destination) {
   for (std::size_t begin = 0; begin < selected.size();) {
     std::size_t end = begin + 1;
-    while (end < selected.size() && selected[end].chunk == selected[end - 1].chunk + 1) ++end;
+    while (end < selected.size() && end - begin < kSeriesMax &&
+           selected[end].chunk == selected[end - 1].chunk + 1) {
+      ++end;
+    }
+    const std::size_t again = ContinuesPending(facts, selected[begin].chunk) ? 1 : 0;
     // R-IDX-20 bounds the records of a shard by 32 bits.
     Result<std::vector<ChunkRecord>> records =
         tables_.Load({.shard = facts.ref,
                       .shape = facts.shape,
-                      .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk),
-                      .count = static_cast<std::uint32_t>(end - begin)},
+                      .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk - again),
+                      .count = static_cast<std::uint32_t>(end - begin + again)},
                      data_.summary.table_bytes_read);
     if (!records) return std::move(records).error().AtTensor(data_.names[facts.name]);
     for (std::size_t i = begin; i < end; ++i) {
-      AddChunk(facts, (*records)[i - begin], selected[i], destination);
+      AddChunk(facts, (*records)[i - begin + again], selected[i], destination);
     }
     begin = end;
   }

@@ -61,6 +61,7 @@ class PlanBuilder {
   };
   struct ShardFacts;
 
+  bool ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const;
   Status AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
                   const Destination* destination);
   void AddChunk(const ShardFacts& facts, const ChunkRecord& record, const SelectedChunk& selected,
