@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_FORMAT_CONTENTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +56,8 @@ class TensorView {
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
   bool is_grid() const;
+  // Numbers and regions of all shards in stored order, without a list of them. O(shards).
+  void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;
   // All shard regions in stored order. O(shards).
   std::vector<Region> regions() const;
   // Numbers (ascending) and regions of the shards that may share elements with `box`; for a grid

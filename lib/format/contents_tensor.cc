@@ -114,33 +114,32 @@ NumberedRegions GridShardsTouching(Numbers shape, const fb::Grid& grid, const Bo
   return found;
 }
 
-std::vector<Region> BoxListRegions(const fb::Tensor& tensor) {
+// Calls visit(shard, region) for all shards in order.
+template <typename Visit>
+void VisitBoxListShards(const fb::Tensor& tensor, const Visit& visit) {
   const std::size_t ndim = tensor.shape()->size();
   const Numbers boxes = NumbersOf(tensor.boxes()->boxes());
   const Numbers runs = NumbersOf(tensor.boxes()->runs());
-  std::vector<Region> regions(tensor.shards()->size());
-  for (std::size_t i = 0; i < regions.size(); ++i) {
+  for (std::size_t i = 0; i < tensor.shards()->size(); ++i) {
     const Numbers offset = boxes.subspan(2 * i * ndim, ndim);
     const Numbers extent = boxes.subspan((2 * i + 1) * ndim, ndim);
-    Region& region = regions[i];
+    Region region;
     region.box.offset.assign(offset.begin(), offset.end());
     region.box.extent.assign(extent.begin(), extent.end());
     region.run = runs.empty() ? Run{0, BoxElementCount(region.box)}
                               : Run{.begin = runs[2 * i], .end = runs[2 * i + 1]};
+    visit(i, std::move(region));
   }
-  return regions;
 }
 
-std::vector<Region> AllGridRegions(Numbers shape, const fb::Grid& grid) {
-  std::vector<Region> regions;
+template <typename Visit>
+void VisitGridShards(Numbers shape, const fb::Grid& grid, const Visit& visit) {
   const GridShards shards(shape, grid);
   GridView::CellIndex end{};
   for (std::size_t d = 0; d < shape.size(); ++d) end[d] = shards.view().intervals(d);
   ForEachCellIndex(shape.size(), {}, end, [&](const GridView::CellIndex& index) {
-    shards.ForEachShardOfCell(
-        index, [&](std::uint64_t, Region region) { regions.push_back(std::move(region)); });
+    shards.ForEachShardOfCell(index, visit);
   });
-  return regions;
 }
 
 }  // namespace
@@ -186,11 +185,21 @@ ShardRef TensorView::shard_ref(std::size_t shard) const {
 
 bool TensorView::is_grid() const { return AsTensor(table_).grid() != nullptr; }
 
-std::vector<Region> TensorView::regions() const {
+void TensorView::ForEachShard(
+    const std::function<void(std::size_t shard, Region region)>& visit) const {
   const fb::Tensor& tensor = AsTensor(table_);
-  if (tensor.grid() != nullptr) return AllGridRegions(NumbersOf(tensor.shape()), *tensor.grid());
-  if (tensor.boxes() != nullptr) return BoxListRegions(tensor);
-  return {};
+  if (tensor.grid() != nullptr) {
+    VisitGridShards(NumbersOf(tensor.shape()), *tensor.grid(), visit);
+  } else if (tensor.boxes() != nullptr) {
+    VisitBoxListShards(tensor, visit);
+  }
+}
+
+std::vector<Region> TensorView::regions() const {
+  std::vector<Region> regions;
+  regions.reserve(shard_count());
+  ForEachShard([&](std::size_t, Region region) { regions.push_back(std::move(region)); });
+  return regions;
 }
 
 std::vector<std::pair<std::size_t, Region>> TensorView::ShardsTouching(const Box& box) const {
@@ -200,10 +209,9 @@ std::vector<std::pair<std::size_t, Region>> TensorView::ShardsTouching(const Box
   }
   NumberedRegions found;
   if (tensor.boxes() == nullptr) return found;
-  std::vector<Region> regions = BoxListRegions(tensor);
-  for (std::size_t i = 0; i < regions.size(); ++i) {
-    AddIfTouching(i, std::move(regions[i]), box, &found);
-  }
+  VisitBoxListShards(tensor, [&](std::size_t shard, Region region) {
+    AddIfTouching(shard, std::move(region), box, &found);
+  });
   return found;
 }
 

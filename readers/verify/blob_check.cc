@@ -39,7 +39,30 @@ std::uint32_t RecordsInGroup(std::uint32_t group, std::uint32_t record_count) {
   return std::min(kRecordsPerGroup, record_count - group * kRecordsPerGroup);
 }
 
+// R-BLB-01 and R-BLB-09. `fits`: all that is pinned is there, if perhaps more.
+Status JudgeLength(const Directory& directory, const BlobPin& pin, bool* fits) {
+  *fits = false;
+  Result<EntryInfo> entry = directory.Stat(BlobName(pin.id));
+  if (!entry && entry.error().code() == Code::kNotFound) {
+    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing");
+  }
+  if (!entry) return std::move(entry).error();
+  if (entry->kind != EntryKind::kFile && entry->kind != EntryKind::kSymlink) {
+    return RuleError(Code::kIncomplete, "R-BLB-01", "not a regular file where a blob should be");
+  }
+  *fits = entry->size_bytes >= pin.file_size;
+  return CheckBlobSize(directory.path(), pin, entry->size_bytes);
+}
+
 }  // namespace
+
+bool CheckBlobLength(const Subject& subject, const Contents& index, std::size_t blob) {
+  const BlobPin pin = index.blob(blob);
+  bool fits = false;
+  Status status = JudgeLength(subject.directory, pin, &fits);
+  subject.findings.Add(BlobRank(blob), std::move(status).AtPath(subject.PathOf(BlobName(pin.id))));
+  return fits;
+}
 
 BlobCheck::BlobCheck(const BlobCheckInput& input, std::size_t blob)
     : input_(input),
@@ -77,8 +100,6 @@ void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
 
 void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   worker_ = &worker;
-  if (!CheckLength()) return input_.empties.MissedManifest();
-  if (subject_.options.level == VerifyLevel::kFiles) return;
   Result<std::unique_ptr<ReadableFile>> file =
       subject_.directory.OpenForRead(BlobName(pin_.id), subject_.io_mode());
   if (!file) {
@@ -97,28 +118,6 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   CheckPadding(sections->records + sections->records_size, sections->manifest);
   CheckManifest(*trailer, *sections);
   CheckPadding(sections->manifest_end, sections->trailer);
-}
-
-// R-BLB-01 and R-BLB-09. True where the rest can be judged: a longer file still holds all that is
-// pinned.
-bool BlobCheck::CheckLength() {
-  const Result<EntryInfo> entry = subject_.directory.Stat(BlobName(pin_.id));
-  if (!entry) {
-    if (entry.error().code() != Code::kNotFound) {
-      Report(entry.error());
-    } else {
-      Report(RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing"));
-    }
-    return false;
-  }
-  if (entry->kind != EntryKind::kFile && entry->kind != EntryKind::kSymlink) {
-    Report(RuleError(Code::kIncomplete, "R-BLB-01", "not a regular file where a blob should be"));
-    return false;
-  }
-  const Status status = CheckBlobSize(subject_.directory.path(), pin_, entry->size_bytes);
-  Report(status);
-  if (status.code() == Code::kIncomplete) return false;
-  return true;
 }
 
 // The stored header digest, where the header is good.

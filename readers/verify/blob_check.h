@@ -37,8 +37,13 @@ struct BlobCheckInput {
   std::uint64_t unit_size_bytes;
 };
 
-// All of a blob but its chunks: length, header, trailer, table, manifest, padding of the sections.
-// Each section is judged as long as something good pins it, whatever happened to the others.
+// R-BLB-01 and R-BLB-09. Findings go to the subject. True where the rest can be judged: a longer
+// file still holds all that is pinned.
+bool CheckBlobLength(const Subject& subject, const Contents& index, std::size_t blob);
+
+// All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
+// the sections. Each section is judged as long as something good pins it, whatever happened to the
+// others.
 class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
@@ -48,7 +53,6 @@ class BlobCheck {
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
-  bool CheckLength();
   std::optional<Digest> CheckHeader();
   Status CheckHeaderPins(const FileHeader& header) const;
   std::optional<Trailer> CheckTrailer(const std::optional<Digest>& header_digest);

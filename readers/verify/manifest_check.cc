@@ -58,11 +58,10 @@ class Comparison {
       Report(tensor.name(), "chunk sizes of manifest and index differ");
     }
     if (tensor.shard_count() == 0) empty_tensors_.push_back(*found);
-    const std::vector<Region> regions = tensor.regions();
-    for (std::size_t s = 0; s < regions.size(); ++s) {
+    tensor.ForEachShard([&](std::size_t s, const Region& region) {
       MatchShard(tensor.name(), ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
-                 ShardMap::RegionDigest(regions[s]));
-    }
+                 ShardMap::RegionDigest(region));
+    });
   }
 
   void CompareObject(const ObjectView& object) {

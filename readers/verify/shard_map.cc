@@ -23,22 +23,24 @@ Digest ShardMap::RegionDigest(const Region& region) {
 }
 
 template <typename Visit>
-void ShardMap::ForEachShard(const Visit& visit) const {
+void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
+                            const Visit& visit) const {
   for (std::size_t i = 0; i < index_->tensor_count(); ++i) {
     const TensorView tensor = index_->tensor(i);
-    const std::vector<Region> regions = tensor.regions();
-    for (std::size_t s = 0; s < regions.size(); ++s) {
+    tensor.ForEachShard([&](std::size_t s, const Region& region) {
       const ShardRef ref = tensor.shard_ref(s);
+      if (!wanted_blobs[ref.blob]) return;
       visit(ref.blob, ShardEntry{.first_record = ref.first_record,
                                  .item = TensorItem(i),
-                                 .raw_size = regions[s].element_count() * tensor.element_size(),
-                                 .region_digest = RegionDigest(regions[s])});
-    }
+                                 .raw_size = region.element_count() * tensor.element_size(),
+                                 .region_digest = RegionDigest(region)});
+    });
   }
   for (std::size_t i = 0; i < index_->object_count(); ++i) {
     const ObjectView object = index_->object(i);
     if (object.size() == 0) continue;
     const ShardRef ref = object.shard_ref();
+    if (!wanted_blobs[ref.blob]) continue;
     visit(ref.blob, ShardEntry{.first_record = ref.first_record,
                                .item = ObjectItem(i),
                                .raw_size = object.size(),
@@ -46,14 +48,16 @@ void ShardMap::ForEachShard(const Visit& visit) const {
   }
 }
 
-ShardMap::ShardMap(const Contents& index) : index_(&index), begins_(index.blob_count() + 1) {
+ShardMap::ShardMap(const Contents& index, const std::vector<std::uint8_t>& wanted_blobs)
+    : index_(&index), begins_(index.blob_count() + 1) {
   // The index pins how many shards each blob has (R-IDX-21), so each goes to its place at once.
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
-    begins_[b + 1] = begins_[b] + index.blob(b).shard_count;
+    begins_[b + 1] = begins_[b] + (wanted_blobs[b] ? index.blob(b).shard_count : 0);
   }
   shards_.resize(begins_.back());
   std::vector<std::size_t> next(begins_.begin(), begins_.end() - 1);
-  ForEachShard([&](std::uint32_t blob, const ShardEntry& shard) { shards_[next[blob]++] = shard; });
+  ForEachShard(wanted_blobs,
+               [&](std::uint32_t blob, const ShardEntry& shard) { shards_[next[blob]++] = shard; });
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
     std::sort(
         shards_.begin() + static_cast<std::ptrdiff_t>(begins_[b]),

@@ -27,7 +27,9 @@ struct ShardEntry {
 // index. Immutable; thread safe.
 class ShardMap {
  public:
-  explicit ShardMap(const Contents& index);
+  // Of the blobs that are wanted, one flag for each of the index: a map of those whose files are
+  // not there would take memory for mere claims.
+  ShardMap(const Contents& index, const std::vector<std::uint8_t>& wanted_blobs);
 
   const Contents& index() const { return *index_; }
   // Tile the blob's records (R-IDX-20); position = shard ordinal.
@@ -46,7 +48,7 @@ class ShardMap {
  private:
   static constexpr std::uint32_t kObjectBit = std::uint32_t{1} << 31;
   template <typename Visit>
-  void ForEachShard(const Visit& visit) const;
+  void ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit) const;
 
   const Contents* index_;
   std::vector<ShardEntry> shards_;

@@ -157,7 +157,15 @@ std::uint64_t Verification::BytesToJudge(const Marker& marker, const Contents& i
 Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
                                 const Contents& index) {
   meter_.set_total(BytesToJudge(marker, index));
-  const ShardMap map(index);
+  // What is not there costs no memory: the map has the shards of the blobs whose length is right.
+  std::vector<std::uint8_t> is_judged(index.blob_count());
+  SEALPOINT_RETURN_IF_ERROR(
+      ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
+        is_judged[blob] = CheckBlobLength(subject, index, blob) ? 1 : 0;
+        return Status();
+      }));
+  if (options_.level == VerifyLevel::kFiles) return {};
+  const ShardMap map(index, is_judged);
   SeenEmpties empties(index);
   const BlobCheckInput input{.subject = subject,
                              .marker = marker,
@@ -168,11 +176,15 @@ Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
         const auto w = static_cast<std::size_t>(worker);
+        if (is_judged[blob] == 0) {
+          empties.MissedManifest();
+          return Status();
+        }
         BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
         return Status();
       }));
   // Without a blob there is no manifest that could name anything.
-  if (options_.level != VerifyLevel::kFiles && index.blob_count() > 0) {
+  if (index.blob_count() > 0) {
     for (Status& violation : empties.Violations()) {
       findings_.Add(kIndexRank,
                     std::move(violation).AtPath(subject.PathOf(IndexName(marker.attempt))));
