@@ -34,7 +34,7 @@ struct TensorSpec {
   // Bytes per element; 0: that of the registered dtype. Needed for a dtype id that is not
   // registered.
   std::uint32_t element_size = 0;
-  // Unit of digest and codec: a power of two, 4 KiB to 128 MiB.
+  // Unit of digest and codec: a power of two, 4 KiB to 128 MiB, with a codec to 16 MiB.
   std::uint64_t chunk_size_bytes = kChunkSizeDefaultBytes;
   Codec codec = Codec::kNone;
   int codec_level = 1;  // zstd's

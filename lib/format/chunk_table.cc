@@ -8,6 +8,7 @@
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "sealpoint/limits.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -55,6 +56,12 @@ Status CheckReserved(ByteSpan bytes) {
 // R-REC-03.
 Status CheckSizes(const ChunkRecord& record) {
   if (record.codec != Codec::kNone) {
+    // The raw length is what a reader must find memory for, however little is stored.
+    if (record.raw_size > kCodedChunkSizeMaxBytes) {
+      return RuleError(Code::kCorrupt, "R-REC-03", "a coded chunk of ", record.raw_size,
+                       " bytes, at most ", kCodedChunkSizeMaxBytes)
+          .AtOffset(kRawSizeAt);
+    }
     if (record.stored_size > 0 && record.stored_size < record.raw_size) return {};
     return RuleError(Code::kCorrupt, "R-REC-03", "a coded chunk of ", record.raw_size,
                      " bytes has ", record.stored_size, " stored bytes")

@@ -46,6 +46,10 @@ Status CheckChunking(const TensorSpec& tensor) {
   if (CodecName(tensor.codec) == "unknown") {
     return InvalidArgument("codec ", static_cast<std::uint32_t>(tensor.codec), " is not known");
   }
+  if (tensor.codec != Codec::kNone && size > kCodedChunkSizeMaxBytes) {
+    return InvalidArgument("chunk size is ", size, " bytes, with a codec at most ",
+                           kCodedChunkSizeMaxBytes);
+  }
   return Status();
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 // Offsets in a record.
 constexpr std::uint64_t kStoredLength = 8;
+constexpr std::uint64_t kRawLength = 12;
 constexpr std::uint64_t kShard = 16;
 constexpr std::uint64_t kChunk = 20;
 constexpr std::uint64_t kCodec = 24;
@@ -89,6 +90,13 @@ void AddBadRecords(Corpus& corpus) {
              SetField(RecordField(0, 0, kStoredDigest), std::uint32_t{1}), kSealAll);
   AddChanged(corpus, "bad-R-REC-03-coded_chunk_that_did_not_shrink", "01.blob",
              SetField(RecordField(0, 0, kCodec), std::uint16_t{1}), kAllButChunks);
+  AddChanged(
+      corpus, "bad-R-REC-03-long_coded_chunk", "01.blob",
+      [](Bytes& file) {
+        SetField(RecordField(0, 0, kCodec), std::uint16_t{1})(file);
+        SetField(RecordField(0, 0, kRawLength), (std::uint32_t{1} << 24) + 1)(file);
+      },
+      kAllButChunks);
   AddChanged(corpus, "bad-R-REC-04-gap", "02.blob",
              SetField(RecordField(1, rng + 1, 0), BaseBlob(1).records[rng + 1].offset + 64),
              kAllButChunks);

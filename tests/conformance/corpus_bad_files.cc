@@ -79,7 +79,13 @@ void AddBadDirectories(Corpus& corpus) {
   AddWithout(corpus, "bad-R-MRK-01-no_marker", "COMMIT");
   AddWithout(corpus, "bad-R-MRK-01-directory_named_commit", "COMMIT").directories = {"COMMIT"};
   AddWithout(corpus, "bad-R-MRK-05-no_index", "index");
+  AddWithout(corpus, "bad-R-MRK-05-directory_named_as_the_index", "index").directories = {
+      FileNameOf("index")};
   AddWithout(corpus, "bad-R-BLB-01-no_blob", "02.blob");
+  AddWithout(corpus, "bad-R-BLB-01-directory_named_as_a_blob", "02.blob").directories = {
+      FileNameOf("02.blob")};
+  AddWithout(corpus, "bad-R-BLB-01-link_to_nothing", "02.blob").links = {
+      {FileNameOf("02.blob"), "nothing"}};
   AddChanged(corpus, "bad-R-MRK-05-short_index", "index", Resize(-1), 0);
   AddChanged(corpus, "bad-R-MRK-08-longer_index", "index", Resize(1), 0);
   AddChanged(corpus, "bad-R-BLB-01-short_blob", "01.blob", Resize(-1), 0);

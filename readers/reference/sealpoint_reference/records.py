@@ -64,7 +64,7 @@ def check_record(table, number, shard):
     if record.codec == CODEC_NONE:
         possible = record.stored == record.raw and record.stored_digest == NO_ID
     else:
-        possible = 0 < record.stored < record.raw
+        possible = 0 < record.stored < record.raw <= 1 << 24
     if not possible:
         raise table.violation("R-REC-03", f"stored length {record.stored} of {record.raw}", number, shard)
     return record
