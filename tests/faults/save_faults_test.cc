@@ -22,7 +22,7 @@ constexpr TinyState kNewState{.generation = 2};
 struct HandJob {
   const std::shared_ptr<Storage> memory = MemoryStorage();
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(memory);
-  const std::unique_ptr<Engine> engine = SmallEngine(storage);
+  const std::unique_ptr<Engine> engine = SmallEngine(storage, 8, 4096);  // many writes
   const ParentRef old = SaveByHand(*engine, "run/old", kOldState).value().as_parent();
 
   Result<CommitInfo> Save(const std::string& name = "new") {
