@@ -44,8 +44,8 @@ struct PhaseEvent {
   std::uint64_t bytes_total = 0;  // 0 where it is not known or nothing is moved
 };
 
-// Called on the thread that runs the phase (kProgress: on any thread, one at a time). Must return
-// soon and must not call back into the object that sends it.
+// Called on the thread that runs the phase (kProgress: on any thread, one at a time). Returns soon,
+// calls nothing of the object that sends it. One that throws cancels what runs (Code::kCancelled).
 using PhaseCallback = std::function<void(const PhaseEvent&)>;
 
 struct PhaseTime {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sealpoint/phases.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
@@ -24,13 +25,18 @@ class PhaseRecorder {
   void Progress(std::uint64_t bytes_done);
   void End();
 
+  // Cancelled once the callback has thrown: whoever runs the phases gives up at the next place
+  // where that leaves nothing half done. The callback is not called again.
+  const Status& failure() const { return failure_; }
+
   // The phases that have ended.
   const PhaseReport& report() const { return report_; }
 
  private:
-  void Tell(PhaseEvent::Kind kind) const;
+  void Tell(PhaseEvent::Kind kind);
 
   PhaseCallback callback_;
+  Status failure_;
   PhaseReport report_;
   PhaseEvent current_;
   bool is_running_ = false;

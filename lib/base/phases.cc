@@ -2,7 +2,9 @@
 #include "sealpoint/phases.h"
 
 #include <cstdio>
+#include <exception>
 
+#include "lib/base/errors.h"
 #include "lib/base/phase_recorder.h"
 
 namespace sealpoint {
@@ -97,11 +99,17 @@ void PhaseRecorder::End() {
   Tell(PhaseEvent::Kind::kEnd);
 }
 
-void PhaseRecorder::Tell(PhaseEvent::Kind kind) const {
-  if (!callback_) return;
+void PhaseRecorder::Tell(PhaseEvent::Kind kind) {
+  if (!callback_ || !failure_.ok()) return;
   PhaseEvent event = current_;
   event.kind = kind;
-  callback_(event);
+  try {
+    callback_(event);
+  } catch (const std::exception& thrown) {
+    failure_ = MakeError(Code::kCancelled, "the phase callback threw: ", thrown.what());
+  } catch (...) {
+    failure_ = MakeError(Code::kCancelled, "the phase callback threw");
+  }
 }
 
 }  // namespace internal

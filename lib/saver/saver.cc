@@ -68,8 +68,9 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   if (!broken_.ok()) return broken_;
   PhaseRecorder recorder(options_.on_phase);
   recorder.Begin(Phase::kPreflight);
-  auto attempt =
-      RunPreflight(engine_.storage(), comm_, target, options, CheckArguments(options, sources));
+  Status mine = CheckArguments(options, sources);
+  if (mine.ok()) mine = recorder.failure();
+  auto attempt = RunPreflight(engine_.storage(), comm_, target, options, mine);
   Status status = attempt.status();
   if (status.ok()) {
     recorder.Begin(Phase::kPlan);
@@ -171,6 +172,7 @@ Result<CommitInfo> SaverImpl::WriteAndCommit(const Attempt& attempt, const SaveO
   }
   BlobWriter* const own = writer.ok() ? writer->get() : nullptr;
   recorder.Begin(Phase::kAgree);
+  if (mine.ok()) mine = recorder.failure();
   const Status agreed = AgreeOnStatus(comm_, mine);
   if (!agreed.ok()) return Fail(attempt, own, agreed);
   auto gathered = comm_.Gather(summaries, 0);

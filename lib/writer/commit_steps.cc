@@ -168,6 +168,9 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   recorder.Progress(index_file->size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
+    status = recorder.failure();  // the last moment at which the save can be given up
+  }
+  if (status.ok()) {
     status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,
                             marker_bytes);
   }

@@ -47,6 +47,7 @@ Result<LoadReport> Checkpoint::Load(const ReadRequest& request, const LoadContra
   Result<ReadPlan> plan = Plan(request, contract);
   phases.End();
   if (!plan) return std::move(plan).error();
+  if (!phases.failure().ok()) return phases.failure();
   SEALPOINT_ASSIGN_OR_RETURN(LoadReport report, Read(*plan, options));
   report.phases.phases.insert(report.phases.phases.begin(), phases.report().phases.begin(),
                               phases.report().phases.end());

@@ -89,6 +89,7 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   const Status status = RunPlan(source, options, options_.memory_budget_bytes, phases);
   phases.End();
   if (!status.ok()) return status;
+  if (!phases.failure().ok()) return phases.failure();
   return LoadReport{.plan = data.summary, .findings = data.findings, .phases = phases.report()};
 }
 
