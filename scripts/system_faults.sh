@@ -17,7 +17,7 @@ if [ ${#tests[@]} -eq 0 ]; then tests=(kill errors strace space stopped_rank pow
 # As SEALPOINT_MPI_ENVIRONMENT in cmake/SealpointTests.cmake.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
+export PYTHONDONTWRITEBYTECODE=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 failed=()
 for test in "${tests[@]}"; do
