@@ -4,10 +4,11 @@
 #   sealpoint_corpus  the checkpoints of the conformance corpus, and how to damage them
 #   fuzz_seeds        writes the inputs to start from into ${SEALPOINT_FUZZ_SEEDS}/<target>
 include_guard(GLOBAL)
-set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential)
 set(support ${PROJECT_SOURCE_DIR}/tests/support)
 set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
 set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
+# In the cache, because the folder that comes first includes this file for all.
+set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential CACHE INTERNAL "")
 set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
 
 add_library(

@@ -53,7 +53,7 @@ class SEALPOINT_EXPORT CollectiveReader {
  public:
   // Errors: those of Checkpoint::Open, Comm, Timeout. Files are checked by rank 0 alone.
   static Result<std::unique_ptr<CollectiveReader>> Open(Communicator& comm, const std::string& path,
-                                                        OpenOptions options = {});
+                                                        const OpenOptions& options = {});
   virtual ~CollectiveReader() = default;
   CollectiveReader(const CollectiveReader&) = delete;
   CollectiveReader& operator=(const CollectiveReader&) = delete;

@@ -47,7 +47,7 @@ class GridShards {
 
   // Calls visit(shard, region) for the shards of a cell in order.
   template <typename Visit>
-  void ForEachShardOfCell(const GridView::CellIndex& index, Visit visit) const {
+  void ForEachShardOfCell(const GridView::CellIndex& index, const Visit& visit) const {
     std::uint64_t cell = 0;
     for (std::size_t d = 0; d < view_.ndim(); ++d) cell = cell * view_.intervals(d) + index[d];
     Region region = Region::Of(view_.Cell(index));

@@ -5,7 +5,6 @@
 #include <bit>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
@@ -98,7 +97,7 @@ Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& inde
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(ChunkWish wish, DecodeWish(in, index));
-    wishes.push_back(std::move(wish));
+    wishes.push_back(wish);
   }
   return wishes;
 }

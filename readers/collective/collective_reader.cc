@@ -179,7 +179,7 @@ Status Rounds::ReadRequested(const RequestedChunks& requested, std::vector<Bytes
 
 Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(std::vector<BlobBytes> wanted, UnionOfAll(comm_, plan_));
-  const ReadingOrder order(std::move(wanted), kPieceBytes);
+  const ReadingOrder order(wanted, kPieceBytes);
   report.all_bytes_wanted = order.size_bytes();
   SortChunks(order);
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
@@ -273,8 +273,12 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
   Result<Bytes> files = Bytes();
   if (comm.rank() == kRoot) {
     auto opened = CheckpointImpl::Make(path, options, {});
-    if (opened.ok()) checkpoint = std::move(opened).value();
-    files = checkpoint ? Result<Bytes>(Join(*checkpoint)) : Result<Bytes>(opened.error());
+    if (opened.ok()) {
+      checkpoint = std::move(opened).value();
+      files = Join(*checkpoint);
+    } else {
+      files = opened.error();
+    }
   }
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes all, BroadcastResult(comm, kRoot, std::move(files)));
   Status status;
@@ -286,8 +290,8 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
     auto opened = CheckpointImpl::Make(path, std::move(mine),
                                        GivenFiles{.marker = Bytes(all.begin(), marker_end),
                                                   .index = Bytes(marker_end, all.end())});
-    if (opened.ok()) checkpoint = std::move(opened).value();
     status = opened.status();
+    if (opened.ok()) checkpoint = std::move(opened).value();
   }
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, status));
   return checkpoint;
@@ -298,7 +302,7 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
 
 Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& comm,
                                                                  const std::string& path,
-                                                                 OpenOptions options) {
+                                                                 const OpenOptions& options) {
   SEALPOINT_ASSIGN_OR_RETURN(auto checkpoint, internal::OpenOnce(comm, path, options));
   std::unique_ptr<CollectiveReader> reader =
       std::make_unique<internal::CollectiveReaderImpl>(comm, std::move(checkpoint));

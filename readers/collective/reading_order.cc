@@ -24,7 +24,7 @@ std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges) {
   return joined;
 }
 
-ReadingOrder::ReadingOrder(std::vector<BlobBytes> wanted, std::uint64_t piece_bytes)
+ReadingOrder::ReadingOrder(const std::vector<BlobBytes>& wanted, std::uint64_t piece_bytes)
     : piece_bytes_(piece_bytes) {
   std::uint64_t rounds = 0;
   for (const BlobBytes& bytes : wanted) {

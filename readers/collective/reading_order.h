@@ -25,7 +25,7 @@ std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges);
 class ReadingOrder {
  public:
   // Precondition: `wanted` is a UnionOf; piece_bytes > 0.
-  ReadingOrder(std::vector<BlobBytes> wanted, std::uint64_t piece_bytes);
+  ReadingOrder(const std::vector<BlobBytes>& wanted, std::uint64_t piece_bytes);
 
   // Bytes in all; positions are below it.
   std::uint64_t size_bytes() const { return size_bytes_; }
