@@ -92,7 +92,7 @@ struct ChunkCodec::Contexts {
 
 Status ChunkCodec::Contexts::PrepareCompression(int level) {
   if (!compression) compression.reset(ZSTD_createCCtx());
-  if (!compression) return NoMemory();
+  SEALPOINT_CHECK(compression);  // of a fixed size, unlike the scratch memory
   if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
     return InvalidArgument("zstd level ", level, " is not in [", ZSTD_minCLevel(), ", ",
                            ZSTD_maxCLevel(), "]");
@@ -105,16 +105,14 @@ Status ChunkCodec::Contexts::PrepareCompression(int level) {
                                    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1),
                                    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0),
                                    ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 0)}) {
-    if (ZSTD_isError(result)) {
-      return MakeError(Code::kInternal, "zstd parameter: ", ZSTD_getErrorName(result));
-    }
+    SEALPOINT_CHECK(!ZSTD_isError(result));
   }
   return {};
 }
 
 Status ChunkCodec::Contexts::Decompress(ByteSpan stored, MutableByteSpan out) {
   if (!decompression) decompression.reset(ZSTD_createDCtx());
-  if (!decompression) return NoMemory();
+  SEALPOINT_CHECK(decompression);
   const std::size_t result = ZSTD_decompressDCtx(decompression.get(), out.data(), out.size(),
                                                  stored.data(), stored.size());
   if (result != out.size()) {  // an error is greater than any size

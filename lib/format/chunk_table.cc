@@ -2,7 +2,6 @@
 #include "lib/format/chunk_table.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/endian.h"
@@ -124,9 +123,9 @@ Status CheckStart(const ShardShape& shard, const PlacedRecord& placed) {
 
 Status CheckFollows(const ChunkRecord& before, const PlacedRecord& placed) {
   const ChunkRecord& record = placed.record;
-  const std::optional<std::uint64_t> end =
-      CheckedAdd<std::uint64_t>(before.offset, before.stored_size);
-  if (end && record.offset == *end) return {};
+  if (record.offset >= before.offset && record.offset - before.offset == before.stored_size) {
+    return {};
+  }
   return RuleError(Code::kCorrupt, "R-REC-04", "chunk ", record.chunk, " at ", record.offset,
                    " is not directly behind its predecessor")
       .AtOffset(placed.at + kOffsetAt);

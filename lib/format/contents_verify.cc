@@ -170,7 +170,7 @@ class MeaningVerifier {
       return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "a blob of ", size,
                           " bytes, the limit is ", input_.limits.blob_size_max_bytes);
     }
-    if (size < kFileAlignment || size % kFileAlignment != 0) {
+    if (size % kFileAlignment != 0) {  // a blob of no bytes has no room for its trailer, below
       return input_.Corrupt(kRule, &blob, "blob size ", size, " is not a multiple of 4096");
     }
     const std::uint64_t table = blob.table_offset();

@@ -29,13 +29,12 @@ std::uint64_t SumOf(const FbCounts& counts) {
   return sum;
 }
 
-// The number of cells, or nothing where it passes `max`.
+// The number of cells, or nothing where it passes `max`, which is below 2^32: products fit.
 std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_t max) {
   std::uint64_t cells = 1;
   for (const std::uint32_t count : cut_counts) {
-    const auto product = CheckedMul(cells, std::uint64_t{count} + 1);
-    if (!product || *product > max) return std::nullopt;
-    cells = *product;
+    cells *= std::uint64_t{count} + 1;
+    if (cells > max) return std::nullopt;
   }
   return cells;
 }
@@ -43,8 +42,8 @@ std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_
 Status VerifyRunCuts(const VerifyInput& input, const TensorFacts& tensor, const fb::Grid& grid,
                      std::uint64_t cells) {
   constexpr std::string_view kRule = "R-IDX-15";
-  if (grid.run_cut_counts() == nullptr || grid.run_cuts() == nullptr) {
-    return input.Corrupt(kRule, &grid, "run cuts or their counts are absent");
+  if (grid.run_cut_counts() == nullptr) {
+    return input.Corrupt(kRule, &grid, "the counts of the run cuts are absent");
   }
   const FbCounts& counts = *grid.run_cut_counts();
   const Numbers run_cuts = NumbersOf(grid.run_cuts());

@@ -16,6 +16,9 @@
 
 #include "sealpoint/status.h"
 
+// The question whether a constant is evaluated is put in every function, constexpr or not.
+#pragma GCC diagnostic ignored "-Wtautological-compare"
+
 namespace sealpoint::mutants {
 
 // A protective step that can be taken out. SEALPOINT_MUTANT names the one that is; where

@@ -2,9 +2,28 @@
 #include "sealpoint/id.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <set>
 #include <string>
+#include <utility>
+
+namespace {
+
+int random_error = 0;  // with which the next calls fail
+
+}  // namespace
+
+// Stands in for the function of the C library.
+extern "C" ssize_t getrandom(void* buffer, std::size_t size, unsigned flags) {
+  if (random_error != 0) {
+    errno = std::exchange(random_error, random_error == EINTR ? 0 : random_error);
+    return -1;
+  }
+  return ::syscall(SYS_getrandom, buffer, size, flags);
+}
 
 namespace sealpoint {
 namespace {
@@ -59,6 +78,19 @@ TEST(Id128, OrdersByBytes) {
 TEST(Id128Random, GivesNoIdTwice) {
   std::set<Id128> seen;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(seen.insert(Id128::Random().value()).second);
+}
+
+TEST(Id128Random, FailsWhereTheSystemGivesNothing) {
+  random_error = ENOSYS;
+  const auto id = Id128::Random();
+  random_error = 0;
+  EXPECT_EQ(id.status().code(), Code::kIo);
+}
+
+TEST(Id128Random, AsksAgainAfterASignal) {
+  random_error = EINTR;
+  EXPECT_TRUE(Id128::Random().ok());
+  EXPECT_EQ(random_error, 0);
 }
 
 TEST(Id128Random, FillsEveryByte) {

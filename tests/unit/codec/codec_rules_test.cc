@@ -213,6 +213,19 @@ TEST(CodecRules, Cod08RefusesACodedChunkThatIsNotSmaller) {
   ExpectBroken(Decode(stored, kSize), "R-COD-08");
 }
 
+// 4 bytes of magic, descriptor, length, block header of 3 and one byte: ten for ten.
+TEST(CodecRules, Cod08RefusesACodedChunkOfExactlyItsRawLength) {
+  Bytes frame = Header({kSingleSegment, 10});
+  AppendRunBlock(frame, 10);
+  ASSERT_EQ(frame.size(), 10u);
+  ExpectBroken(Decode(frame, 10), "R-COD-08");
+}
+
+TEST(CodecRules, Cod02TakesAFrameThatIsOnlyItsHeaderForACutOne) {
+  // The header is whole, so that what is missing is the block: R-COD-06.
+  ExpectBroken(Decode(Header({kSingleSegment, 10}), 10), "R-COD-06");
+}
+
 TEST(CodecRules, HoldForTheByteSplitToo) {
   Bytes stored = GoodFrame();
   stored.push_back(std::byte{0});

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <zstd.h>
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "lib/codec/chunk_codec.h"
@@ -95,6 +99,16 @@ TEST(Encode, RefusesALevelThatZstdDoesNotHave) {
   EXPECT_EQ(result.status().code(), Code::kInvalidArgument);
 }
 
+TEST(Encode, TakesTheLowestAndTheHighestLevelAndNoneBelow) {
+  ChunkCodec codec;
+  const Bytes raw(4000, std::byte{0x5a});
+  Bytes out(ChunkCodec::EncodedSizeBound(raw.size()));
+  EXPECT_TRUE(codec.Encode(Codec::kZstd, ZSTD_minCLevel(), 1, raw, out).ok());
+  EXPECT_TRUE(codec.Encode(Codec::kZstd, ZSTD_maxCLevel(), 1, raw, out).ok());
+  EXPECT_EQ(codec.Encode(Codec::kZstd, ZSTD_minCLevel() - 1, 1, raw, out).status().code(),
+            Code::kInvalidArgument);
+}
+
 TEST(EncodeDeathTest, RefusesCodecNoneAndSmallOutput) {
   ChunkCodec codec;
   Bytes out(ChunkCodec::EncodedSizeBound(10));
@@ -113,6 +127,75 @@ TEST(Decode, ServesChunksOfChangingSizes) {
     EXPECT_EQ(decoded, raw);
   }
 }
+
+TEST(Decode, NeedsNothingOfTheEncoder) {
+  ChunkCodec encoder;
+  const Bytes raw(4003, std::byte{0x5a});
+  const Bytes stored = Encoded(encoder, Codec::kByteSplitZstd, raw);
+  Bytes decoded(raw.size());
+  EXPECT_EQ(ChunkCodec().Decode(Codec::kByteSplitZstd, 4, stored, decoded), Status());
+  EXPECT_EQ(decoded, raw);
+}
+
+TEST(Decode, SaysWhatIsWrongWithASplitFrame) {
+  Bytes raw(4000, std::byte{0x5a});
+  raw[0] = std::byte{1};
+  ChunkCodec codec;
+  Bytes stored = Encoded(codec, Codec::kByteSplitZstd, raw);
+  for (std::size_t i = 7; i < stored.size(); ++i) {
+    Bytes damaged = stored;
+    damaged[i] ^= std::byte{0xff};
+    Bytes decoded(raw.size());
+    EXPECT_NE(std::pair(codec.Decode(Codec::kByteSplitZstd, 4, damaged, decoded).ok(), decoded),
+              std::pair(true, raw))
+        << i;
+  }
+}
+
+#if !defined(SEALPOINT_TEST_SANITIZED)  // sanitizers take more address space than is left
+// Runs `step` in a process that gets no more large pieces of memory; it must fail in order.
+template <typename Step>
+[[noreturn]] void ExitWithoutMemory(const Step& step) {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  setrlimit(RLIMIT_AS, &none);
+  std::_Exit(step() == Code::kOk ? 1 : 0);
+}
+
+template <typename Step>
+void ExpectErrorWithoutMemory(const Step& step) {
+  EXPECT_EXIT(ExitWithoutMemory(step), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(DecodeDeathTest, FailsInOrderWhereThereIsNoMemoryForTheSplit) {
+  ChunkCodec codec;
+  const Bytes raw(64 * kMiB, std::byte{0x5a});
+  const Bytes stored = Encoded(codec, Codec::kByteSplitZstd, raw);
+  ChunkCodec fresh;
+  Bytes small(4000);
+  const Bytes small_stored = Encoded(codec, Codec::kZstd, small);
+  ASSERT_TRUE(fresh.Decode(Codec::kZstd, 4, small_stored, small).ok());  // its context is there
+  Bytes decoded(raw.size());
+  ExpectErrorWithoutMemory([&] {
+    const Status status = fresh.Decode(Codec::kByteSplitZstd, 4, stored, decoded);
+    return status.code() == Code::kIo ? Code::kIo : Code::kOk;
+  });
+}
+
+TEST(EncodeDeathTest, FailsInOrderWhereThereIsNoMemory) {
+  const Bytes raw(64 * kMiB, std::byte{0x5a});
+  Bytes out(ChunkCodec::EncodedSizeBound(raw.size()));
+  for (const Codec id : {Codec::kByteSplitZstd, Codec::kZstd}) {
+    ChunkCodec codec;
+    Bytes small(4000);
+    ASSERT_FALSE(Encoded(codec, Codec::kZstd, small).empty());
+    ExpectErrorWithoutMemory([&] {
+      return id == Codec::kZstd ? codec.Encode(id, 19, 4, raw, out).status().code()
+             : codec.Encode(id, 1, 4, raw, out).status().code() == Code::kIo ? Code::kIo
+                                                                             : Code::kOk;
+    });
+  }
+}
+#endif
 
 TEST(Decode, CopiesRawChunks) {
   const Bytes raw = RandomBytes(1000);

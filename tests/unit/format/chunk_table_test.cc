@@ -286,6 +286,7 @@ TEST(ShardRecords, RejectAnOffsetThatWrapsAround) {
   std::vector<ChunkRecord> records = ShardRecords();
   records[0].offset = std::uint64_t{0} - 4096;
   records[1].offset = records[0].offset + records[0].stored_size;
+  records[2].offset = records[1].offset + records[1].stored_size;
   EXPECT_THAT(CheckAll(records), BreaksRule(Code::kCorrupt, "R-REC-04", 64));
 }
 
@@ -304,6 +305,13 @@ TEST(ShardRecords, AcceptASmallShardAtAMultipleOf64Only) {
   EXPECT_TRUE(CheckShardRecords(small, 0, records).ok());
   records[0].offset = 200;
   EXPECT_THAT(CheckShardRecords(small, 0, records), BreaksRule(Code::kCorrupt, "R-REC-04", 0));
+}
+
+TEST(ShardRecords, AcceptASmallShardDirectlyBehindTheHeader) {
+  std::vector<ChunkRecord> records(1, ShardRecords().back());
+  records[0].chunk = 0;
+  records[0].offset = 128;
+  EXPECT_TRUE(CheckShardRecords({.raw_size = 4464, .chunk_size = 32768}, 0, records).ok());
 }
 
 TEST(ShardRecords, RejectAShardThatBeginsInTheHeader) {

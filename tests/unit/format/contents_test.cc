@@ -267,6 +267,11 @@ TEST(Contents, LimitsHoldForTheMerge) {
   EXPECT_EQ(code(Limits{.index_size_max_bytes = 512}), Code::kLimitExceeded);
   EXPECT_EQ(code(Limits{.blob_count_max = 1}), Code::kLimitExceeded);
   EXPECT_EQ(code(Limits{.shard_count_max = 3}), Code::kLimitExceeded);
+  EXPECT_EQ(code(Limits{.blob_count_max = 2}), Code::kOk);
+  const std::uint64_t shards =
+      first.manifest.total_shard_count() + second.manifest.total_shard_count();
+  EXPECT_EQ(code(Limits{.shard_count_max = shards - 1}), Code::kLimitExceeded);
+  EXPECT_EQ(code(Limits{.shard_count_max = shards}), Code::kOk);
 }
 
 // 4 x 4 laid as bricks.

@@ -55,6 +55,12 @@ TEST(Marker, ReadsBackTheFirstOfALineage) {
   EXPECT_EQ(DecodeMarker(EncodeMarker(marker)).value(), marker);
 }
 
+TEST(Marker, ReadsBackTheSecondOfALineage) {
+  Marker marker = Commit();
+  marker.sequence = 2;
+  EXPECT_EQ(DecodeMarker(EncodeMarker(marker)).value(), marker);
+}
+
 TEST(Marker, ReadsBackAVoid) { EXPECT_EQ(DecodeMarker(EncodeMarker(Void())).value(), Void()); }
 
 TEST(Marker, LiesAsTheSpecificationSays) {
