@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation of a save fails, and later the power goes.
+// One operation fails, and later the power goes.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "tests/crash/expect_crash.h"
 #include "tests/support/crash_runs.h"
@@ -18,18 +20,36 @@ struct FaultCounts {
   CrashCounts crashes{};
 };
 
-void FailOne(const CrashImage& start, int ranks, const CrashFault& fault, FaultCounts& counts) {
-  CrashDisk disk(ranks, start);
-  disk.Fail(fault);
-  const std::vector<Status> results = SaveTogether(disk, 2);
-  ++counts.faults;
-  if (!results.front().ok()) ++counts.told_of_failure;
-  for (const Status& result : results) EXPECT_EQ(result.ToString(), results.front().ToString());
-  CrashJudge judge;
-  SCOPED_TRACE("rank " + std::to_string(fault.actor) + ", operation " + std::to_string(fault.nth) +
-               (fault.takes_effect ? ", done all the same" : ""));
-  counts.crashes +=
-      ExpectAccepted(disk.history(), {.contents = CrashContents::kUniform}, OldOrBoth(judge));
+void Record(const FaultCounts& counts, const std::string& row, const std::string& title) {
+  auto results = counts.crashes.ForResults();
+  results.insert(results.begin(), {"faults", counts.faults});
+  RecordRun({.row = row,
+             .title = title,
+             .command = "ctest --test-dir build/dev -R crash.fault",
+             .counts = results,
+             .exact = false});
+}
+
+// Everything that an actor may meet while `run` goes on, and what crashes leave of it. `run` tells
+// the disk the outcome and returns it.
+void FailEach(int actors, const CrashImage& start, const std::function<Status(CrashDisk&)>& run,
+              const CrashOracle& oracle, FaultCounts& counts) {
+  CrashDisk good(actors, start);
+  ASSERT_TRUE(run(good).ok());
+  for (int actor = 0; actor < actors; ++actor) {
+    for (int nth = 1; nth <= good.change_count(actor); ++nth) {
+      for (const bool takes_effect : {false, true}) {
+        SCOPED_TRACE("rank " + std::to_string(actor) + ", operation " + std::to_string(nth) +
+                     (takes_effect ? ", done all the same" : ""));
+        CrashDisk disk(actors, start);
+        disk.Fail({.actor = actor, .nth = nth, .takes_effect = takes_effect});
+        ++counts.faults;
+        if (!run(disk).ok()) ++counts.told_of_failure;
+        counts.crashes +=
+            ExpectAccepted(disk.history(), {.contents = CrashContents::kUniform}, oracle);
+      }
+    }
+  }
 }
 
 // The n-th operation of a rank fails, for all n: without effect, and although it happened. Whoever
@@ -37,25 +57,47 @@ void FailOne(const CrashImage& start, int ranks, const CrashFault& fault, FaultC
 TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
   FaultCounts counts;
   const CrashImage start = SeriesWith({1});
-  for (const int ranks : {1, 2, 3}) {
-    CrashDisk good(ranks, start);
-    for (const Status& saved : SaveTogether(good, 2)) ASSERT_TRUE(saved.ok()) << saved.ToString();
-    for (int actor = 0; actor < ranks; ++actor) {
-      for (int nth = 1; nth <= good.change_count(actor); ++nth) {
-        for (const bool takes_effect : {false, true}) {
-          FailOne(start, ranks, {.actor = actor, .nth = nth, .takes_effect = takes_effect}, counts);
-        }
-      }
-    }
-  }
+  CrashJudge judge;
+  const auto save = [](CrashDisk& disk) {
+    const std::vector<Status> results = SaveTogether(disk, 2);
+    for (const Status& result : results) EXPECT_EQ(result.ToString(), results.front().ToString());
+    return results.front();
+  };
+  const auto commit = [](CrashDisk& disk) { return WriteAndCommitAlone(disk, 2, "run/mine"); };
+  for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(judge), counts);
+  FailEach(1, start, commit, OldOrBoth(judge), counts);
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
-  auto results = counts.crashes.ForResults();
-  results.insert(results.begin(), {"faults", counts.faults});
-  RecordRun({.row = "crash-fault",
-             .title = "Crash states of saves of which one operation fails",
-             .command = "ctest --test-dir build/dev -R crash.fault",
-             .counts = results,
-             .exact = false});
+  Record(counts, "crash-fault", "Crash states of saves of which one operation fails");
+}
+
+TEST(CrashFault, FailedRemovalDamagesNothing) {
+  FaultCounts counts;
+  CrashJudge judge;
+  const auto told = [](CrashDisk& disk, Status status) {
+    disk.Tell(0, status);
+    return status;
+  };
+  const CrashImage two = SeriesWith({1, 2});
+  const std::string older = NameOfStep(two, 1);
+  FailEach(
+      1, two, [&](CrashDisk& disk) { return told(disk, OpenCrashSeries(disk).Delete(older)); },
+      [&](const CrashImage& image, const CrashCut&) {
+        return judge.Check(image, {.there = {2}, .perhaps = {1}});
+      },
+      counts);
+  const CrashImage attempt = SeriesWithAttempt({1}, 2);
+  const std::string name = NameOfStep(attempt, 2);
+  FailEach(
+      1, attempt,
+      [&](CrashDisk& disk) {
+        const Series series = OpenCrashSeries(disk);
+        const Status first = series.RemoveUncommitted(name).status();
+        return told(disk, first.ok() ? series.RemoveUncommitted(name).status() : first);
+      },
+      [&](const CrashImage& image, const CrashCut&) { return judge.Check(image, {.there = {1}}); },
+      counts);
+  EXPECT_GT(counts.told_of_failure, counts.faults / 2);
+  Record(counts, "crash-fault-removal", "Crash states of removals of which one operation fails");
 }
 
 }  // namespace
