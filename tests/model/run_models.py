@@ -27,8 +27,8 @@ HEAD = """# Counterexamples
 Made by `scripts/model.sh --write`; `ctest -R model.quick` compares. What each mutant does instead of a protective step,
 and the shortest way on which that loses or invents a checkpoint. The last line is what the crash (or a reader that
 looks while others live, or nobody any more) finds, and what must therefore never be found. Between the crash and the
-reader everything may be lost that is not said to be durable; only what matters is named. Each is meant to be built as a
-scenario over a storage that keeps volatile and durable state apart.
+reader everything may be lost that is not said to be durable; only what matters is named. `ctest -R
+crash.counterexamples` plays each over a storage that keeps volatile and durable state apart.
 
 An *excluded* row is no mutant: it takes away one of the axioms of `README.md` and shows that the protocol needs it.
 

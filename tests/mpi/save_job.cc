@@ -10,40 +10,6 @@
 
 namespace sealpoint::testing {
 
-Status WatchedCommunicator::Barrier() { return broken_.ok() ? inner_.Barrier() : broken_; }
-
-Status WatchedCommunicator::Broadcast(Bytes& bytes, int root) {
-  if (!broken_.ok()) return broken_;
-  Status status = inner_.Broadcast(bytes, root);
-  if (broadcasts_left_ > 0 && --broadcasts_left_ == 0) broken_ = Status(Code::kTimeout, "broken");
-  return broken_.ok() ? status : broken_;
-}
-
-Result<std::vector<Bytes>> WatchedCommunicator::Gather(ByteSpan bytes, int root) {
-  if (!broken_.ok()) return broken_;
-  auto gathered = inner_.Gather(bytes, root);
-  if (gathers_left_ > 0 && --gathers_left_ == 0) broken_ = Status(Code::kTimeout, "broken");
-  if (!broken_.ok()) return broken_;
-  return gathered;
-}
-
-Result<std::vector<Bytes>> WatchedCommunicator::AllGather(ByteSpan bytes) {
-  if (!broken_.ok()) return broken_;
-  return inner_.AllGather(bytes);
-}
-
-Result<std::vector<Bytes>> WatchedCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
-  if (!broken_.ok()) return broken_;
-  ++exchange_count_;
-  return inner_.AllToAll(outgoing);
-}
-
-Result<std::vector<std::uint64_t>> WatchedCommunicator::AllReduceMax(
-    const std::vector<std::uint64_t>& values) {
-  if (!broken_.ok()) return broken_;
-  return inner_.AllReduceMax(values);
-}
-
 SaveJob::SaveJob(Communicator& job_comm, SaverOptions options) : job(job_comm), comm(job_comm) {
   Bytes path;
   if (job.rank() == 0) {

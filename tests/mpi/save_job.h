@@ -12,39 +12,9 @@
 #include "tests/support/failing_storage.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/watched_communicator.h"
 
 namespace sealpoint::testing {
-
-// Another communicator that counts exchanges and can break at the end of one call.
-class WatchedCommunicator final : public Communicator {
- public:
-  explicit WatchedCommunicator(Communicator& inner) : inner_(inner) {}
-
-  int exchange_count() const { return exchange_count_; }
-  // The n-th Gather or Broadcast from now on (from 1) takes effect and then returns Timeout; so do
-  // all calls behind it, without taking effect.
-  void BreakAfterGather(int nth) { gathers_left_ = nth; }
-  void BreakAfterBroadcast(int nth) { broadcasts_left_ = nth; }
-
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  const std::string& host() const override { return inner_.host(); }
-  void set_deadline(std::chrono::milliseconds deadline) override { inner_.set_deadline(deadline); }
-  Status Barrier() override;
-  Status Broadcast(Bytes& bytes, int root) override;
-  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override;
-  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override;
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
-  Result<std::vector<std::uint64_t>> AllReduceMax(
-      const std::vector<std::uint64_t>& values) override;
-
- private:
-  Communicator& inner_;
-  int exchange_count_ = 0;
-  int gathers_left_ = 0;
-  int broadcasts_left_ = 0;
-  Status broken_;
-};
 
 // One rank of a job that saves: a directory that all ranks see, and a storage, engine and saver of
 // its own. Made and destroyed by all ranks together.

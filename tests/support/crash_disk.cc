@@ -91,14 +91,22 @@ Status CrashDisk::Mount::RemoveDirectory(std::string_view path) {
 }
 
 CrashDisk::CrashDisk(int actor_count, const CrashImage& start, CrashDiskOptions options)
-    : state_(std::make_shared<State>(actor_count, start, options)) {}
+    : state_(std::make_shared<State>(actor_count, start, options)) {
+  for (int actor = 0; actor < actor_count; ++actor) {
+    views_.push_back(std::make_shared<Mount>(state_, actor));
+  }
+}
 
 CrashDisk::~CrashDisk() = default;
 
 int CrashDisk::actor_count() const { return state_->history.actor_count; }
 
 std::shared_ptr<Storage> CrashDisk::View(int actor) const {
-  return std::make_shared<Mount>(state_, actor);
+  return views_[static_cast<std::size_t>(actor)];
+}
+
+void CrashDisk::SetView(int actor, std::shared_ptr<Storage> view) {
+  views_[static_cast<std::size_t>(actor)] = std::move(view);
 }
 
 void CrashDisk::Tell(int actor, const Status& outcome) {

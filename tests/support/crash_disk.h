@@ -60,6 +60,9 @@ class CrashDisk {
   int actor_count() const;
   // The disk as this actor mounts it. May outlive the disk object.
   std::shared_ptr<Storage> View(int actor) const;
+  // From now on View gives this one, such as a FailingStorage around the view. Set it before the
+  // actors begin.
+  void SetView(int actor, std::shared_ptr<Storage> view);
 
   // For the history: the actor's caller learned the outcome. That it is unknown is no news.
   void Tell(int actor, const Status& outcome);
@@ -93,6 +96,7 @@ class CrashDisk {
   class Reader;
   class Writer;
   std::shared_ptr<State> state_;
+  std::vector<std::shared_ptr<Storage>> views_;  // by actor
 };
 
 // A storage that holds this image, for readers.

@@ -47,8 +47,8 @@ void Check(const Status& status) {
   if (!status.ok()) AbortOnBadResultAccess(status);
 }
 
-Status SaveAsRank(CrashDisk& disk, Communicator& plain, std::uint64_t step) {
-  CrashCommunicator comm(plain, disk);
+Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
+  CrashCommunicator comm(watched, disk);
   const int rank = comm.rank();
   const auto engine = SmallEngine(disk.View(rank), 4, kBufferSize);
   SEALPOINT_ASSIGN_OR_RETURN(const auto saver,
@@ -85,8 +85,8 @@ Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint
   return blob->Finish();
 }
 
-std::optional<ParentRef> ParentIn(const CrashDisk& disk) {
-  const auto newest = OpenCrashSeries(disk).Newest();
+std::optional<ParentRef> ParentIn(const CrashDisk& disk, int actor) {
+  const auto newest = OpenCrashSeries(disk, actor).Newest();
   if (!newest.ok()) return std::nullopt;
   return ParentRef{newest->entry.attempt, newest->entry.sequence};
 }
@@ -99,11 +99,14 @@ std::string CrashObjectContent(std::uint64_t step) {
   return "object of step " + std::to_string(step);
 }
 
-std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step) {
+std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
+                                 const std::function<void(WatchedCommunicator&)>& prepare) {
   const int ranks = disk.actor_count();
   std::vector<Status> results(static_cast<std::size_t>(ranks));
   WithRanks(ranks, [&](Communicator& comm) {
-    results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, comm, step);
+    WatchedCommunicator watched(comm);
+    if (prepare) prepare(watched);
+    results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, watched, step);
   });
   return results;
 }
@@ -129,13 +132,15 @@ std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,
 namespace {
 
 Status CommitAs(CrashDisk& disk, int actor, std::uint64_t step, const std::string& directory,
-                const std::function<Result<std::vector<BlobSummary>>()>& write) {
+                const std::function<Result<std::vector<BlobSummary>>()>& write,
+                const AttemptId& attempt = {}) {
   const auto storage = disk.View(actor);
-  const auto parent = ParentIn(disk);
+  const auto parent = ParentIn(disk, actor);
   Result<CommitInfo> committed = [&]() -> Result<CommitInfo> {
     SEALPOINT_RETURN_IF_ERROR(storage->CreateDirectories(directory));
     SEALPOINT_ASSIGN_OR_RETURN(const auto summaries, write());
-    return Commit(*storage, directory, {.step = step, .parent = parent}, summaries);
+    return Commit(*storage, directory, {.attempt = attempt, .step = step, .parent = parent},
+                  summaries);
   }();
   disk.Tell(actor, committed.status());
   return committed.status();
@@ -148,9 +153,10 @@ Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& di
 }
 
 Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
-                           int actor) {
-  return CommitAs(disk, actor, step, directory,
-                  [&] { return WriteBlob(disk, actor, step, directory, 0, 1); });
+                           int actor, const AttemptId& attempt) {
+  return CommitAs(
+      disk, actor, step, directory, [&] { return WriteBlob(disk, actor, step, directory, 0, 1); },
+      attempt);
 }
 
 Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string& directory,

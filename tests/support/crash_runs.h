@@ -3,6 +3,7 @@
 #define SEALPOINT_TESTS_SUPPORT_CRASH_RUNS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sealpoint/series.h"
 #include "tests/support/crash_disk.h"
 #include "tests/support/crash_states.h"
+#include "tests/support/watched_communicator.h"
 
 // What the crash tests run, on a disk with one series, "run". The content of a checkpoint follows
 // from its step: a tensor of bytes, divided among the ranks, a tensor without dimensions, and an
@@ -23,13 +25,15 @@ Bytes CrashTensorContent(std::uint64_t step);
 std::string CrashObjectContent(std::uint64_t step);
 
 // All actors of the disk save together as ranks; who succeeds tells the disk. One status per rank.
-std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step);
+// `prepare` may meddle with the communicator of each rank.
+std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
+                                 const std::function<void(WatchedCommunicator&)>& prepare = {});
 // The same without a communicator: actors 1, 2, … write one blob each, actor 0 commits. With one
 // actor it does both. The status of the first who fails.
 Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory);
 // As one process would, whatever other actors there are.
 Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
-                           int actor = 0);
+                           int actor = 0, const AttemptId& attempt = {});
 // The commit alone, of the blobs that are in the directory.
 Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string& directory,
                          int actor = 0);
