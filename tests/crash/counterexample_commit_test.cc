@@ -3,8 +3,10 @@
 // The counterexamples of spec/model/commit.pml: two ranks save step 2 into a series with step 1.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/crash/counterexample_play.h"
@@ -158,7 +160,8 @@ TEST(CommitCounterexample, last_meeting_skipped) {
   PlayCounterexample({.real = SaveOfWhichARankFails, .told = {kFailure, kFailure}});
 }
 
-// Rank 1 is late: when rank 0 publishes, its blob has its length and not its bytes.
+// Rank 1 is late: when rank 0 publishes, its blob has its length and not its bytes. The library
+// waits for it.
 TEST(CommitCounterexample, published_before_agreed) {
   const auto save_early = [] {
     return Save([](Stage& s) {
@@ -167,8 +170,16 @@ TEST(CommitCounterexample, published_before_agreed) {
       });
     });
   };
-  PlayCounterexample(
-      {.without = save_early, .real = [] { return Save(); }, .told = {kSuccess, kSuccess}});
+  const auto save_late = [] {
+    return Save([](Stage& s) {
+      s.Before(1, kSyncFile, ".blob", 1, [&s] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const CrashHistory history = s.disk().history();
+        EXPECT_EQ(history.Find("publish COMMIT"), history.ops.size());
+      });
+    });
+  };
+  PlayCounterexample({.without = save_early, .real = save_late, .told = {kSuccess, kSuccess}});
 }
 
 // Rank 1's communicator fails when rank 0 has all it needs; rank 1 believes that nobody publishes.
