@@ -95,9 +95,9 @@ const std::map<std::string, Found> kFound{
 };
 const std::string kDeadlock = "nobody goes on: ranks wait for ever";
 
+// The deleter works beside the committer, the cleaner beside a rank that both writes and commits.
 const std::map<std::string, int> kActors{
-    {"rank 0", 0},  {"attempt 0", 0}, {"attempt 1", 1}, {"deleter 0", 1},  // beside the committer
-    {"cleaner", 1},  // beside a rank that both writes and commits
+    {"rank 0", 0}, {"attempt 0", 0}, {"attempt 1", 1}, {"deleter 0", 1}, {"cleaner", 1},
 };
 
 const std::map<std::string, std::string> kOperations{
