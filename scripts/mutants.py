@@ -27,8 +27,10 @@ import programs  # noqa: E402
 BUILD = ROOT / "build/mutants"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 STORAGE = re.compile(r"Sync|::fsync|Publish|::link|::rename|Close\(|::close|Durabl")
+EFFECT = re.compile(r"::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS]
-QUICK_TARGETS = ["unit_storage", "unit_codec", "unit_format", "unit_open", "unit_load", "unit_verify", "unit_writer",
+QUICK_EFFECT = re.compile(r"::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
+TARGETS = ["unit_storage", "unit_codec", "unit_format", "unit_open", "unit_load", "unit_verify", "unit_writer",
                  "unit_series", "unit_saver", "crash_directory_sync"]
 
 
@@ -56,24 +58,32 @@ def build(quick):
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL if quick else None)
 
 
-def order_of(program, reaching, module):
-    """The unit test of the module first, then what takes the least time."""
-    return program.name != f"unit.{module}", sum(program.tests[test][0] for test in reaching)
+def differs_only_where_noted(mutant):
+    """Whether nothing but the outcome of a condition without effects is changed, which tests have noted."""
+    return mutant.kind in ("edge", "ignored", "anyway") or (
+        mutant.kind in ("guard", "pass") and EFFECT.search(mutant.text) is None)
+
+
+def stages_of(mutant, everything):
+    """Lists of (program, tests): those to which the step made a difference, then all others that come to it."""
+    noted, others, module = [], [], mutant.path.split("/")[1]
+    for program in everything:
+        for runs, wanted in (noted, True), (others, False):
+            if tests := [test for test, (_, names) in program.tests.items()
+                         if mutant.name in names and (f"{mutant.name}!" in names) == wanted]:
+                runs.append((program, tests))
+    for runs in noted, others:
+        runs.sort(key=lambda run: (run[0].name != f"unit.{module}", sum(run[0].tests[test][0] for test in run[1])))
+    return noted + ([] if differs_only_where_noted(mutant) else others)
 
 
 def judge(mutant, everything):
     """("killed" and by whom, "alive", or "unreached"), seconds."""
     started = time.monotonic()
-    runs = []
-    for program in everything:
-        if reaching := [test for test, (_, names) in program.tests.items() if mutant.name in names]:
-            runs.append((program, reaching))
-    module = mutant.path.split("/")[1]
-    for program, reaching in sorted(runs, key=lambda run: order_of(*run, module)):
-        seconds = sum(program.tests[test][0] for test in reaching)
-        limit = max(programs.FLOOR_SECONDS, 10 * seconds)
-        status = program.run(reaching, limit, SEALPOINT_MUTANT=mutant.name)
-        if status != 0:
+    runs = stages_of(mutant, everything)
+    for program, tests in runs:
+        limit = max(programs.FLOOR_SECONDS, 10 * sum(program.tests[test][0] for test in tests))
+        if program.run(tests, limit, SEALPOINT_MUTANT=mutant.name) != 0:
             return f"killed   {program.name}", time.monotonic() - started
     return "alive" if runs else "unreached", time.monotonic() - started
 

@@ -18,10 +18,13 @@ ERROR = re.compile(
     r"\bUnknown\w+\(|\bEndsEarly\(|\berror\b|\bstatus\b|^false$|\bnullopt$|\bnullptr$|\bRebased\(|\bproblem\b|"
     r"\bFail\w*\(|\bfail\(|\b(removed|published|synced|found|voided|broken_)$|\bReport\w*\(|\bViolat\w+\(|\bCancelled\(|"
     r"\bUsageError\(|\bKind::kForeign|\bkInvalid\b")
-STORAGE_CALL = re.compile(r"^(Sync\w*|Close|WriteAt|WriteAll|Publish\w*|WriteFileDurably|fsync|close|linkat|renameat2|pwrite)$")
-CALL_OF_A_STEP = re.compile(r"^(Check|Verify|Sync|Close|Publish|Write|Read|Finish|Run|Decompress|Note|Remove|Agree|Require|Prove)")
+STORAGE_CALL = re.compile(
+    r"^(Sync\w*|Close|WriteAt|WriteAll|Publish\w*|WriteFileDurably|fsync|close|linkat|renameat2|pwrite)$")
+CALL_OF_A_STEP = re.compile(
+    r"^(Check|Verify|Sync|Close|Publish|Write|Read|Finish|Run|Decompress|Note|Remove|Agree|Require|Prove)")
 REPORT = re.compile(r"(return )?(Report\w*|[\w.]*findings_?\.Add|\w*violations_?\.push_back)\(")
 COMPARISON = re.compile(r"(?<= )(<=|>=|<|>)(?= )")
+IGNORED = ("::sealpoint::mutants::Ignore($OUT, ::sealpoint::mutants::Noted(", ", $NOTE))")
 SWAPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 RULE = re.compile(r'"(R-[A-Z]{3}-\d\d)"')
 
@@ -38,8 +41,14 @@ def out(mutant):
     return f'SEALPOINT_MUTANT_IS_OUT("{mutant}")'
 
 
+def fill(text, mutant):
+    """$OUT: whether it is taken out; $DIFFERS: notes that this makes a difference, true; $NOTE: the function for that."""
+    text = text.replace("$DIFFERS", f'SEALPOINT_MUTANT_HAPPENS("{mutant}")')
+    return text.replace("$NOTE", f'SEALPOINT_MUTANT_HAPPENED("{mutant}")').replace("$OUT", out(mutant))
+
+
 def around(before, after):
-    return lambda mutant: (before.replace("$OUT", out(mutant)), after.replace("$OUT", out(mutant)))
+    return lambda mutant: (fill(before, mutant), fill(after, mutant))
 
 
 class Finder:
@@ -88,15 +97,15 @@ class Finder:
         kind, operator = ("guard", "||") if is_guard else ("pass", "&&")
         for first, last in self.source.split(begin, end, operator):
             if is_guard:
-                before, after = "(!$OUT && (", "))"
+                before, after = "(!$OUT && (", ") && $DIFFERS)"
             else:
-                before, after = "($OUT || (", "))"
+                before, after = "($OUT || (", ") || !$DIFFERS)"
             base = self.add(kind, label, first, last, before, after)
             if base is None:
                 continue
             if not is_guard and (match := re.search(r"::(\w+)\(", self.text(first, last))):
                 if STORAGE_CALL.match(match[1]):
-                    self.add("ignored", label, first, last, "((", ") || $OUT)", base)
+                    self.add("ignored", label, first, last, "((", ") || ($DIFFERS && $OUT))", base)
             self.add_edges(first, last, base, label)
 
     def add_edges(self, begin, end, base, label):
@@ -109,7 +118,8 @@ class Finder:
                 if re.search(r"\b(fd|flags|got|written|order|count)\s*$", self.text(begin, begin + match.start())):
                     continue
             swapped = text[:match.start()] + SWAPPED[match[0]] + text[match.end():]
-            self.add("edge", label, begin, end, f"($OUT ? ({swapped}) : (", "))", base)
+            self.add("edge", label, begin, end, f"($OUT ? ({swapped}) : ::sealpoint::mutants::Compared(({swapped}), (",
+                     "), $NOTE))", base)
 
     def is_error(self, begin, end):
         expression = self.text(begin, end).strip()
@@ -156,7 +166,7 @@ class Finder:
             elif behind and what in ("success", "skip"):
                 self.add_condition(begin, end, self.label_of(condition, *behind, function), False)
             elif ended and re.match(r"\w+ = ", self.text(*body).strip()):
-                self.add("anyway", "error", begin, end, "($OUT || (", "))")
+                self.add("anyway", "error", begin, end, "($OUT || (", ") || !$DIFFERS)")
 
     def exit_behind(self, at, body):
         """The span of the error that follows when the `if` at `at` does not leave, with nothing in between."""
@@ -195,8 +205,9 @@ class Finder:
             label = self.callee(opened + 1, closed) or "error"
             end = self.source.statement_end(match.start())
             base = self.add("step", label, match.start(), end, "if (!$OUT) ", "")
+            self.add_note(opened + 1, closed, base)
             if base and STORAGE_CALL.match(label):
-                self.add("ignored", label, opened + 1, closed, "::sealpoint::mutants::Ignore($OUT, ", ")", base)
+                self.add("ignored", label, opened + 1, closed, *IGNORED, base)
 
     def find_returns(self):
         """`return Step();` and `return condition ? Status() : error;` of functions that return a Status."""
@@ -237,10 +248,16 @@ class Finder:
         elif is_success == [False, True]:
             self.add_condition(*parts[0], self.label_of("", *branches[0], function), True)
 
+    def add_note(self, begin, end, base):
+        """Lets a step note that it failed; without a mutant of its own."""
+        if base:
+            self.add("note", base.label, begin, end, "::sealpoint::mutants::Noted(", ", $NOTE)", base)
+
     def add_call(self, begin, end, label):
         base = self.add("step", label, begin, end, "$OUT ? ::sealpoint::Status() : (", ")")
+        self.add_note(begin, end, base)
         if base and STORAGE_CALL.match(label):
-            self.add("ignored", label, begin, end, "::sealpoint::mutants::Ignore($OUT, ", ")", base)
+            self.add("ignored", label, begin, end, *IGNORED, base)
 
     def find_calls(self):
         """`CheckThis(...);` that reports what it finds, and `expect(condition, ...);`."""
@@ -251,7 +268,7 @@ class Finder:
             else:
                 opened = match.end() - 1
                 begin, end = self.source.split(opened + 1, self.source.partner[opened], ",")[0]
-                self.add("pass", "expect", begin, end, "($OUT || (", "))")
+                self.add("pass", "expect", begin, end, "($OUT || (", ") || !$DIFFERS)")
 
     def find_flags(self):
         """The operands of `const bool holds = A && B;` where a condition found above is only `holds`."""

@@ -62,7 +62,9 @@ def name_sites(path, source, sites):
             counts[key] = counts.get(key, 0) + 1
             names[site] = f"{key}:{counts[key]}"
     for site in sites:
-        if site.base is not site:
+        if site.kind == "note":
+            names[site] = names[site.base]
+        elif site.base is not site:
             name = f"{names[site.base]}:{site.kind}"
             variants[name] = variants.get(name, 0) + 1
             names[site] = name if variants[name] == 1 else f"{name}{variants[name]}"
@@ -89,6 +91,8 @@ def mutate(path, entries):
     sites = find_steps.Finder(source).find()
     names = name_sites(path, source, sites)
     for site in sites:
+        if site.kind == "note":
+            continue
         shown = re.sub(r'SEALPOINT_MUTANT_IS_OUT\("[^"]*"\)', "...", source.text[site.begin:site.end])
         mutants.append(Mutant(names[site], site.kind, str(path), source.line_of(site.begin), " ".join(shown.split())))
     if not mutants:

@@ -21,8 +21,23 @@
 
 namespace sealpoint::mutants {
 
-// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is; where
-// SEALPOINT_MUTANTS_REACHED names a file, each step that is come to writes its id there, once.
+// Writes a line to the file that SEALPOINT_MUTANTS_REACHED names. Bare system calls: tests stand in for the functions of
+// the C library.
+inline void Note(std::string line) {
+  const char* const path = std::getenv("SEALPOINT_MUTANTS_REACHED");
+  if (path == nullptr) return;
+  const int error_number = errno;  // steps look at it
+  line += "\n";
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+  if (fd >= 0) {
+    static_cast<void>(::syscall(SYS_write, fd, line.data(), line.size()));
+    static_cast<void>(::syscall(SYS_close, fd));
+  }
+  errno = error_number;
+}
+
+// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is. Each step that is come to notes its
+// id, once.
 class Step {
  public:
   constexpr explicit Step(const char* id) : id_(id) {}
@@ -36,30 +51,47 @@ class Step {
   enum State : int { kUnknown, kIn, kOut };
 
   int LookUp() {
-    const int error_number = errno;  // steps look at it
     const char* const chosen = std::getenv("SEALPOINT_MUTANT");
     const int state = chosen != nullptr && std::string_view(id_) == chosen ? kOut : kIn;
     state_.store(state, std::memory_order_relaxed);
-    if (const char* const path = std::getenv("SEALPOINT_MUTANTS_REACHED")) NoteReached(path);
-    errno = error_number;
+    Note(id_);
     return state;
-  }
-
-  // Bare system calls: tests stand in for the functions of the C library.
-  void NoteReached(const char* path) const {
-    const std::string line = std::string(id_) + "\n";
-    const long fd = ::syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    if (fd < 0) return;
-    static_cast<void>(::syscall(SYS_write, fd, line.data(), line.size()));
-    static_cast<void>(::syscall(SYS_close, fd));
   }
 
   const char* id_;
   std::atomic<int> state_{kUnknown};
 };
 
+// Notes once that the step of this id made a difference: the id and an exclamation mark.
+class Difference {
+ public:
+  constexpr explicit Difference(const char* id) : id_(id) {}
+
+  void Happened() {
+    if (!noted_.exchange(true, std::memory_order_relaxed)) Note(std::string(id_) + "!");
+  }
+
+ private:
+  const char* id_;
+  std::atomic<bool> noted_{false};
+};
+
+// The value, noted where it is an error.
+template <typename T, typename Happened>
+T&& Noted(T&& value, Happened happened) {
+  if (!value.ok()) happened();
+  return std::forward<T>(value);
+}
+
 // The outcome of a step that is executed, or success where its error is ignored.
 inline Status Ignore(bool is_out, Status status) { return is_out ? Status() : std::move(status); }
+
+// The value of a comparison, noted where that with the bound moved by one has another.
+template <typename Happened>
+constexpr bool Compared(bool swapped, bool value, Happened happened) {
+  if (swapped != value && !std::is_constant_evaluated()) happened();
+  return value;
+}
 
 }  // namespace sealpoint::mutants
 
@@ -69,5 +101,16 @@ inline Status Ignore(bool is_out, Status status) { return is_out ? Status() : st
     static constinit ::sealpoint::mutants::Step step(id); \
     return step.IsOut();                                  \
   }())
+
+// A function that notes that the step of this id made a difference.
+#define SEALPOINT_MUTANT_HAPPENED(id)                           \
+  []() -> bool {                                                \
+    static constinit ::sealpoint::mutants::Difference made(id); \
+    made.Happened();                                            \
+    return true;                                                \
+  }
+
+// The same, noted where it stands; true.
+#define SEALPOINT_MUTANT_HAPPENS(id) (std::is_constant_evaluated() || SEALPOINT_MUTANT_HAPPENED(id)())
 
 #endif  // SEALPOINT_TESTS_MUTANTS_MUTANT_SWITCH_H_

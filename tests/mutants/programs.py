@@ -11,8 +11,8 @@ import subprocess
 import tempfile
 import time
 
-KINDS = ("unit", "crash", "conformance", "property")
-LIMIT_SECONDS = 60.0
+KINDS = ("unit", "crash", "conformance", "property", "fault")
+LIMIT_SECONDS = 30.0
 FLOOR_SECONDS = 20.0
 
 
@@ -30,7 +30,8 @@ class Program:
     def run(self, tests, seconds, **variables):
         """The exit status of these tests, run until the first failure; None when they take too long."""
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-            environment = dict(os.environ, **self.environment, **variables, TMPDIR=folder, RC_PARAMS="seed=1")
+            environment = {**os.environ, **self.environment, **variables, "TMPDIR": folder}
+            environment["RC_PARAMS"] = f"seed=1 {self.environment.get('RC_PARAMS', '')}"
             environment.pop("SEALPOINT_RESULTS", None)
             command = [str(self.path), "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=" + ":".join(tests)]
             process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
