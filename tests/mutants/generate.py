@@ -40,7 +40,7 @@ def read_catalogue():
 
 
 def apply_catalogue(path, text, entries):
-    mutants, changed = [], text
+    mutants, changed, replaced = [], text, []
     for name, where, wanted, replacement in entries:
         if where != str(path):
             continue
@@ -48,8 +48,25 @@ def apply_catalogue(path, text, entries):
             raise SystemExit(f"catalogue.txt: the text of {name} is not found exactly once in {path}")
         line = text.count("\n", 0, text.index(wanted)) + 1
         mutants.append(Mutant(name, "catalogue", str(path), line, " ".join(wanted.split())))
-        changed = changed.replace(wanted, replacement.replace("$OUT", find_steps.out(name)))
-    return mutants, changed
+        put = replacement.rstrip().replace("$OUT", find_steps.out(name))
+        changed = changed.replace(wanted, put)
+        replaced = [(before, text_put.replace(wanted, put)) for before, text_put in replaced] + [(wanted, put)]
+    return mutants, changed, replaced
+
+
+def without_added(text, sites, replaced):
+    """The sites less those that only the catalogue has put there."""
+    added = set()
+    for wanted, put in replaced:
+        begin = text.index(put)
+        seen = {}
+        for site in reversed(sites):  # what was there before is put last
+            if begin <= site.begin and site.end <= begin + len(put):
+                step = text[site.begin:site.end], site.kind
+                seen[step] = seen.get(step, 0) + 1
+                if seen[step] > wanted.count(step[0]):
+                    added.add(site)
+    return [site for site in sites if site not in added and site.base not in added]
 
 
 def name_sites(path, source, sites):
@@ -86,9 +103,9 @@ def insert(source, sites, names):
 
 def mutate(path, entries):
     original = (ROOT / path).read_text()
-    mutants, text = apply_catalogue(path, original, entries)
+    mutants, text, replaced = apply_catalogue(path, original, entries)
     source = Source(text)
-    sites = find_steps.Finder(source).find()
+    sites = without_added(text, find_steps.Finder(source).find(), replaced)
     names = name_sites(path, source, sites)
     for site in sites:
         if site.kind == "note":
