@@ -115,7 +115,6 @@ Status SaverImpl::Plan(const Declaration& declaration) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> changed,
                              comm_.AllReduceMax({is_changed ? 1u : 0u}));
   if (changed[0] == 0) return Status();
-  planned_for_.reset();
   auto plan = MakeSavePlan(declaration, comm_.rank(), comm_.size());
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
   SEALPOINT_RETURN_IF_ERROR(AgreeOnDeclarations(comm_, declaration, options_.limits));

@@ -47,9 +47,9 @@ Result<std::unique_ptr<PosixWritableFile>> PosixDirectory::CreatePosixFile(std::
                                                                            IoMode mode) {
   SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
   std::string path = JoinPath(path_, name);
-  SEALPOINT_ASSIGN_OR_RETURN(
-      UniqueFd fd,
-      OpenAt(fd_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kFileMode, path));
+  // O_EXCL follows no link either.
+  SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
+                             OpenAt(fd_.get(), name, O_WRONLY | O_CREAT | O_EXCL, kFileMode, path));
   return std::make_unique<PosixWritableFile>(std::move(fd), std::move(path), mode);
 }
 

@@ -268,6 +268,7 @@ TEST(SaveFailureTest, EveryRankGetsTheErrorOfTheCommit) {
       if (job.rank() == 0) job.storage->Fail(one.fault);
       const Status status = job.Save(UsualDeclaration(job.comm)).status();
       EXPECT_THAT(status, HasCode(Code::kIo)) << one.what;
+      EXPECT_THAT(status.message(), HasSubstr("injected")) << one.what;
       EXPECT_EQ(status.place().rank, 0) << one.what;
       ExpectCleanFailure(job, status);
     });

@@ -14,6 +14,7 @@
 namespace sealpoint::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
@@ -32,7 +33,9 @@ TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
         return saver->Save(SaveTarget::Directory("ckpt"), {}, sources).status();
       };
       EXPECT_THAT(save(), HasCode(Code::kTimeout));
-      EXPECT_THAT(save(), HasCode(Code::kTimeout)) << "the saver refuses further use";
+      const Status further = save();
+      EXPECT_THAT(further, HasCode(Code::kTimeout));
+      EXPECT_THAT(further.message(), HasSubstr("the saver cannot be used"));
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -206,6 +206,54 @@ TEST_F(SeriesRemoveTest, VoidMarkerIsRefusedWhereAMarkerIs) {
   EXPECT_EQ(ReadWholeFile(*memory_, Path("a"), "COMMIT"), Container(1).marker());
 }
 
+// Syncs of a deletion: of the newer one's directory, behind the marker, behind the files.
+TEST_F(SeriesRemoveTest, AMarkerWhoseRemovalIsNotDurableKeepsItsFiles) {
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 2});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(2));
+}
+
+TEST_F(SeriesRemoveTest, ADeletionThatIsNotDurableIsAnError) {
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 3});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_TRUE(Exists("a"));
+}
+
+// Syncs of a clean-up: before the void marker is published, behind it, behind the files.
+TEST_F(SeriesRemoveTest, AVoidMarkerThatIsNotDurableRemovesNothing) {
+  PutFile("dead", BlobOf(7));
+  const std::vector<StorageFault> faults = {{.op = StorageOp::kSyncFile, .name = ".commit"},
+                                            {.op = StorageOp::kSyncDirectory}};
+  for (const StorageFault& fault : faults) {
+    storage_->Fail(fault);
+    EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
+    EXPECT_THAT(Files("dead"), ElementsAre(BlobOf(7)));
+    storage_->Heal();
+  }
+}
+
+TEST_F(SeriesRemoveTest, AVoidMarkerThatMayBeDurableLeavesAllAsItIs) {
+  PutFile("dead", BlobOf(7));
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 2});
+  const Status status = series_.RemoveUncommitted("dead").status();
+  EXPECT_TRUE(OutcomeIsUnknown(status)) << status.ToString();
+  EXPECT_THAT(Files("dead"), SizeIs(3)) << "the blob and both names of the marker";
+}
+
+TEST_F(SeriesRemoveTest, ACleanUpThatIsNotDurableIsAnError) {
+  PutFile("dead", BlobOf(7));
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 3});
+  EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
+  storage_->Heal();
+  storage_->Fail({.op = StorageOp::kSyncDirectory});
+  EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
+  EXPECT_THAT(Files("dead"), ElementsAre("COMMIT"));
+  storage_->Heal();
+  storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 2});
+  EXPECT_THAT(series_.RemoveUncommitted("dead").status(), HasCode(Code::kIo));
+  EXPECT_TRUE(Exists("dead"));
+}
+
 TEST(SeriesLinkTest, LinksAreNotFollowedToRemove) {
   const TempDir dir;
   const auto put = [&](const std::string& path, std::uint8_t attempt, std::uint64_t sequence) {

@@ -125,6 +125,14 @@ TEST_F(BlobViolations, TrailerWithAnotherShardCount) {
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 60);
 }
 
+TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) trailer.group_list_digest = MiniSpec::MakeId(1);
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 96);
+}
+
 TEST_F(BlobViolations, TrailerWithAnotherSumOfRawBytes) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, internal::Trailer& trailer) {

@@ -125,10 +125,22 @@ TEST_F(CommitTest, ReadSummaryJudgesTheBlob) {
   std::fill(unfinished.end() - 4096, unfinished.end(), std::byte{0});
   ReplaceFile(*memory_, kDir, name, &unfinished);
   EXPECT_FALSE(ReadSummary(*storage_, kDir, summary.blob()).ok());
+  const Bytes only_ends(good.end() - 128 - 256, good.end());
+  ReplaceFile(*memory_, kDir, name, &only_ends);
+  EXPECT_THAT(ReadSummary(*storage_, kDir, summary.blob()).status(),
+              FailsRule(Code::kCorrupt, "R-BLB-03"));
   Bytes longer = good;
   longer.insert(longer.end(), good.begin(), good.end());
   ReplaceFile(*memory_, kDir, name, &longer);
   EXPECT_THAT(ReadSummary(*storage_, kDir, summary.blob()).status(), HasCode(Code::kCorrupt));
+}
+
+TEST_F(CommitTest, ReadSummaryRefusesABlobUnderAnotherName) {
+  const BlobSummary summary = WriteBlob(Slice(0, kSize));
+  const Bytes blob = ReadWholeFile(*memory_, kDir, summary.blob().ToHex() + ".blob");
+  const BlobId other = MiniSpec::MakeId(1);
+  ReplaceFile(*memory_, kDir, other.ToHex() + ".blob", &blob);
+  EXPECT_THAT(ReadSummary(*storage_, kDir, other).status(), FailsRule(Code::kCorrupt, "R-BLB-03"));
 }
 
 TEST_F(CommitTest, RefusesAnExistingMarker) {
@@ -300,6 +312,20 @@ TEST_F(CommitTest, FailedPublicationRemovesOwnFilesAndLeavesTheBlobs) {
   EXPECT_EQ(Files(), files);
   storage_->Heal();
   EXPECT_TRUE(CommitAll(summaries).ok());
+}
+
+// What a crash in between leaves is then no attempt to publish.
+TEST_F(CommitTest, OfItsOwnFilesTheMarkerIsRemovedFirst) {
+  const auto summaries = WriteTwoBlobs();
+  storage_->Fail({.op = StorageOp::kPublish, .error = {Code::kIo, "link failed"}});
+  ASSERT_FALSE(CommitAll(summaries).ok());
+  std::vector<std::string> ends;
+  for (const std::string& change : storage_->changes()) {
+    if (change.starts_with("remove ")) ends.push_back(change.substr(change.rfind('.')));
+  }
+  ASSERT_FALSE(ends.empty());
+  EXPECT_EQ(ends.back(), ".index");
+  EXPECT_THAT(ends, Contains(".commit"));
 }
 
 TEST_F(CommitTest, RemovesNothingWhenTheOutcomeIsUnknown) {

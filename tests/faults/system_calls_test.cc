@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The storage on files when a system call fails that no limit of a test makes fail: functions of
+// the C library are stood in for.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <string>
+#include <vector>
+
+#include "sealpoint/storage.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+// The next call of this name whose path ends with `end` fails, once.
+struct NextFault {
+  std::string call{};
+  std::string end{};
+  int error_number = EIO;     // 0: the call returns 0
+  bool takes_effect = false;  // the call is made all the same
+};
+
+NextFault& Next() {
+  static NextFault next;
+  return next;
+}
+
+// All calls that were stood in for: "<name> <last component of the path>".
+std::vector<std::string>& Calls() {
+  static std::vector<std::string> calls;
+  return calls;
+}
+
+std::string PathOf(int fd) {
+  char path[PATH_MAX] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  return readlink(link.c_str(), path, sizeof(path) - 1) > 0 ? path : "";
+}
+
+bool IsNext(const char* call, const std::string& path) {
+  Calls().push_back(std::string(call) + " " + path.substr(path.rfind('/') + 1));
+  return Next().call == call && path.ends_with(Next().end);
+}
+
+// The real function, unless this call is the one to fail.
+template <typename Function, typename... Arguments>
+auto Stand(const char* call, const std::string& path, Arguments... arguments) {
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, call));
+  using Value = decltype(real(arguments...));
+  if (!IsNext(call, path)) return real(arguments...);
+  const NextFault fault = std::exchange(Next(), {});
+  if (fault.takes_effect) static_cast<void>(real(arguments...));
+  errno = fault.error_number;
+  if constexpr (std::is_pointer_v<Value>) {
+    return static_cast<Value>(nullptr);
+  } else {
+    return static_cast<Value>(fault.error_number == 0 ? 0 : -1);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int fsync(int fd) { return Stand<int (*)(int)>("fsync", PathOf(fd), fd); }
+
+int close(int fd) { return Stand<int (*)(int)>("close", PathOf(fd), fd); }
+
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  using Function = ssize_t (*)(int, const void*, size_t, off_t);
+  return Stand<Function>("pwrite", PathOf(fd), fd, data, size, offset);
+}
+
+ssize_t pread(int fd, void* data, size_t size, off_t offset) {
+  using Function = ssize_t (*)(int, void*, size_t, off_t);
+  return Stand<Function>("pread", PathOf(fd), fd, data, size, offset);
+}
+
+int linkat(int from_fd, const char* from, int to_fd, const char* to, int flags) {
+  using Function = int (*)(int, const char*, int, const char*, int);
+  return Stand<Function>("linkat", to, from_fd, from, to_fd, to, flags);
+}
+
+int unlinkat(int fd, const char* name, int flags) noexcept {
+  return Stand<int (*)(int, const char*, int)>("unlinkat", name, fd, name, flags);
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  return Stand<int (*)(const char*, mode_t)>("mkdir", path, path, mode);
+}
+
+int fstatat(int fd, const char* name, struct stat* info, int flags) noexcept {
+  using Function = int (*)(int, const char*, struct stat*, int);
+  return Stand<Function>("fstatat", name, fd, name, info, flags);
+}
+
+DIR* fdopendir(int fd) { return Stand<DIR* (*)(int)>("fdopendir", PathOf(fd), fd); }
+
+dirent* readdir(DIR* stream) {
+  return Stand<dirent* (*)(DIR*)>("readdir", PathOf(dirfd(stream)), stream);
+}
+
+int fcntl(int fd, int command, ...) {
+  std::va_list list;
+  va_start(list, command);
+  const long argument = va_arg(list, long);
+  va_end(list);
+  const std::string path = PathOf(fd) + (command == F_GETFL ? ".get" : ".set");
+  return Stand<int (*)(int, int, ...)>("fcntl", path, fd, command, argument);
+}
+
+}  // extern "C"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class SystemCalls : public ::testing::Test {
+ protected:
+  SystemCalls() : directory_(PosixStorage()->OpenDirectory(temp_.path()).value()) {
+    Next() = {};
+    Calls().clear();
+  }
+  ~SystemCalls() override { Next() = {}; }
+
+  void Fail(const NextFault& fault) { Next() = fault; }
+  std::string Base() const { return temp_.path().substr(temp_.path().rfind('/') + 1); }
+  std::vector<std::string> Files() const { return FileNames(*PosixStorage(), temp_.path()); }
+  Status MakeDirectory(const std::string& name) const {
+    return PosixStorage()->CreateDirectories(temp_.path() + "/" + name);
+  }
+
+  TempDir temp_;
+  std::unique_ptr<Directory> directory_;
+};
+
+TEST_F(SystemCalls, AFailedSyncOfADirectoryIsAnError) {
+  Fail({.call = "fsync", .end = Base()});
+  EXPECT_THAT(directory_->Sync(), HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, ALevelThatIsNotDurableIsTakenBack) {
+  Fail({.call = "fsync", .end = Base()});
+  EXPECT_THAT(MakeDirectory("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+// Another process makes the level between the look at it and mkdir.
+TEST_F(SystemCalls, ALevelThatAnotherMadeIsSynced) {
+  Fail({.call = "mkdir", .end = "a", .error_number = EEXIST, .takes_effect = true});
+  ASSERT_TRUE(MakeDirectory("a").ok());
+  EXPECT_THAT(Calls(), Contains("fsync " + Base()));
+}
+
+TEST_F(SystemCalls, ARemovalThatIsNotDurableIsAnError) {
+  ASSERT_TRUE(MakeDirectory("a").ok());
+  Fail({.call = "fsync", .end = Base()});
+  EXPECT_THAT(PosixStorage()->RemoveDirectory(temp_.path() + "/a"), HasCode(Code::kIo));
+}
+
+// After the second try the kernel would report success for pages that it has dropped.
+TEST_F(SystemCalls, AFailedSyncIsTriedOnceAndPoisonsTheFile) {
+  const auto file = directory_->CreateExclusive("f", IoMode::kBuffered).value();
+  Fail({.call = "fsync", .end = "/f"});
+  EXPECT_THAT(file->Sync(), HasCode(Code::kIo));
+  EXPECT_THAT(Calls(), ElementsAre("fsync f"));
+  EXPECT_THAT(file->Sync(), HasCode(Code::kIo));
+  EXPECT_THAT(file->Close(), HasCode(Code::kIo));
+  EXPECT_THAT(Calls(), ElementsAre("fsync f", "close f"));
+}
+
+TEST_F(SystemCalls, AWriteOfNothingIsAnError) {
+  const auto file = directory_->CreateExclusive("f", IoMode::kBuffered).value();
+  Fail({.call = "pwrite", .end = "/f", .error_number = 0});
+  EXPECT_THAT(file->WriteAt(0, NoiseBytes(1, 10)), HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, AFailedReadIsAnError) {
+  const Bytes content = NoiseBytes(1, 10);
+  ReplaceFile(*PosixStorage(), temp_.path(), "f", &content);
+  const auto file = directory_->OpenForRead("f", IoMode::kBuffered).value();
+  Fail({.call = "pread", .end = "/f"});
+  Bytes found(10);
+  EXPECT_THAT(file->ReadAt(0, found), HasCode(Code::kIo));
+}
+
+TEST_F(SystemCalls, WithoutItsFlagsAFileIsWrittenBuffered) {
+  Fail({.call = "fcntl", .end = "f.get"});
+  const auto file = directory_->CreateExclusive("f", IoMode::kDirect).value();
+  EXPECT_FALSE(file->is_direct());
+  EXPECT_THAT(Calls(), Not(Contains(EndsWith(".set"))));
+}
+
+TEST_F(SystemCalls, AListingThatBreaksOffIsAnError) {
+  const Bytes content = NoiseBytes(1, 10);
+  ReplaceFile(*PosixStorage(), temp_.path(), "f", &content);
+  for (const NextFault& fault : {NextFault{.call = "fdopendir"}, NextFault{.call = "readdir"},
+                                 NextFault{.call = "fstatat", .end = "f"}}) {
+    Fail(fault);
+    EXPECT_THAT(directory_->List().status(), HasCode(Code::kIo)) << fault.call;
+  }
+}
+
+// What a probe finds decides how a commit is published.
+class ProbeCalls : public SystemCalls {
+ protected:
+  Result<Capabilities> Probe() { return directory_->Probe("probe"); }
+};
+
+TEST_F(ProbeCalls, EveryCallThatFailsEndsTheProbe) {
+  const std::vector<NextFault> faults = {
+      {.call = "pwrite", .end = "probe.file"},
+      {.call = "fsync", .end = "probe.file"},
+      {.call = "close", .end = "probe.file"},
+      {.call = "pread", .end = "probe.file"},
+      {.call = "fsync", .end = Base()},
+      {.call = "linkat", .end = "link-target", .error_number = ENOSPC},
+      {.call = "unlinkat", .end = "probe.file", .takes_effect = true},
+  };
+  for (const NextFault& fault : faults) {
+    Fail(fault);
+    const Code code = fault.error_number == ENOSPC ? Code::kNoSpace : Code::kIo;
+    EXPECT_THAT(Probe().status(), HasCode(code)) << fault.call << " " << fault.end;
+    EXPECT_EQ(Next().call, "") << "the call was not made";
+    EXPECT_THAT(Files(), IsEmpty()) << fault.call;
+  }
+}
+
+TEST_F(ProbeCalls, WritesSyncsAndClosesAFile) {
+  ASSERT_TRUE(Probe().ok());
+  EXPECT_THAT(Calls(), Contains("fsync probe.file"));
+  EXPECT_THAT(Calls(), Contains("fsync " + Base()));
+}
+
+TEST_F(ProbeCalls, ADirectoryThatCannotBeSyncedIsFound) {
+  Fail({.call = "fsync", .end = Base(), .error_number = EINVAL});
+  EXPECT_FALSE(Probe().value().directory_sync);
+}
+
+// The storage says that it failed, but the name is taken: a second try would look like a promise.
+TEST_F(ProbeCalls, ALinkThatReportsAFailureIsNotReliedOn) {
+  Fail({.call = "linkat", .end = "link-target", .error_number = EPERM, .takes_effect = true});
+  EXPECT_NE(Probe().value().publish, PublishMethod::kLink);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
