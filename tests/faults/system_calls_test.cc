@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/host_mapping.h"
+#include "lib/device/staging_pool.h"
 #include "sealpoint/storage.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
@@ -29,6 +32,7 @@ struct NextFault {
   std::string end{};
   int error_number = EIO;     // 0: the call returns 0
   bool takes_effect = false;  // the call is made all the same
+  long flips = -1;            // where a read gives another byte, and no error
 };
 
 NextFault& Next() {
@@ -83,6 +87,12 @@ ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
 }
 
 ssize_t pread(int fd, void* data, size_t size, off_t offset) {
+  if (const long at = Next().flips; at >= 0 && PathOf(fd).ends_with(Next().end)) {
+    Next() = {};
+    const ssize_t got = pread(fd, data, size, offset);
+    static_cast<char*>(data)[at] ^= 1;
+    return got;
+  }
   using Function = ssize_t (*)(int, void*, size_t, off_t);
   return Stand<Function>("pread", PathOf(fd), fd, data, size, offset);
 }
@@ -103,6 +113,15 @@ int mkdir(const char* path, mode_t mode) noexcept {
 int fstatat(int fd, const char* name, struct stat* info, int flags) noexcept {
   using Function = int (*)(int, const char*, struct stat*, int);
   return Stand<Function>("fstatat", name, fd, name, info, flags);
+}
+
+void* aligned_alloc(size_t alignment, size_t size) noexcept {
+  return Stand<void* (*)(size_t, size_t)>("aligned_alloc", "", alignment, size);
+}
+
+int madvise(void* data, size_t size, int advice) noexcept {
+  const std::string path = "advice " + std::to_string(advice);
+  return Stand<int (*)(void*, size_t, int)>("madvise", path, data, size, advice);
 }
 
 DIR* fdopendir(int fd) { return Stand<DIR* (*)(int)>("fdopendir", PathOf(fd), fd); }
@@ -227,6 +246,7 @@ class ProbeCalls : public SystemCalls {
 TEST_F(ProbeCalls, EveryCallThatFailsEndsTheProbe) {
   const std::vector<NextFault> faults = {
       {.call = "pwrite", .end = "probe.file"},
+      {.call = "aligned_alloc"},
       {.call = "fsync", .end = "probe.file"},
       {.call = "close", .end = "probe.file"},
       {.call = "pread", .end = "probe.file"},
@@ -245,6 +265,13 @@ TEST_F(ProbeCalls, EveryCallThatFailsEndsTheProbe) {
   }
 }
 
+TEST_F(ProbeCalls, WhatReadsBackChangedIsAnError) {
+  for (const long at : {0L, 4095L}) {
+    Fail({.call = "none", .end = "probe.file", .flips = at});
+    EXPECT_THAT(Probe().status(), HasCode(Code::kIo)) << at;
+  }
+}
+
 TEST_F(ProbeCalls, WritesSyncsAndClosesAFile) {
   ASSERT_TRUE(Probe().ok());
   EXPECT_THAT(Calls(), Contains("fsync probe.file"));
@@ -260,6 +287,23 @@ TEST_F(ProbeCalls, ADirectoryThatCannotBeSyncedIsFound) {
 TEST_F(ProbeCalls, ALinkThatReportsAFailureIsNotReliedOn) {
   Fail({.call = "linkat", .end = "link-target", .error_number = EPERM, .takes_effect = true});
   EXPECT_NE(Probe().value().publish, PublishMethod::kLink);
+}
+
+// Staging memory: only whole mappings are given out, and none is lost.
+TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
+  const auto pool = internal::StagingPool::Create(64 * kKiB, 16 * kKiB).value();
+  for (const int advice : {MADV_DONTFORK, MADV_POPULATE_WRITE}) {
+    Fail({.call = "madvise", .end = std::to_string(advice), .error_number = ENOMEM});
+    EXPECT_THAT(pool->Reserve(1), HasCode(Code::kIo));
+    Fail({.call = "madvise", .end = std::to_string(advice), .error_number = ENOMEM});
+    EXPECT_THAT(pool->Acquire().status(), HasCode(Code::kIo));
+  }
+  EXPECT_TRUE(pool->Reserve(4).ok());
+}
+
+TEST_F(SystemCalls, MoreMemoryThanThereAreAddressesIsAnError) {
+  const auto mapped = internal::MapHostMemory(~std::uint64_t{0} - 4095);
+  EXPECT_THAT(mapped.error().message(), HasSubstr("errno " + std::to_string(ENOMEM)));
 }
 
 }  // namespace

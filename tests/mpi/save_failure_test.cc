@@ -63,7 +63,15 @@ TEST(SaveFailureTest, RefusesRanksWithAnotherTarget) {
     EXPECT_EQ(status.place().rank, job.size() - 1);
     ExpectCleanFailure(job, status);
   };
+  const auto series_of_that_name = [](SaveJob& job) {
+    const SaveTarget target = job.is_last() ? SaveTarget::InSeries(job.path("ckpt"))
+                                            : SaveTarget::Directory(job.path("ckpt"));
+    const Status status = job.Save(UsualDeclaration(job.comm), target, {.step = 5}).status();
+    EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-17"));
+    ExpectCleanFailure(job, status);
+  };
   OnJobs(other_target, 2);
+  OnJobs(series_of_that_name, 2);
   OnJobs(other_step, 2);
 }
 
@@ -136,8 +144,7 @@ TEST(SaveFailureTest, RefusesReplicaListsThatDifferFromTheHolders) {
 TEST(SaveFailureTest, RefusesReplicaListsOfImpossibleRanks) {
   OnJobs([](SaveJob& job) {
     Declaration declaration;
-    declaration.Add({.tensor = ByteTensor("t", 100), .replicas = {job.rank(), job.size() + 3}})
-        .value();
+    declaration.Add({.tensor = ByteTensor("t", 100), .replicas = {job.rank(), job.size()}}).value();
     const Status status = job.Save(declaration).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
     EXPECT_EQ(status.place().tensor, "t");
@@ -300,6 +307,49 @@ TEST(SaveFailureTest, MemoryThatIsNotBoundIsTheSameErrorEverywhere) {
     EXPECT_EQ(status.place().rank, job.size() - 1);
     ExpectCleanFailure(job, status);
   });
+}
+
+TEST(SaveFailureTest, AnObjectThatIsNotBoundIsTheSameErrorEverywhere) {
+  OnJobs([](SaveJob& job) {
+    Declaration declaration;
+    if (job.is_last()) {
+      ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+    }
+    const Sources nothing(declaration);
+    const Status status =
+        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
+    EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+    EXPECT_EQ(status.place().tensor, "o");
+    ExpectCleanFailure(job, status);
+  });
+}
+
+TEST(SaveFailureTest, ATensorDeclaredLateIsRefused) {
+  OnJobs([](SaveJob& job) {
+    Declaration declaration;
+    const Sources sources(declaration);
+    declaration.Add({.tensor = ByteTensor("empty", 0)}).value();
+    const Status status =
+        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
+    EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+    ExpectCleanFailure(job, status);
+  });
+}
+
+// The last rank's file system has a probe of that name and length, but with another content.
+TEST(SaveFailureTest, AProbeOfAnotherContentIsAnotherFileSystem) {
+  OnJobs(
+      [](SaveJob& job) {
+        if (job.is_last()) {
+          job.storage->SetReadHook([](std::string_view, std::uint64_t, MutableByteSpan bytes) {
+            bytes.front() ^= std::byte{1};
+          });
+        }
+        const Status status = job.Save(UsualDeclaration(job.comm)).status();
+        EXPECT_THAT(status, FailsRule(Code::kIo, "R-CMT-09"));
+        ExpectCleanFailure(job, status);
+      },
+      2);
 }
 
 TEST(SaveFailureTest, ADeclarationThatGrewIsRefused) {

@@ -37,6 +37,11 @@ TEST(Mesh, FindsAxesByName) {
   EXPECT_EQ(mesh.Find("expert"), std::nullopt);
 }
 
+TEST(Mesh, HasAsManyRanksAsAnIntCounts) {
+  EXPECT_TRUE(Mesh::Create({{"a", 2147483647u}}).ok());
+  EXPECT_FALSE(Mesh::Create({{"a", 2147483648u}}).ok());
+}
+
 TEST(Mesh, RefusesWhatIsNoMesh) {
   EXPECT_THAT(Mesh::Create({{"", 2}}).error().message(), HasSubstr("no name"));
   EXPECT_THAT(Mesh::Create({{"a", 2}, {"a", 2}}).error().message(), HasSubstr("two axes"));

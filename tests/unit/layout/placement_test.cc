@@ -216,6 +216,36 @@ TEST(Placement, RefusesMoreBoxesThanAnIndexTakes) {
               HasSubstr("boxes"));
 }
 
+TEST(Placement, ARuleMakesSoManyPartsAndNoMore) {
+  constexpr std::uint64_t kMax = 1u << 16;
+  const Mesh mesh = MeshOf({{"x", 2}});
+  const auto place = [&](std::uint64_t size, Placement placement) {
+    return PlaceTensor(mesh, 0, {size}, placement).status().ok();
+  };
+  const auto sections = [](std::uint64_t count) {
+    return Placement{
+        ShardSections{.dim = 0, .axis = "x", .sections = std::vector<std::uint64_t>(count, 2)}};
+  };
+  EXPECT_TRUE(place(2 * kMax, sections(kMax)));
+  EXPECT_FALSE(place(2 * kMax + 2, sections(kMax + 1)));
+  const auto strided = [](std::uint64_t factor) {
+    return Placement{StridedShard{.dim = 0, .axis = "x", .split_factor = factor}};
+  };
+  EXPECT_TRUE(place(2 * kMax, strided(kMax)));
+  EXPECT_FALSE(place(2, strided(kMax + 1)));
+}
+
+TEST(Placement, RefusesFlatUnitsOfNothing) {
+  EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {"x", "y"}, .unit = 0}}), HasSubstr("unit of 0"));
+}
+
+// The piece of the last rank has as many positions as there are, but the last of them is padding.
+TEST(Placement, RefusesFlatRangesBehindPadding) {
+  const Placement placement = {Pad{.dim = 1, .size = 8}, Shard{.dim = 1, .axis = "x"},
+                               ShardFlat{.axes = {"y"}}};
+  EXPECT_FALSE(PlaceTensor(MeshOf({{"x", 2}, {"y", 2}}), 2, {4, 7}, placement).ok());
+}
+
 TEST(Placement, RulesAreWrittenAsProvenance) {
   EXPECT_THAT(
       ToStrings({Shard{.dim = 1, .axis = "tensor", .unit = 4}, Replicate{"data"},

@@ -199,6 +199,12 @@ TEST_F(OpenCommittedTest, IndexOfAnotherAttemptIsCorrupt) {
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
+TEST_F(OpenCommittedTest, IndexWrittenForAnotherAttemptIsCorrupt) {
+  MiniSpec spec = TwoBlobs();
+  spec.hooks.index_header = [](FileHeader& header) { header.attempt = MiniSpec::MakeId(9); };
+  EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
+}
+
 TEST_F(OpenCommittedTest, IndexWithOtherFeaturesIsCorrupt) {
   MiniSpec spec = TwoBlobs();
   spec.hooks.index_header = [](FileHeader& header) { header.features.compat = 1; };

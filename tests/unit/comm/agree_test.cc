@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/comm/agree.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <string>
+#include <vector>
+
+#include "lib/comm/status_codec.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// A communicator of another's making, which answers what it should not.
+class LyingCommunicator final : public Communicator {
+ public:
+  explicit LyingCommunicator(std::vector<std::uint64_t> maxima) : maxima_(std::move(maxima)) {}
+
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  const std::string& host() const override { return host_; }
+  void set_deadline(std::chrono::milliseconds) override {}
+  Status Barrier() override { return {}; }
+  Status Broadcast(Bytes& bytes, int) override {
+    bytes.clear();
+    return {};
+  }
+  Result<std::vector<Bytes>> Gather(ByteSpan, int) override { return std::vector<Bytes>(); }
+  Result<std::vector<Bytes>> AllGather(ByteSpan) override { return std::vector<Bytes>(); }
+  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override {
+    return std::vector<Bytes>();
+  }
+  Result<std::vector<std::uint64_t>> AllReduceMax(const std::vector<std::uint64_t>&) override {
+    return maxima_;
+  }
+
+ private:
+  const std::string host_ = "host";
+  const std::vector<std::uint64_t> maxima_;
+};
+
+TEST(AgreeOnStatus, RefusesAReductionToSomethingElse) {
+  const std::vector<std::vector<std::uint64_t>> answers = {{}, {0, 0}, {3}};
+  for (const std::vector<std::uint64_t>& answer : answers) {
+    LyingCommunicator comm(answer);
+    const Status status = AgreeOnStatus(comm, Status());
+    EXPECT_EQ(status.code(), Code::kComm);
+    EXPECT_EQ(status.message(), "a reduction of one number gave something else");
+  }
+}
+
+TEST(BroadcastResult, RefusesAnEmptyMessage) {
+  LyingCommunicator comm({0});
+  EXPECT_EQ(BroadcastResult(comm, 0, Bytes()).error().code(), Code::kComm);
+}
+
+TEST(StatusCodec, KeepsTheGreatestRank) {
+  const Status status = Status(Status(Code::kIo, "m").AtRank(INT_MAX, "h"));
+  EXPECT_EQ(DecodeStatus(EncodeStatus(status)), status);
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
