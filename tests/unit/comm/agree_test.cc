@@ -2,7 +2,10 @@
 #include "lib/comm/agree.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <string>
 #include <vector>
@@ -53,6 +56,23 @@ TEST(AgreeOnStatus, RefusesAReductionToSomethingElse) {
 TEST(BroadcastResult, RefusesAnEmptyMessage) {
   LyingCommunicator comm({0});
   EXPECT_EQ(BroadcastResult(comm, 0, Bytes()).error().code(), Code::kComm);
+}
+
+// The bytes end where the memory does.
+TEST(StatusCodec, LooksAtNothingBehindItsBytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const mapped =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const end = static_cast<std::byte*>(mapped) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  const Bytes encoded = EncodeStatus(Status(Code::kIo, std::string(300, 'x')));
+  for (std::size_t length = 0; length < encoded.size(); ++length) {
+    std::byte* const begin = end - length;
+    std::copy_n(encoded.begin(), length, begin);
+    EXPECT_FALSE(DecodeStatus(ByteSpan(begin, length)).has_value()) << length;
+  }
+  munmap(mapped, 2 * page);
 }
 
 TEST(StatusCodec, KeepsTheGreatestRank) {

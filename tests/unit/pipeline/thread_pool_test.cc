@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/engine.h"
+
 namespace sealpoint::internal {
 namespace {
 
@@ -147,6 +149,11 @@ TEST(ParallelFor, ReturnsTheFailureWithTheSmallestIndex) {
     return Status(Code::kIo, std::to_string(index));
   });
   EXPECT_EQ(status, Status(Code::kIo, "0"));
+}
+
+TEST(Engine, NeedsAThread) {
+  EXPECT_EQ(Engine::Create({.io_thread_count = 0}).status().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(Engine::Create({.io_thread_count = 1}).ok());
 }
 
 }  // namespace

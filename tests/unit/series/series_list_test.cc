@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/series/series_scan.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/series/series_fixture.h"
 
@@ -154,6 +155,16 @@ TEST_F(SeriesListTest, FollowsLinksToCheckpointsOnly) {
   EXPECT_THAT(NamesOf(listing), ElementsAre("link"));
   EXPECT_THAT(listing.foreign, ElementsAre("dangling"));
   EXPECT_EQ(series.Newest().value().entry.attempt, MiniSpec::MakeId(1));
+}
+
+TEST(SeriesNames, AreToldFromOthersByEachPart) {
+  const std::string name = SeriesDirectoryName(7, MiniSpec::MakeId(1));
+  ASSERT_TRUE(internal::IsSeriesDirectoryName(name));
+  EXPECT_FALSE(internal::IsSeriesDirectoryName(name + "0"));
+  EXPECT_FALSE(internal::IsSeriesDirectoryName(name.substr(0, name.size() - 1)));
+  std::string other = name;
+  other[name.rfind('-')] = '0';
+  EXPECT_FALSE(internal::IsSeriesDirectoryName(other));
 }
 
 }  // namespace

@@ -133,6 +133,25 @@ TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 96);
 }
 
+TEST_F(BlobViolations, ManifestUpToTheLimitIsRead) {
+  const auto bytes = ByteSpan(container_.blob(0)).subspan(Sections().trailer, 256);
+  const auto judge = [&](std::uint64_t limit) {
+    VerifyOptions options{.storage = storage_};
+    options.limits.manifest_size_max_bytes = limit;
+    return Verify("ckpt", options).value();
+  };
+  std::uint64_t largest = internal::DecodeTrailer(bytes).value().manifest_size;
+  for (const auto& [number, blob] : container_.blobs) {
+    const ByteSpan file(container_.blob(number));
+    largest = std::max(largest, internal::DecodeTrailer(file.last(256)).value().manifest_size);
+  }
+  EXPECT_EQ(judge(largest).verdict, Verdict::kCommitted);
+  const VerifyReport report = judge(largest - 1);
+  ASSERT_FALSE(report.violations.empty());
+  EXPECT_EQ(report.violations[0].place().rule, "R-IDX-01");
+  EXPECT_EQ(report.violations[0].code(), Code::kLimitExceeded);
+}
+
 TEST_F(BlobViolations, TrailerWithAnotherSumOfRawBytes) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, internal::Trailer& trailer) {

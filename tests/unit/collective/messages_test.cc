@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/wire.h"
+#include "readers/collective/chunk_wish.h"
+#include "readers/collective/pass_on.h"
+#include "readers/open/open_checkpoint.h"
+#include "sealpoint/communicator.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/saved_state.h"
+
+// What another rank sent is judged before it is used.
+
+namespace sealpoint::internal {
+namespace {
+
+using sealpoint::testing::HasCode;
+
+struct WireWish {
+  std::uint64_t blob = 0;
+  std::uint64_t tensor = 0;
+  std::uint64_t offset = 128;
+  std::uint64_t stored_size = 5;
+  std::uint64_t raw_size = 5;
+  std::uint64_t element_size = 1;
+};
+
+class ChunkWishTest : public ::testing::Test {
+ protected:
+  ChunkWishTest() {
+    testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
+    tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
+    testing::StoreFiles(*storage_, "ckpt", testing::BuildMini({.tensors = {tensor}}).files);
+    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, true).value());
+  }
+
+  Status Judge(const std::function<void(WireWish&)>& change) {
+    WireWish wish;
+    change(wish);
+    Bytes bytes;
+    WireWriter out(bytes);
+    for (const std::uint64_t number : {wish.blob, wish.tensor, wish.offset, wish.stored_size,
+                                       wish.raw_size, std::uint64_t{0}, wish.element_size}) {
+      out.Put(number);
+    }
+    out.Put(Digest());
+    out.Put(Digest());
+    return DecodeWishes(bytes, files_->index.contents).status();
+  }
+
+  const std::shared_ptr<Storage> storage_ = MemoryStorage();
+  std::optional<CommittedFiles> files_;
+};
+
+TEST_F(ChunkWishTest, TakesWhatTheCheckpointMayHold) {
+  EXPECT_TRUE(Judge([](WireWish&) {}).ok());
+  EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes; }).ok());
+  EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = 1; }).ok());
+  EXPECT_TRUE(Judge([](WireWish& wish) { wish.stored_size = 1; }).ok());
+  EXPECT_TRUE(Judge([](WireWish& wish) { wish.element_size = 256; }).ok());
+}
+
+TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
+  const std::vector<std::function<void(WireWish&)>> changes = {
+      [](WireWish& wish) { wish.blob = 1; },
+      [](WireWish& wish) { wish.tensor = 1; },
+      [](WireWish& wish) { wish.stored_size = 0; },
+      [](WireWish& wish) { wish.stored_size = kChunkSizeMaxBytes + 1; },
+      [](WireWish& wish) { wish.stored_size = 1 << 20; },
+      [](WireWish& wish) { wish.raw_size = 0; },
+      [](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes + 1; },
+      [](WireWish& wish) { wish.element_size = 257; },
+      [](WireWish& wish) { wish.offset = std::numeric_limits<std::uint64_t>::max(); },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    EXPECT_THAT(Judge(changes[i]), HasCode(Code::kComm)) << i;
+  }
+}
+
+Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
+  const auto comm = SelfCommunicator();
+  RequestedChunks requested;
+  requested.ranks.assign(held.size(), {0});
+  return PassOn(*comm, requested, std::move(held), {std::move(expected)}, 100,
+                [](std::size_t, ByteSpan) {})
+      .status();
+}
+
+TEST(PassOn, RefusesWhatWasNotAskedFor) {
+  EXPECT_TRUE(PassToSelf({Bytes(4)}, {{.chunk = 0, .raw_size = 4}}).ok());
+  EXPECT_THAT(PassToSelf({Bytes(4)}, {}), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf({Bytes(4)}, {{.chunk = 0, .raw_size = 5}}), HasCode(Code::kComm));
+}
+
+TEST(PassOn, RefusesLessThanWasAskedFor) {
+  EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .raw_size = 4}}), HasCode(Code::kComm));
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
