@@ -47,6 +47,7 @@ TEST(StagingPoolFork, TheChildIsRefusedBuffersAndScratch) {
       HoldsInChild([&] { return pool->Acquire().status().code() == Code::kInvalidArgument; }));
   EXPECT_TRUE(HoldsInChild(
       [&] { return pool->AcquireScratch(1).status().code() == Code::kInvalidArgument; }));
+  EXPECT_TRUE(HoldsInChild([&] { return pool->Reserve(2).code() == Code::kInvalidArgument; }));
 }
 
 TEST(StagingPoolFork, TheChildMayDestroyABufferAndItsParentStillHasIt) {

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/device/host_mapping.h"
+
 namespace sealpoint::internal {
 namespace {
 
@@ -242,6 +244,19 @@ TEST(StagingPoolDeathTest, FindsABufferThatDidNotComeBack) {
         pool.reset();
       },
       "buffers_free.size");
+}
+
+TEST(StagingPool, ScratchBeyondTheBudgetIsGivenBackAtOnce) {
+  const auto pool = StagingPool::Create(kMiB, 64 * kKiB).value();
+  const std::uint64_t before = pool->mapped_bytes();
+  static_cast<void>(pool->AcquireScratch(64 * kMiB).value());
+  EXPECT_EQ(pool->mapped_bytes(), before);
+}
+
+TEST(HostMapping, MoreMemoryThanThereIsIsAnError) {
+  const Status status = MapHostMemory(std::uint64_t{1} << 60).status();
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_NE(status.message().find("mmap"), std::string::npos) << status.ToString();
 }
 
 }  // namespace
