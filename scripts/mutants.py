@@ -27,7 +27,7 @@ import programs  # noqa: E402
 BUILD = ROOT / "build/mutants"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 STORAGE = re.compile(r"Sync|::fsync|Publish|::link|::rename|Close\(|::close|Durabl")
-EFFECT = re.compile(r"::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
+EFFECT = re.compile(r"(?<![\w>])::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS]
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_storage", "unit_format", "unit_open", "unit_load", "unit_verify",
                  "unit_writer", "unit_series", "unit_saver", "crash_directory_sync", "fault_system_calls"]

@@ -200,8 +200,8 @@ Shape Joined(Numbers numbers, Numbers shape, const std::vector<bool>& divided) {
 bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
   const std::vector<bool> divided = FindDivided(shape, view, count);
   const auto divided_count = std::count(divided.begin(), divided.end(), true);
-  // A divided dimension has a cut at least, which doubles the cells.
-  if (divided_count >= 64 || std::uint64_t{1} << divided_count > count) return false;
+  // A divided dimension has a cut at least, which doubles the cells; there are 32 at most.
+  if (std::uint64_t{1} << divided_count > count) return false;
   std::vector<Region> regions(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Numbers box = view.box(i);

@@ -61,6 +61,7 @@ TEST_F(CheckpointTest, DescribesTensorsByName) {
   EXPECT_EQ(checkpoint_->tensor(1), b);
   EXPECT_EQ(checkpoint_->FindTensor("b"), b);
   EXPECT_EQ(checkpoint_->FindTensor("c"), std::nullopt);
+  EXPECT_EQ(checkpoint_->FindObject("c"), std::nullopt);
   const std::vector<ShardInfo> shards = {{Region::Of({{0, 0}, {2, 2}}), container_.blobs.at(0).id},
                                          {Region::Of({{2, 0}, {2, 2}}), container_.blobs.at(1).id}};
   EXPECT_EQ(checkpoint_->Shards("b").value(), shards);

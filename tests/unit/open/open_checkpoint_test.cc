@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lib/format/constants.h"
+#include "tests/support/failing_storage.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/reading_storage.h"
 #include "tests/support/rule_matchers.h"
@@ -185,6 +186,13 @@ TEST_F(OpenCommittedTest, IndexOverTheLimitIsNotRead) {
   EXPECT_THAT(storage.log().reads, SizeIs(1));  // the marker
 }
 
+TEST_F(OpenCommittedTest, IndexOfExactlyTheLimitIsRead) {
+  MiniContainer container = BuildMini(TwoBlobs());
+  StoreFiles(*storage_, "c", container.files);
+  const Limits limits{.index_size_max_bytes = container.index().size()};
+  EXPECT_TRUE(OpenCommitted(*storage_, "c", limits, true).ok());
+}
+
 TEST_F(OpenCommittedTest, IndexOfAnotherStepIsCorrupt) {
   MiniSpec spec = TwoBlobs();
   spec.hooks.index_header = [](FileHeader& header) { ++header.step; };
@@ -344,6 +352,23 @@ TEST_F(OpenCommittedTest, ErrorsOfTheStorageAreNoVerdict) {
   const Status error = OpenCommitted(storage, "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kIo);
   EXPECT_EQ(error.place().rule, "");
+}
+
+// A failing disk is no statement on what the path is.
+TEST_F(OpenCommittedTest, ADirectoryThatCannotBeOpenedIsNoMissingOne) {
+  const Bytes content = {std::byte{1}};
+  ASSERT_TRUE(storage_->CreateDirectories("d").ok());
+  testing::ReplaceFile(*storage_, "d", "file", &content);
+  const auto failing = std::make_shared<testing::FailingStorage>(storage_);
+  const auto code_of = [&](const std::string& path, Code code) {
+    failing->Fail({.op = testing::StorageOp::kOpenDirectory, .error = {code, "injected"}});
+    const Status error = OpenCommitted(*failing, path, {}, true).status();
+    failing->Heal();
+    return error.code();
+  };
+  EXPECT_EQ(code_of("d/nowhere", Code::kIo), Code::kIo);
+  EXPECT_EQ(code_of("d/file", Code::kIo), Code::kNotFound);
+  EXPECT_EQ(code_of("d/file", Code::kNoSpace), Code::kNoSpace);
 }
 
 TEST(OpenCommittedOnDisk, LinksAreFollowed) {

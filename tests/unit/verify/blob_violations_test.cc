@@ -203,6 +203,16 @@ TEST_F(BlobViolations, ChunkNotBehindItsPredecessor) {
             "R-REC-04", RecordAt(2));
 }
 
+// The area ends in the same block, but not where the last chunk does.
+TEST_F(BlobViolations, TrailerWithAnotherEndOfTheChunks) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) ++trailer.chunks_end;
+  };
+  const std::size_t last = container_.blobs.at(0).records.size() - 1;
+  ExpectOne(hooks, Code::kCorrupt, "R-REC-04", RecordAt(last));
+}
+
 TEST_F(BlobViolations, ChunkBehindTheArea) {
   // Without a good predecessor only the end of the area bounds it.
   MiniSpec spec = SmallSpec();
