@@ -152,6 +152,20 @@ TEST(SaveFailureTest, RefusesReplicaListsOfImpossibleRanks) {
   });
 }
 
+TEST(SaveFailureTest, RefusesAReplicaListWithoutItsHolder) {
+  OnJobs(
+      [](SaveJob& job) {
+        Declaration declaration;
+        const int other = (job.rank() + 1) % job.size();
+        declaration.Add({.tensor = ByteTensor("t", 100), .replicas = {other}}).value();
+        const Status status = job.Save(declaration).status();
+        EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+        EXPECT_THAT(status.message(), HasSubstr("does not list itself"));
+        ExpectCleanFailure(job, status);
+      },
+      2);
+}
+
 TEST(SaveFailureTest, RefusesAnObjectThatTwoRanksHold) {
   OnJobs(
       [](SaveJob& job) {
