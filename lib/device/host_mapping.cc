@@ -15,7 +15,6 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
 
 Status NoMemory(std::uint64_t size_bytes, std::string_view call, int error_number) {

@@ -9,6 +9,9 @@
 
 namespace sealpoint::internal {
 
+// What memory of the host is counted in; the smallest page that Linux has.
+inline constexpr std::uint64_t kPageBytes = 4096;
+
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
 // pages where offered; every page present; absent in forked children. `size_bytes` is a positive
 // multiple of 4096. Errors: Io (no memory).

@@ -18,11 +18,6 @@
 #include "lib/device/host_mapping.h"
 
 namespace sealpoint::internal {
-namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
-
-}  // namespace
 
 StagingBuffer::~StagingBuffer() {
   if (pool_ != nullptr) pool_->Release(bytes_, is_scratch_);

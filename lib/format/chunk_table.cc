@@ -25,8 +25,6 @@ constexpr std::size_t kRawDigestAt = 32;
 constexpr std::size_t kStoredDigestAt = 48;
 static_assert(kStoredDigestAt + kDigestSize == kRecordSize);
 
-constexpr std::size_t kGroupSize = kRecordsPerGroup * kRecordSize;
-
 Result<Codec> DecodeCodec(ByteSpan bytes) {
   const auto value = LoadLe<std::uint16_t>(bytes, kCodecAt);
   switch (static_cast<Codec>(value)) {
@@ -165,9 +163,9 @@ Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
 
 Bytes EncodeGroupList(ByteSpan records) {
   SEALPOINT_CHECK(records.size() % kRecordSize == 0);
-  Bytes list(DivideRoundUp(records.size(), kGroupSize) * kDigestSize);
+  Bytes list(DivideRoundUp(records.size(), kRecordGroupSize) * kDigestSize);
   for (std::size_t at = 0; !records.empty(); at += kDigestSize) {
-    const ByteSpan group = records.first(std::min(kGroupSize, records.size()));
+    const ByteSpan group = records.first(std::min(kRecordGroupSize, records.size()));
     StoreId(list, at, ComputeDigest(group));
     records = records.subspan(group.size());
   }

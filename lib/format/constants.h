@@ -25,6 +25,7 @@ inline constexpr std::size_t kMarkerSize = 512;
 inline constexpr std::size_t kTrailerSize = 256;
 inline constexpr std::size_t kRecordSize = 64;
 inline constexpr std::uint32_t kRecordsPerGroup = 64;
+inline constexpr std::uint64_t kRecordGroupSize = kRecordsPerGroup * kRecordSize;
 inline constexpr std::size_t kDigestSize = 16;
 
 inline constexpr std::uint64_t kFileAlignment = 4096;        // a blob's length
@@ -32,6 +33,8 @@ inline constexpr std::uint64_t kSectionAlignment = 64;       // group list, reco
 inline constexpr std::uint64_t kLargeShardSize = 65536;      // raw bytes from which a shard …
 inline constexpr std::uint64_t kLargeShardAlignment = 4096;  // … begins at a page
 inline constexpr std::uint64_t kSmallShardAlignment = 64;
+// Offsets in a FlatBuffer are 32 bits wide, and signed at some places.
+inline constexpr std::uint64_t kFlatBufferSizeMax = (std::uint64_t{1} << 31) - 1;
 
 enum class FileKind : std::uint32_t { kBlob = 1, kIndex = 2, kMarker = 3 };
 

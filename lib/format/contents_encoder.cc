@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "lib/format/constants.h"
 #include "sealpoint/digest.h"
 
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kFlatBufferSizeMax = (std::uint64_t{1} << 31) - 1;
 // For the root table, alignment and what else is small beside a vector.
 constexpr std::uint64_t kReserveBytes = 64 * kKiB;
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "lib/base/macros.h"
+#include "lib/format/constants.h"
 #include "lib/format/contents_verify.h"
 
 namespace sealpoint::internal {
@@ -12,7 +13,6 @@ namespace {
 constexpr flatbuffers::uoffset_t kTableDepthMax = 8;
 // A table has a 4-byte offset to its vtable and at least one 4-byte offset that leads to it.
 constexpr std::uint64_t kBytesPerTable = 8;
-constexpr std::uint64_t kFlatBufferSizeMax = (std::uint64_t{1} << 31) - 1;
 constexpr std::size_t kBufferAlignment = 8;
 
 // The FlatBuffers verifier follows each string of each placement, and tensors may share one vector:

@@ -23,7 +23,7 @@ bool AscendInside(const Cuts& cuts, std::uint64_t size) {
 }
 
 // The interval number `index` of [0, size) cut at `cuts`.
-Run Interval(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
+Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
   return Run{.begin = index == 0 ? 0 : cuts[index - 1],
              .end = index == cuts.size() ? size : cuts[index]};
 }
@@ -63,7 +63,7 @@ std::optional<std::uint64_t> FindCell(const Shape& shape, const std::vector<Cuts
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const auto above = std::upper_bound(cuts[d].begin(), cuts[d].end(), box.offset[d]);
     const auto index = static_cast<std::uint64_t>(above - cuts[d].begin());
-    const Run interval = Interval(cuts[d], shape[d], index);
+    const Run interval = IntervalOfCut(cuts[d], shape[d], index);
     if (box.offset[d] + box.extent[d] != interval.end) return std::nullopt;
     cell = cell * (cuts[d].size() + 1) + index;
   }
@@ -161,7 +161,7 @@ Box GridCell(const Shape& shape, const Grid& grid, std::uint64_t cell) {
   Box box{.offset = Shape(shape.size()), .extent = Shape(shape.size())};
   for (std::size_t d = shape.size(); d-- > 0;) {
     const std::uint64_t count = grid.cuts[d].size() + 1;
-    const Run interval = Interval(grid.cuts[d], shape[d], cell % count);
+    const Run interval = IntervalOfCut(grid.cuts[d], shape[d], cell % count);
     box.offset[d] = interval.begin;
     box.extent[d] = interval.end - interval.begin;
     cell /= count;

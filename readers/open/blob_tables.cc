@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kCacheMaxBytes = 64 * kMiB;
 constexpr std::uint32_t kGroupsPerRead = 256;  // 1 MiB
-constexpr std::uint64_t kGroupSize = kRecordsPerGroup * kRecordSize;
 
 // Keys of the cache: the group list of a blob, and its groups.
 std::uint64_t ListKey(std::uint32_t blob) { return std::uint64_t{blob} << 32; }
@@ -104,14 +103,14 @@ Status BlobTables::ReadGroups(const Table& table, std::uint32_t begin, std::uint
                               std::vector<SharedBytes>& groups) {
   SEALPOINT_ASSIGN_OR_RETURN(const SharedBytes list, GroupList(table));
   const std::uint64_t records_size = std::uint64_t{table.pin.record_count} * kRecordSize;
-  const std::uint64_t from = begin * kGroupSize;
-  const std::uint64_t to = std::min(end * kGroupSize, records_size);
+  const std::uint64_t from = begin * kRecordGroupSize;
+  const std::uint64_t to = std::min(end * kRecordGroupSize, records_size);
   const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, Read(table, records_at + from, to - from));
   for (std::uint32_t group = begin; group < end; ++group) {
-    const std::uint64_t at = (group - begin) * kGroupSize;
+    const std::uint64_t at = (group - begin) * kRecordGroupSize;
     const ByteSpan part =
-        ByteSpan(bytes).subspan(at, std::min<std::uint64_t>(kGroupSize, bytes.size() - at));
+        ByteSpan(bytes).subspan(at, std::min<std::uint64_t>(kRecordGroupSize, bytes.size() - at));
     if (const Status status = CheckGroup(*list, group, part); !status.ok()) {
       return Rebased(status, table.pin.table_offset);
     }

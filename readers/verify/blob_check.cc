@@ -31,7 +31,6 @@ constexpr std::uint64_t kTrailerGroupListDigestAt = 96;
 constexpr std::uint64_t kTrailerHeaderDigestAt = 128;
 constexpr std::uint64_t kTrailerDigestAt = 240;
 
-constexpr std::uint64_t kGroupSizeBytes = kRecordsPerGroup * kRecordSize;
 // Records are read and remembered in batches of this many groups (1 MiB).
 constexpr std::uint32_t kBatchGroups = 256;
 
@@ -245,7 +244,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                             const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
                             std::vector<ScanUnit>& units) {
   const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
-                           std::uint64_t{first_group} * kGroupSizeBytes;
+                           std::uint64_t{first_group} * kRecordGroupSize;
   const std::uint32_t records_end = std::min(pin_.record_count, end_group * kRecordsPerGroup);
   const std::uint32_t count = records_end - first_group * kRecordsPerGroup;
   const std::optional<RangeBytes> range = Read(at, std::uint64_t{count} * kRecordSize);
@@ -262,7 +261,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
   for (std::uint32_t group = first_group; group < end_group; ++group) {
     const ByteSpan records = rest.first(RecordsInGroup(group, pin_.record_count) * kRecordSize);
     rest = rest.subspan(records.size());
-    const std::uint64_t group_at = at + (group - first_group) * kGroupSizeBytes;
+    const std::uint64_t group_at = at + (group - first_group) * kRecordGroupSize;
     unit_bytes += WalkGroup(group, group_at, records, *group_list, walker);
     unit.end_group = group + 1;
     if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;

@@ -15,8 +15,6 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kGroupSizeBytes = kRecordsPerGroup * kRecordSize;
-
 class UnitScan {
  public:
   UnitScan(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io)
@@ -72,7 +70,7 @@ class UnitScan {
 // memory without a bound; their digests are checked again, since the second read may differ.
 Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& file) {
   const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
-                           std::uint64_t{unit_.first_group} * kGroupSizeBytes;
+                           std::uint64_t{unit_.first_group} * kRecordGroupSize;
   const std::uint32_t begin = unit_.first_group * kRecordsPerGroup;
   const std::uint32_t end = std::min(pin_.record_count, unit_.end_group * kRecordsPerGroup);
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -81,9 +79,9 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
   std::vector<WalkedChunk> chunks;
   RecordWalker walker = unit_.walker;
   for (std::uint32_t group = unit_.first_group; group < unit_.end_group; ++group) {
-    const std::uint64_t group_at = std::uint64_t{group - unit_.first_group} * kGroupSizeBytes;
+    const std::uint64_t group_at = std::uint64_t{group - unit_.first_group} * kRecordGroupSize;
     const ByteSpan records =
-        range.bytes.subspan(group_at, std::min(kGroupSizeBytes, range.bytes.size() - group_at));
+        range.bytes.subspan(group_at, std::min(kRecordGroupSize, range.bytes.size() - group_at));
     if (const Status status = CheckGroup(*unit_.group_list, group, records); !status.ok()) {
       // The same finding as that of the first read, unless this one went wrong alone.
       Report(Status(status.code(), status.message())

@@ -13,7 +13,6 @@
 #include "sealpoint/verify.h"
 #include "tests/mpi/save_job.h"
 #include "tests/support/mini_container.h"
-#include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -22,17 +21,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-// On every number of ranks from `size_min` on.
-void OnJobs(const std::function<void(SaveJob&)>& body, int size_min = 1) {
-  for (const int size : RankCounts()) {
-    if (size < size_min) continue;
-    WithRanks(size, [&](Communicator& comm) {
-      SaveJob job(comm);
-      body(job);
-    });
-  }
-}
 
 // Failed alike everywhere, left nothing, and the same saver works again.
 void ExpectCleanFailure(SaveJob& job, const Status& status) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/support/mini_container.h"
+#include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
 
@@ -58,6 +59,16 @@ void SaveJob::ExpectSameOnAllRanks(const Status& status) {
   EXPECT_FALSE(status.ok());
   const Bytes& first = all.front();
   for (const Bytes& other : all) EXPECT_EQ(other, first) << "rank " << rank() << ": " << mine;
+}
+
+void OnJobs(const std::function<void(SaveJob&)>& body, int size_min) {
+  for (const int size : RankCounts()) {
+    if (size < size_min) continue;
+    WithRanks(size, [&](Communicator& comm) {
+      SaveJob job(comm);
+      body(job);
+    });
+  }
 }
 
 Bytes Content(const std::string& name, std::uint64_t byte_count) {

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_TESTS_MPI_SAVE_JOB_H_
 #define SEALPOINT_TESTS_MPI_SAVE_JOB_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ class SaveJob {
   std::optional<TempDir> dir_;  // on rank 0
   std::string root_;
 };
+
+// A job on every number of ranks from `size_min` on.
+void OnJobs(const std::function<void(SaveJob&)>& body, int size_min = 1);
 
 // What tensor `name` of `byte_count` bytes holds in these tests.
 Bytes Content(const std::string& name, std::uint64_t byte_count);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -10,21 +9,11 @@
 #include "sealpoint/series.h"
 #include "tests/mpi/save_job.h"
 #include "tests/support/mini_container.h"
-#include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
 namespace {
 
 using ::testing::Contains;
-
-void OnJobs(const std::function<void(SaveJob&)>& body) {
-  for (const int size : RankCounts()) {
-    WithRanks(size, [&](Communicator& comm) {
-      SaveJob job(comm);
-      body(job);
-    });
-  }
-}
 
 std::uint64_t UsualBytes(int size) {
   return static_cast<std::uint64_t>(size) * kUsualRows * kUsualColumns * 4 + kSharedSize;

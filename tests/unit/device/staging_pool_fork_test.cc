@@ -14,7 +14,7 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kBuffer = 64 * kKiB;
+constexpr std::uint64_t kBufferBytes = 64 * kKiB;
 
 // True where `check` holds in a forked child.
 template <typename Check>
@@ -27,21 +27,21 @@ bool HoldsInChild(const Check& check) {
 }
 
 bool IsMapped(MutableByteSpan bytes) {
-  std::array<unsigned char, kBuffer / 4096> present{};
+  std::array<unsigned char, kBufferBytes / 4096> present{};
   return mincore(bytes.data(), bytes.size(), present.data()) == 0 || errno != ENOMEM;
 }
 
 TEST(StagingPoolFork, TheChildDoesNotInheritBuffersOrScratch) {
-  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  const auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   const StagingBuffer buffer = pool->Acquire().value();
-  const StagingBuffer scratch = pool->AcquireScratch(kBuffer).value();
+  const StagingBuffer scratch = pool->AcquireScratch(kBufferBytes).value();
   EXPECT_TRUE(IsMapped(buffer.bytes()) && IsMapped(scratch.bytes()));
   EXPECT_TRUE(HoldsInChild([&] { return !IsMapped(buffer.bytes()); }));
   EXPECT_TRUE(HoldsInChild([&] { return !IsMapped(scratch.bytes()); }));
 }
 
 TEST(StagingPoolFork, TheChildIsRefusedBuffersAndScratch) {
-  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  const auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   static_cast<void>(pool->Acquire().value());
   EXPECT_TRUE(
       HoldsInChild([&] { return pool->Acquire().status().code() == Code::kInvalidArgument; }));
@@ -51,7 +51,7 @@ TEST(StagingPoolFork, TheChildIsRefusedBuffersAndScratch) {
 }
 
 TEST(StagingPoolFork, TheChildMayDestroyABufferAndItsParentStillHasIt) {
-  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  const auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   StagingBuffer buffer = pool->Acquire().value();
   buffer.bytes().front() = std::byte{42};
   EXPECT_TRUE(HoldsInChild([&] {
@@ -68,7 +68,7 @@ bool TakePlaceOf(MutableByteSpan bytes) {
 }
 
 TEST(StagingPoolFork, TheChildsPoolUnmapsNothing) {
-  auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   const MutableByteSpan bytes = pool->Acquire()->bytes();
   EXPECT_TRUE(HoldsInChild([&] {
     const bool taken = TakePlaceOf(bytes);
@@ -80,7 +80,7 @@ TEST(StagingPoolFork, TheChildsPoolUnmapsNothing) {
 // Scratch beyond the budget is unmapped when it comes back, but not by a child.
 TEST(StagingPoolFork, TheChildsScratchUnmapsNothing) {
   const auto pool = StagingPool::Create(0, 4096).value();
-  StagingBuffer scratch = pool->AcquireScratch(kBuffer).value();
+  StagingBuffer scratch = pool->AcquireScratch(kBufferBytes).value();
   EXPECT_TRUE(HoldsInChild([&] {
     const MutableByteSpan bytes = scratch.bytes();
     const bool taken = TakePlaceOf(bytes);

@@ -11,14 +11,15 @@ using ::testing::SizeIs;
 
 // Elements of 16 bytes; 1 MiB chunks.
 constexpr std::uint64_t kElements = 64 * 1024;
-constexpr std::uint64_t kChunk = 1 * kMiB;
+constexpr std::uint64_t kChunkBytes = 1 * kMiB;
 
 // 20 chunks in one shard.
 MiniSpec TwentyChunks() {
   MiniSpec spec;
   const Shape shape = {20 * kElements};
-  MiniTensor tensor{.name = "w", .dtype = DType::kComplex128, .shape = shape, .chunk_size = kChunk};
-  tensor.shards.push_back({.region = Region::Whole(shape), .bytes = Bytes(20 * kChunk)});
+  MiniTensor tensor{
+      .name = "w", .dtype = DType::kComplex128, .shape = shape, .chunk_size = kChunkBytes};
+  tensor.shards.push_back({.region = Region::Whole(shape), .bytes = Bytes(20 * kChunkBytes)});
   spec.tensors.push_back(std::move(tensor));
   return spec;
 }
@@ -30,10 +31,10 @@ Region Part(std::uint64_t first_chunk, std::uint64_t count) {
 class PlanTest : public LoadFixture {
  protected:
   PlanSummary Summary(const std::vector<Region>& regions) {
-    out_.resize(regions.size() * 20 * kChunk);
+    out_.resize(regions.size() * 20 * kChunkBytes);
     ReadRequest request;
     for (std::size_t i = 0; i < regions.size(); ++i) {
-      request.Add("w", regions[i], MemoryView::MutableHost(out_.data() + i * 20 * kChunk));
+      request.Add("w", regions[i], MemoryView::MutableHost(out_.data() + i * 20 * kChunkBytes));
     }
     return checkpoint_->Plan(request).value().Summary();
   }
@@ -51,7 +52,7 @@ TEST_F(PlanTest, ChunksWithAGapAreNotReadTogether) {
   Open(TwentyChunks());
   const PlanSummary summary = Summary({Part(0, 1), Part(2, 2)});
   EXPECT_EQ(summary.requests, 2u);
-  EXPECT_EQ(summary.bytes_read, 3 * kChunk);
+  EXPECT_EQ(summary.bytes_read, 3 * kChunkBytes);
 }
 
 TEST_F(PlanTest, ChunksForSeparateMemoryAreReadApartWhereEachGoesInPlace) {
@@ -67,16 +68,16 @@ TEST_F(PlanTest, ChunkThatTwoItemsWantIsReadOnce) {
   Open(TwentyChunks());
   const PlanSummary summary = Summary({Part(4, 2), Part(5, 2)});
   EXPECT_EQ(summary.chunks, 3u);
-  EXPECT_EQ(summary.bytes_read, 3 * kChunk);
-  EXPECT_EQ(summary.bytes_wanted, 4 * kChunk);
+  EXPECT_EQ(summary.bytes_read, 3 * kChunkBytes);
+  EXPECT_EQ(summary.bytes_wanted, 4 * kChunkBytes);
   EXPECT_DOUBLE_EQ(summary.amplification, 0.75);
 }
 
 TEST_F(PlanTest, PartOfAChunkAmplifies) {
   Open(TwentyChunks());
   const PlanSummary summary = Summary({Region::Of({{10}, {kElements / 4}})});
-  EXPECT_EQ(summary.bytes_wanted, kChunk / 4);
-  EXPECT_EQ(summary.bytes_read, kChunk);
+  EXPECT_EQ(summary.bytes_wanted, kChunkBytes / 4);
+  EXPECT_EQ(summary.bytes_read, kChunkBytes);
   EXPECT_DOUBLE_EQ(summary.amplification, 4.0);
   EXPECT_EQ(summary.files, 1u);
   EXPECT_EQ(summary.table_bytes_read, 16u + 20 * 64);
@@ -103,7 +104,7 @@ TEST_F(PlanTest, PlanningReadsTablesAndNoPayload) {
 
 TEST_F(PlanTest, ExplainsItselfPerFile) {
   Open(TwentyChunks());
-  out_.resize(20 * kChunk);
+  out_.resize(20 * kChunkBytes);
   ReadRequest request;
   request.Add("w", MemoryView::MutableHost(out_.data()));
   const std::string text = checkpoint_->Plan(request).value().Explain();

@@ -10,7 +10,7 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kBuffer = 8 * kKiB;
+constexpr std::uint64_t kBufferBytes = 8 * kKiB;
 
 // One writing thread, so that writes fail in a known order.
 class FileStreamFailure : public testing::Test {
@@ -18,12 +18,12 @@ class FileStreamFailure : public testing::Test {
   // Fails the second write, and appends until the stream knows.
   void FailSecondWrite() {
     file_.FailWrite(2, failure_);
-    const Bytes bytes(kBuffer);
+    const Bytes bytes(kBufferBytes);
     while (stream_.Append(bytes).ok()) {
     }
   }
 
-  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  std::unique_ptr<StagingPool> pool_ = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file_;
   ThreadPool io_{1};
   FileStream stream_{file_, *pool_, io_};
@@ -32,7 +32,7 @@ class FileStreamFailure : public testing::Test {
 
 TEST_F(FileStreamFailure, OfAWriteIsReportedByFlush) {
   file_.FailWrite(1, failure_);
-  static_cast<void>(stream_.Append(NumberedBytes(kBuffer)));
+  static_cast<void>(stream_.Append(NumberedBytes(kBufferBytes)));
   EXPECT_EQ(stream_.Flush(), failure_);
 }
 
@@ -51,7 +51,7 @@ TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
 TEST_F(FileStreamFailure, OfAWriteStopsTheWritesBehindIt) {
   file_.CloseGate();
   file_.FailWrite(1, failure_);
-  ASSERT_TRUE(stream_.Append(NumberedBytes(2 * kBuffer)).ok());
+  ASSERT_TRUE(stream_.Append(NumberedBytes(2 * kBufferBytes)).ok());
   file_.WaitUntilBegun(1);
   file_.OpenGate();
   EXPECT_EQ(stream_.Flush(), failure_);
@@ -61,7 +61,7 @@ TEST_F(FileStreamFailure, OfAWriteStopsTheWritesBehindIt) {
 TEST_F(FileStreamFailure, OfAWriteGivesThePartlyFilledBufferBackToo) {
   file_.FailWrite(1, failure_);
   file_.CloseGate();
-  ASSERT_TRUE(stream_.Append(NumberedBytes(kBuffer + 4096)).ok());
+  ASSERT_TRUE(stream_.Append(NumberedBytes(kBufferBytes + 4096)).ok());
   file_.OpenGate();
   const auto first = pool_->Acquire();  // waits for the write
   EXPECT_EQ(stream_.Flush(), failure_);
@@ -70,14 +70,14 @@ TEST_F(FileStreamFailure, OfAWriteGivesThePartlyFilledBufferBackToo) {
 
 TEST(FileStreamFailures, OfTwoWritesTheFirstIsKept) {
   const Status earlier(Code::kNoSpace, "earlier");
-  const auto pool = StagingPool::Create(3 * kBuffer, kBuffer).value();
+  const auto pool = StagingPool::Create(3 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file;
   ThreadPool io(2);
   FileStream stream(file, *pool, io);
   file.FailWrite(1, Status(Code::kIo, "later"));
   file.FailWrite(2, earlier);
   file.CloseGate();
-  ASSERT_TRUE(stream.Append(NumberedBytes(2 * kBuffer)).ok());
+  ASSERT_TRUE(stream.Append(NumberedBytes(2 * kBufferBytes)).ok());
   file.WaitUntilBegun(2);
   file.Admit(2);
   while (stream.Window().ok()) {
@@ -104,12 +104,12 @@ TEST_F(FileStreamFailure, ForWantOfMemoryIsKept) {
 }
 
 TEST(FileStreamDeathTest, RefusesToAdvanceBeyondTheWindow) {
-  const auto pool = StagingPool::Create(2 * kBuffer, kBuffer).value();
+  const auto pool = StagingPool::Create(2 * kBufferBytes, kBufferBytes).value();
   FakeWritableFile file;
   ThreadPool io(1);
   FileStream stream(file, *pool, io);
   static_cast<void>(stream.Window().value());
-  EXPECT_DEATH(stream.Advance(kBuffer + 1), "count <=");
+  EXPECT_DEATH(stream.Advance(kBufferBytes + 1), "count <=");
 }
 
 }  // namespace

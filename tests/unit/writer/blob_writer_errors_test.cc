@@ -9,6 +9,7 @@
 #include "tests/support/failing_storage.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
+#include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr const char* kDir = "checkpoint";
 
 class BlobWriterErrorsTest : public ::testing::Test {
  protected:

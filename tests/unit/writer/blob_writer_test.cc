@@ -16,6 +16,7 @@
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -23,8 +24,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr const char* kDir = "checkpoint";
 
 class BlobWriterTest : public ::testing::Test {
  protected:

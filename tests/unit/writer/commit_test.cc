@@ -12,6 +12,7 @@
 #include "tests/support/failing_storage.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
+#include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -23,7 +24,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr const char* kDir = "checkpoint";
 constexpr std::uint64_t kSize = 20000;
 
 class CommitTest : public ::testing::Test {
