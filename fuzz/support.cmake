@@ -11,6 +11,10 @@ set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
 set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential CACHE INTERNAL "")
 set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
 
+# Names of their own that others have, too.
+set_source_files_properties(${conformance}/corpus_bad_files.cc ${conformance}/corpus_coded.cc ${fuzz}/support/damage.cc
+                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 add_library(
   sealpoint_corpus STATIC EXCLUDE_FROM_ALL
   ${conformance}/corpus.cc
