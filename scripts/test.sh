@@ -37,9 +37,9 @@ stage_packages() { scripts/install_packages.sh; }
 
 # g++, everything; every test.
 stage_gcc() {
-  configure dev
-  build dev
-  ctest --test-dir build/dev -j "$jobs"
+  configure check
+  build check
+  ctest --test-dir build/check -j "$jobs"
 }
 
 # clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and each fuzz target for a moment.
