@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
@@ -28,12 +27,12 @@ Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
              .end = index == cuts.size() ? size : cuts[index]};
 }
 
-std::optional<std::uint64_t> CheckedCellCount(const std::vector<Cuts>& cuts) {
+// The number of cells, or nothing where it passes `max`.
+std::optional<std::uint64_t> CountCells(const std::vector<Cuts>& cuts, std::uint64_t max) {
   std::uint64_t count = 1;
   for (const Cuts& dimension : cuts) {
-    const auto product = CheckedMul<std::uint64_t>(count, dimension.size() + 1);
-    if (!product) return std::nullopt;
-    count = *product;
+    if (dimension.size() + 1 > max / count) return std::nullopt;
+    count *= dimension.size() + 1;
   }
   return count;
 }
@@ -191,8 +190,8 @@ std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> r
   GridMatch match;
   match.grid.cuts = CutsFromOffsets(shape.size(), regions);
   // Every cell needs a region, so a greater count cannot match; it must not be allocated either.
-  const auto cell_count = CheckedCellCount(match.grid.cuts);
-  if (!cell_count || *cell_count > regions.size()) return std::nullopt;
+  const auto cell_count = CountCells(match.grid.cuts, regions.size());
+  if (!cell_count) return std::nullopt;
   const auto runs = PlaceRuns(shape, match.grid.cuts, regions);
   if (!runs) return std::nullopt;
   auto run_cuts = CutsFromRuns(*runs, regions, *cell_count);

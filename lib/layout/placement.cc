@@ -92,7 +92,7 @@ Result<Placer::Cut> Placer::TakeAxis(const std::string& axis) {
 }
 
 Result<Intervals*> Placer::Dim(int dim) {
-  if (dim < 0 || static_cast<std::size_t>(dim) >= dims_.size()) {
+  if (static_cast<std::size_t>(dim) >= dims_.size()) {  // a negative one is above all
     return InvalidArgument("the tensor has ", dims_.size(), " dimensions");
   }
   return &dims_[static_cast<std::size_t>(dim)];
@@ -239,8 +239,8 @@ Status Placer::AddBoxes(LocalLayout& layout) const {
 
 Status Placer::CheckFlatDims() const {
   for (std::size_t d = 1; d < dims_.size(); ++d) {
-    const bool is_whole = dims_[d].size() <= 1 && SizeOf(dims_[d]) <= shape_[d] &&
-                          (dims_[d].empty() || dims_[d][0].end <= shape_[d]);
+    const bool is_whole =
+        dims_[d].size() <= 1 && (dims_[d].empty() || dims_[d][0].end <= shape_[d]);
     if (is_whole) continue;
     return InvalidArgument("dimension ", d, " is in pieces or padded, so its flat ranges are no ",
                            "runs");

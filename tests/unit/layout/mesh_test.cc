@@ -57,6 +57,7 @@ TEST(Mesh, RefusesRanksAndCoordinatesOutsideOfIt) {
   EXPECT_FALSE(mesh.CoordinatesOf(-1).ok());
   EXPECT_FALSE(mesh.CoordinatesOf(6).ok());
   EXPECT_FALSE(mesh.RankAt(std::vector<std::uint32_t>{1}).ok());
+  EXPECT_FALSE(mesh.RankAt(std::vector<std::uint32_t>{0, 0, 0}).ok());
   EXPECT_FALSE(mesh.RankAt(std::vector<std::uint32_t>{0, 3}).ok());
 }
 

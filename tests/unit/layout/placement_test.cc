@@ -235,6 +235,22 @@ TEST(Placement, ARuleMakesSoManyPartsAndNoMore) {
   EXPECT_FALSE(place(2, strided(kMax + 1)));
 }
 
+TEST(Placement, RefusesMoreSectionsThanAnIndexTakesThoughMostAreEmpty) {
+  std::vector<std::uint64_t> sections((1u << 16) + 1);
+  sections.back() = 4;
+  EXPECT_THAT(
+      ErrorOf({4}, {ShardSections{.dim = 0, .axis = "x", .sections = sections}, Replicate{"y"}}),
+      HasSubstr("too many sections"));
+}
+
+// Each rank's part has 2^63 elements.
+TEST(Placement, RefusesATensorBeyond64BitsWhosePartsFit) {
+  const auto layout =
+      PlaceTensor(MeshOf({{"x", 2}}), 0, {1ull << 32, 1ull << 32}, {Shard{.dim = 0, .axis = "x"}});
+  ASSERT_FALSE(layout.ok());
+  EXPECT_EQ(layout.error().code(), Code::kLimitExceeded);
+}
+
 TEST(Placement, RefusesFlatUnitsOfNothing) {
   EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {"x", "y"}, .unit = 0}}), HasSubstr("unit of 0"));
 }
