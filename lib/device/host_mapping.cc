@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
@@ -29,17 +28,14 @@ void TouchPages(MutableByteSpan bytes) {
 
 // A mapping that begins at a multiple of `alignment`: maps more and gives the ends back.
 Result<MutableByteSpan> MapAligned(std::uint64_t size_bytes, std::uint64_t alignment) {
-  const auto padded = CheckedAdd(size_bytes, alignment - kPageBytes);
-  if (!padded || *padded > std::numeric_limits<std::size_t>::max()) {
-    return NoMemory(size_bytes, "mmap", ENOMEM);
-  }
+  const std::size_t padded = size_bytes + (alignment - kPageBytes);
   void* const mapped =
-      mmap(nullptr, *padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return NoMemory(size_bytes, "mmap", errno);
   auto* const base = static_cast<std::byte*>(mapped);
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   const std::size_t before = AlignUp(address, alignment) - address;
-  const std::size_t behind = *padded - before - size_bytes;
+  const std::size_t behind = padded - before - size_bytes;
   if (before != 0) munmap(base, before);
   if (behind != 0) munmap(base + before + size_bytes, behind);
   return MutableByteSpan{base + before, size_bytes};
@@ -59,6 +55,7 @@ Status Populate(MutableByteSpan bytes) {
 
 Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes) {
   SEALPOINT_CHECK(size_bytes != 0 && size_bytes % kPageBytes == 0);
+  SEALPOINT_CHECK(size_bytes <= std::uint64_t{1} << 63);
   const std::uint64_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan bytes, MapAligned(size_bytes, alignment));
   // Only a wish: without huge pages all is the same, but slower.

@@ -14,7 +14,7 @@ inline constexpr std::uint64_t kPageBytes = 4096;
 
 // Anonymous memory for staging: aligned to pages, to huge pages from their size on; backed by huge
 // pages where offered; every page present; absent in forked children. `size_bytes` is a positive
-// multiple of 4096. Errors: Io (no memory).
+// multiple of 4096, at most 2^63. Errors: Io (no memory).
 Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes);
 
 // Gives back exactly what MapHostMemory returned.

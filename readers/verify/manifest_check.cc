@@ -86,18 +86,18 @@ class Comparison {
 
   void MatchShard(std::string_view name, std::uint32_t item, std::uint32_t first_record,
                   const Digest& region_digest) {
-    const auto found = std::lower_bound(
-        shards_.begin(), shards_.end(), first_record,
-        [](const ShardEntry& shard, std::uint32_t value) { return shard.first_record < value; });
-    if (found == shards_.end() || found->first_record != first_record || found->item != item) {
+    const auto found = std::ranges::equal_range(
+        shards_, std::pair(first_record, item), {},
+        [](const ShardEntry& shard) { return std::pair(shard.first_record, shard.item); });
+    if (found.empty()) {
       Report(name, "the index has no shard of it at record ", first_record);
       return;
     }
-    if (found->region_digest != region_digest) {
+    if (found.front().region_digest != region_digest) {
       Report(name, "regions of the shard at record ", first_record,
              " differ in manifest and index");
     }
-    matched_[static_cast<std::size_t>(found - shards_.begin())] = true;
+    matched_[static_cast<std::size_t>(found.begin() - shards_.begin())] = true;
   }
 
   const Contents& manifest_;

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/device/host_mapping.h"
 #include "lib/device/staging_pool.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/verify.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
@@ -120,7 +120,7 @@ void* aligned_alloc(size_t alignment, size_t size) noexcept {
 }
 
 int madvise(void* data, size_t size, int advice) noexcept {
-  const std::string path = "advice " + std::to_string(advice);
+  const std::string path = std::to_string(size) + " bytes, advice " + std::to_string(advice);
   return Stand<int (*)(void*, size_t, int)>("madvise", path, data, size, advice);
 }
 
@@ -147,7 +147,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -301,10 +300,39 @@ TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
   EXPECT_TRUE(pool->Reserve(4).ok());
 }
 
-TEST_F(SystemCalls, MoreMemoryThanThereAreAddressesIsAnError) {
-  const auto mapped = internal::MapHostMemory(~std::uint64_t{0} - 4095);
-  EXPECT_THAT(mapped.error().message(), HasSubstr("errno " + std::to_string(ENOMEM)));
+// Verification of one coded chunk of `size` bytes, noise and then zeros, where the first memory of
+// so many bytes cannot be had.
+class VerifyWithoutMemory : public SystemCalls {
+ protected:
+  VerifyReport Check(std::uint64_t size, std::uint64_t noise_size) {
+    Bytes bytes = NoiseBytes(1, noise_size);
+    bytes.resize(size);
+    MiniTensor tensor = CutTensor("t", DType::kUInt8, {1}, Bytes(1), {Region::Whole({1})});
+    tensor.shape = {size};
+    tensor.chunk_size = size;
+    tensor.codec = Codec::kZstd;
+    tensor.shards = {{.region = Region::Whole(tensor.shape), .bytes = std::move(bytes)}};
+    const auto storage = MemoryStorage();
+    StoreFiles(*storage, "c", BuildMini({.tensors = {tensor}}).files);
+    Fail({.call = "madvise",
+          .end = std::to_string(size) + " bytes, advice " + std::to_string(MADV_DONTFORK),
+          .error_number = ENOMEM});
+    return Verify("c", {.storage = storage}).value();
+  }
+  static void ExpectUnreadableChunk(const VerifyReport& report) {
+    EXPECT_EQ(report.verdict, Verdict::kUnreadable);
+    ASSERT_EQ(report.violations.size(), 1u);
+    EXPECT_THAT(report.violations[0], HasCode(Code::kIo));
+    EXPECT_EQ(report.violations[0].place().tensor, "t");
+  }
+};
+
+// It comes in two pieces of 4 MiB at most.
+TEST_F(VerifyWithoutMemory, ToPutAChunkTogether) {
+  ExpectUnreadableChunk(Check(8 * kMiB, 5 * kMiB));
 }
+
+TEST_F(VerifyWithoutMemory, ToDecodeAChunk) { ExpectUnreadableChunk(Check(kMiB, 64 * kKiB)); }
 
 }  // namespace
 }  // namespace sealpoint::testing

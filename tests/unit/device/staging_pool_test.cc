@@ -174,6 +174,13 @@ TEST(StagingScratch, ReusesAPieceOfTheSameClass) {
   EXPECT_EQ(pool->mapping_count(), 1U);
 }
 
+TEST(StagingScratch, ReusesAPieceOfTheWholeBudget) {
+  const auto pool = MakePool(2 * kBuffer);
+  static_cast<void>(pool->AcquireScratch(2 * kBuffer).value());
+  static_cast<void>(pool->AcquireScratch(2 * kBuffer).value());
+  EXPECT_EQ(pool->mapping_count(), 1U);
+}
+
 TEST(StagingScratch, WaitsWhenTheBudgetIsLentAndGoesOnWhenEnoughReturned) {
   const auto pool = MakePool(2 * kBuffer);
   auto first = std::make_unique<StagingBuffer>(pool->AcquireScratch(kBuffer).value());
@@ -251,6 +258,10 @@ TEST(StagingPool, ScratchBeyondTheBudgetIsGivenBackAtOnce) {
   const std::uint64_t before = pool->mapped_bytes();
   static_cast<void>(pool->AcquireScratch(64 * kMiB).value());
   EXPECT_EQ(pool->mapped_bytes(), before);
+}
+
+TEST(HostMappingDeathTest, RefusesMoreThanHalfOfTheAddresses) {
+  EXPECT_DEATH(static_cast<void>(MapHostMemory((std::uint64_t{1} << 63) + kPageBytes)), "1. << 63");
 }
 
 TEST(HostMapping, MoreMemoryThanThereIsIsAnError) {

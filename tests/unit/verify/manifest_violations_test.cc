@@ -60,10 +60,13 @@ class ManifestViolations : public VerifyFixture {
     return spec;
   }
 
-  VerifyReport CheckWith(const std::function<void(Parts&)>& change) {
+  VerifyReport CheckWith(const std::function<void(Parts&)>& change, DType dtype = DType::kF32) {
     Parts parts = GoodParts();
+    parts.tensors[0].dtype = dtype;
     change(parts);
     MiniSpec spec = Spec();
+    spec.tensors[0].dtype = dtype;
+    spec.tensors[0].element_size = 4;
     spec.hooks.manifest_bytes = [&](int, Bytes& bytes) {
       bytes = internal::EncodeManifest(parts.tensors, parts.objects);
     };
@@ -72,8 +75,8 @@ class ManifestViolations : public VerifyFixture {
   }
 
   void ExpectDisagreement(const std::function<void(Parts&)>& change, const std::string& name,
-                          const std::string& words) {
-    const VerifyReport report = CheckWith(change);
+                          const std::string& words, DType dtype = DType::kF32) {
+    const VerifyReport report = CheckWith(change, dtype);
     ASSERT_FALSE(report.violations.empty());
     EXPECT_EQ(report.verdict, Verdict::kCorrupt);
     bool found = false;
@@ -101,6 +104,14 @@ TEST_F(ManifestViolations, PlaceIsTheManifest) {
 
 TEST_F(ManifestViolations, DType) {
   ExpectDisagreement([](Parts& parts) { parts.tensors[0].dtype = DType::kInt32; }, "a", "dtypes");
+}
+
+// Only a dtype that is not registered has no size of its own.
+TEST_F(ManifestViolations, ElementSize) {
+  constexpr auto kUnknown = static_cast<DType>(1000);
+  EXPECT_EQ(CheckWith([](Parts&) {}, kUnknown).verdict, Verdict::kCommitted);
+  ExpectDisagreement([](Parts& parts) { parts.tensors[0].element_size = 8; }, "a", "dtypes",
+                     kUnknown);
 }
 
 TEST_F(ManifestViolations, Shape) {
@@ -139,6 +150,10 @@ TEST_F(ManifestViolations, ObjectOfAnotherName) {
 
 TEST_F(ManifestViolations, ObjectOfAnotherSize) {
   ExpectDisagreement([](Parts& parts) { parts.objects[0].size = 11; }, "o", "object sizes");
+}
+
+TEST_F(ManifestViolations, ChunkSizeOfAnObject) {
+  ExpectDisagreement([](Parts& parts) { parts.objects[0].chunk_size = 8192; }, "o", "chunk sizes");
 }
 
 TEST_F(ManifestViolations, MediaType) {
