@@ -352,5 +352,21 @@ TEST(ReadOnDisk, DirectAndBufferedReadsOfLinksGiveTheSameBytes) {
   EXPECT_NE(results[0], Bytes(kTensorBytes));
 }
 
+// Direct reads are for aligned memory, which that of a caller need not be.
+TEST(ReadOnDisk, DirectReadsServeMemoryOfAnyAddress) {
+  const TempDir temp;
+  const auto storage = PosixStorage();
+  const MiniSpec spec = TwoHalves();
+  StoreFiles(*storage, temp / "c", BuildMini(spec).files);
+  const auto checkpoint =
+      Checkpoint::Open(temp / "c", {.storage = storage, .direct_io = true}).value();
+  Bytes out(kTensorBytes / 2 + 1);
+  ReadRequest request;
+  request.Add("w", kTop, MemoryView::MutableHost(out.data() + 1));
+  const auto report = checkpoint->Load(request);
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(Bytes(out.begin() + 1, out.end()), spec.tensors[0].shards[0].bytes);
+}
+
 }  // namespace
 }  // namespace sealpoint::testing
