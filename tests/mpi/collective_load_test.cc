@@ -210,6 +210,18 @@ TEST(CollectiveLoadTest, IndexIsReadOnce) {
   });
 }
 
+TEST(CollectiveLoadTest, ARankThatRefusesTheIndexFailsTheOpenOfAll) {
+  OnRanks([](Communicator& comm) {
+    if (comm.size() == 1) return;
+    LoadJob job(comm);
+    OpenOptions options{.storage = job.storage};
+    if (comm.rank() == comm.size() - 1) options.limits.tensor_count_max = 1;
+    const auto reader = CollectiveReader::Open(comm, "c", options);
+    ASSERT_FALSE(reader.ok());
+    EXPECT_EQ(reader.error().code(), Code::kLimitExceeded);
+  });
+}
+
 TEST(CollectiveLoadTest, NobodyMayWantAnything) {
   OnRanks([](Communicator& comm) {
     LoadJob job(comm);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "lib/base/wire.h"
 #include "readers/collective/chunk_wish.h"
+#include "readers/collective/contract_of_all.h"
 #include "readers/collective/pass_on.h"
 #include "readers/open/open_checkpoint.h"
 #include "sealpoint/communicator.h"
@@ -36,8 +38,12 @@ class ChunkWishTest : public ::testing::Test {
   ChunkWishTest() {
     testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
     tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
-    testing::StoreFiles(*storage_, "ckpt", testing::BuildMini({.tensors = {tensor}}).files);
-    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, true).value());
+    testing::MiniSpec spec{.tensors = {tensor}};
+    // The index alone is used here, and it may tell of a large blob.
+    spec.hooks.pin = [](int, BlobPin& pin) { pin.file_size += kChunkSizeMaxBytes; };
+    spec.hooks.marker = [](Marker& marker) { marker.total_bytes += kChunkSizeMaxBytes; };
+    testing::StoreFiles(*storage_, "ckpt", testing::BuildMini(spec).files);
+    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
   }
 
   Status Judge(const std::function<void(WireWish&)>& change) {
@@ -63,6 +69,7 @@ TEST_F(ChunkWishTest, TakesWhatTheCheckpointMayHold) {
   EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes; }).ok());
   EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = 1; }).ok());
   EXPECT_TRUE(Judge([](WireWish& wish) { wish.stored_size = 1; }).ok());
+  EXPECT_TRUE(Judge([](WireWish& wish) { wish.stored_size = kChunkSizeMaxBytes; }).ok());
   EXPECT_TRUE(Judge([](WireWish& wish) { wish.element_size = 256; }).ok());
 }
 
@@ -72,7 +79,7 @@ TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
       [](WireWish& wish) { wish.tensor = 1; },
       [](WireWish& wish) { wish.stored_size = 0; },
       [](WireWish& wish) { wish.stored_size = kChunkSizeMaxBytes + 1; },
-      [](WireWish& wish) { wish.stored_size = 1 << 20; },
+      [](WireWish& wish) { wish.offset = kChunkSizeMaxBytes + kMiB; },
       [](WireWish& wish) { wish.raw_size = 0; },
       [](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes + 1; },
       [](WireWish& wish) { wish.element_size = 257; },
@@ -81,6 +88,51 @@ TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     EXPECT_THAT(Judge(changes[i]), HasCode(Code::kComm)) << i;
   }
+}
+
+// One rank, to which an exchange brings what a test says.
+class ForgedExchange final : public Communicator {
+ public:
+  explicit ForgedExchange(Bytes bytes) : bytes_(std::move(bytes)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::string& host() const override { return inner_->host(); }
+  void set_deadline(std::chrono::milliseconds deadline) override { inner_->set_deadline(deadline); }
+  Status Barrier() override { return inner_->Barrier(); }
+  Status Broadcast(Bytes& bytes, int root) override { return inner_->Broadcast(bytes, root); }
+  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
+    return inner_->Gather(bytes, root);
+  }
+  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override { return inner_->AllGather(bytes); }
+  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override {
+    return std::vector<Bytes>{bytes_};
+  }
+  Result<std::vector<std::uint64_t>> AllReduceMax(
+      const std::vector<std::uint64_t>& values) override {
+    return inner_->AllReduceMax(values);
+  }
+
+ private:
+  const std::unique_ptr<Communicator> inner_ = SelfCommunicator();
+  const Bytes bytes_;
+};
+
+using ContractOfAllTest = ChunkWishTest;
+
+TEST_F(ContractOfAllTest, RefusesATensorThatIsNotInTheIndex) {
+  const auto judge = [&](std::uint64_t tensor) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    out.Put(tensor);
+    out.Put(std::uint64_t{0});  // no region
+    ForgedExchange comm(bytes);
+    return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
+        .status();
+  };
+  EXPECT_TRUE(judge(0).ok());
+  EXPECT_THAT(judge(1), HasCode(Code::kComm));
+  EXPECT_THAT(judge(2), HasCode(Code::kComm));
 }
 
 Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
