@@ -33,7 +33,8 @@ std::string_view NameOf(Collective collective) {
 
 // What a rank's call is wrong about by itself.
 Status CheckCall(const Contribution& call, std::size_t rank, std::size_t size) {
-  if (call.root < 0 || static_cast<std::size_t>(call.root) >= size) {
+  // As an unsigned number a negative root is not below any size.
+  if (static_cast<std::size_t>(call.root) >= size) {
     return MakeError(Code::kComm, "rank ", rank, " names root ", call.root, " among ", size,
                      " ranks");
   }

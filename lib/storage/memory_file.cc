@@ -20,10 +20,10 @@ Status CheckMemoryRange(std::uint64_t offset, std::uint64_t size_bytes) {
                          " pass the greatest file offset");
 }
 
-// False where there is no memory; the one place where a container's exception is met.
+// False where there is no memory; the one place where a container's exception is met. A range ends
+// at the greatest signed offset at most, which is as many bytes as a vector may have.
 bool GrowTo(Bytes& content, std::uint64_t size_bytes) {
   if (size_bytes <= content.size()) return true;
-  if (size_bytes > content.max_size()) return false;
   try {
     content.resize(static_cast<std::size_t>(size_bytes));
   } catch (const std::bad_alloc&) {

@@ -82,12 +82,12 @@ Status PosixWritableFile::Sync() {
 }
 
 Status PosixWritableFile::Close() {
-  Status status = CheckUsable();
-  if (!fd_.is_open()) return status;
+  if (!fd_.is_open()) return CheckUsable();
   // Linux gives the descriptor free whatever close(2) returns: never a second try.
-  const bool closed = ::close(fd_.Release()) == 0;
-  if (!status.ok() || closed) return status;
-  return first_error_.Note(ErrnoError("close", errno).AtPath(path_));
+  if (::close(fd_.Release()) != 0) {
+    static_cast<void>(first_error_.Note(ErrnoError("close", errno).AtPath(path_)));
+  }
+  return first_error_.Get();
 }
 
 }  // namespace sealpoint::internal

@@ -237,7 +237,7 @@ Status BlobFile::AppendTail(const Bytes& manifest, Bytes& trailer_bytes) {
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(group_list));
   SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(records_));
-  SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
+  static_assert(kRecordSize % kSectionAlignment == 0, "the manifest begins behind the records");
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(manifest));
   SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(sections.trailer - stream_.offset()));
   return stream_.Append(trailer_bytes);

@@ -118,7 +118,7 @@ Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan bytes, const Limi
     constexpr std::size_t kPrefixSize = sizeof(std::uint64_t);
     const bool has_prefix = internal::RangeFits(at, kPrefixSize, bytes.size());
     const std::uint64_t size = has_prefix ? internal::LoadLe<std::uint64_t>(bytes, at) : 0;
-    if (!has_prefix || !internal::RangeFits(at + kPrefixSize, size, bytes.size())) {
+    if (!internal::RangeFits(at + kPrefixSize, size, bytes.size())) {
       return internal::MakeError(Code::kCorrupt, "a list of blob summaries is cut off")
           .AtOffset(at);
     }

@@ -17,7 +17,6 @@ namespace {
 // from its parent; anything else that is neither a directory nor a link is told by its kind.
 bool IsNoDirectory(const Storage& storage, const std::string& path) {
   const std::string_view name = LastComponent(path);
-  if (name.empty()) return false;
   const auto parent = storage.OpenDirectory(ParentPath(path));
   if (!parent) return false;
   const auto entry = (*parent)->Stat(name);
