@@ -162,9 +162,19 @@ TEST(SeriesNames, AreToldFromOthersByEachPart) {
   ASSERT_TRUE(internal::IsSeriesDirectoryName(name));
   EXPECT_FALSE(internal::IsSeriesDirectoryName(name + "0"));
   EXPECT_FALSE(internal::IsSeriesDirectoryName(name.substr(0, name.size() - 1)));
-  std::string other = name;
-  other[name.rfind('-')] = '0';
-  EXPECT_FALSE(internal::IsSeriesDirectoryName(other));
+  const auto with = [&](std::size_t at, char letter) {
+    std::string other = name;
+    other.at(at) = letter;
+    return internal::IsSeriesDirectoryName(other);
+  };
+  EXPECT_FALSE(with(0, 'x')) << "the prefix";
+  EXPECT_FALSE(with(4, '0')) << "the prefix's dash";
+  EXPECT_FALSE(with(5, 'a')) << "the first digit of the step";
+  EXPECT_FALSE(with(16, 'a')) << "the last digit of the step";
+  EXPECT_FALSE(with(17, '0')) << "the dash behind the step";
+  EXPECT_FALSE(with(18, 'g')) << "the first digit of the attempt";
+  EXPECT_FALSE(with(25, 'F')) << "the last digit of the attempt";
+  EXPECT_TRUE(with(25, 'f'));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -102,6 +103,14 @@ TEST_F(SeriesRemoveTest, DeletesADamagedOne) {
   EXPECT_FALSE(Exists("a"));
 }
 
+TEST_F(SeriesRemoveTest, RefusesToDeleteADamagedOneWhereNoneIsCommitted) {
+  PutFile("a", "COMMIT");
+  PutFile("b", "COMMIT");
+  ASSERT_EQ(series_.List().value().newest(), nullptr);
+  EXPECT_THAT(series_.Delete("a"), FailsRule(Code::kInvalidArgument, "R-SER-05"));
+  EXPECT_THAT(Files("a"), SizeIs(3));
+}
+
 TEST_F(SeriesRemoveTest, LeavesForeignFiles) {
   PutFile("a", "metadata.json");
   ASSERT_TRUE(series_.Delete("a").ok());
@@ -135,6 +144,20 @@ TEST_F(SeriesRemoveTest, RefusesToCleanUpACommittedOne) {
   EXPECT_THAT(series_.RemoveUncommitted("nothing").status(), HasCode(Code::kNotFound));
   EXPECT_THAT(Files("a"), SizeIs(3));
   EXPECT_THAT(Files("kept"), SizeIs(2));
+}
+
+TEST_F(SeriesRemoveTest, WritesNothingIntoACommittedOneThatItRefusesToCleanUp) {
+  EXPECT_THAT(series_.RemoveUncommitted("a").status(),
+              FailsRule(Code::kInvalidArgument, "R-SER-07"));
+  EXPECT_THAT(storage_->changes(), IsEmpty());
+}
+
+TEST_F(SeriesRemoveTest, PublishesNoVoidMarkerThatCannotBeDurable) {
+  PutFile("dead", BlobOf(7));
+  storage_->Claim({.publish = PublishMethod::kLink});
+  EXPECT_THAT(series_.RemoveUncommitted("dead").status(),
+              FailsRule(Code::kUnsupported, "R-CMT-05"));
+  EXPECT_THAT(Files("dead"), ElementsAre(BlobOf(7)));
 }
 
 TEST_F(SeriesRemoveTest, PublishesAVoidMarkerFirst) {
