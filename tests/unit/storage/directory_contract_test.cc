@@ -185,6 +185,12 @@ TEST_P(DirectoryContract, RemovesOnlyEmptyDirectories) {
   EXPECT_EQ(storage_->OpenDirectory(PathOf("a")).error().code(), Code::kNotFound);
 }
 
+TEST_P(DirectoryContract, DirectoryIsNotRemovedByItsDot) {
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("a")).ok());
+  EXPECT_EQ(storage_->RemoveDirectory(PathOf("a/.")).code(), Code::kIo);
+  WriteFile(*storage_->OpenDirectory(PathOf("a")).value(), "f", "");
+}
+
 TEST_P(DirectoryContract, RemovedDirectoryTakesNoFiles) {
   ASSERT_TRUE(storage_->RemoveDirectory(root_).ok());
   EXPECT_EQ(directory_->CreateExclusive("a", IoMode::kBuffered).error().code(), Code::kNotFound);

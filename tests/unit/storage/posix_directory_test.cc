@@ -122,6 +122,11 @@ TEST_F(PosixDirectoryTest, PathOfADirectoryMayBeALink) {
             std::vector<std::string>{"below"});
 }
 
+TEST_F(PosixDirectoryTest, LinkToNowhereIsNotMadeADirectory) {
+  ASSERT_EQ(::symlink("nowhere", (temp_ / "link").c_str()), 0);
+  EXPECT_EQ(storage_->CreateDirectories(temp_ / "link").code(), Code::kNotFound);
+}
+
 TEST_F(PosixDirectoryTest, PathThatIsTooLongIsAnError) {
   std::string path = temp_.path();
   while (path.size() < 5000) path.append("/0123456789");
@@ -162,6 +167,12 @@ TEST_F(PosixDirectoryTest, ProbeAgreesWithWhatFilesDo) {
   const auto file = directory_->CreateExclusive("a", IoMode::kDirect);
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   EXPECT_EQ((*file)->is_direct(), found.direct_io);
+}
+
+TEST_F(PosixDirectoryTest, ProbeTellsWhetherBlocksCanBeReserved) {
+  const auto found = directory_->Probe("probe").value();
+  const internal::UniqueFd fd(::open((temp_ / "a").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_EQ(::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) == 0, found.preallocate);
 }
 
 TEST(PosixStorage, ListsAndFallsBackWhereDirectIoIsRefused) {
