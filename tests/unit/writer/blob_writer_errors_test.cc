@@ -155,6 +155,45 @@ TEST_F(BlobWriterErrorsTest, RefusesATensorThatChangedAlsoInAnotherBlob) {
   }
 }
 
+TEST_F(BlobWriterErrorsTest, RefusesATensorWhoseElementsChangedTheirSize) {
+  TensorSpec tensor = ByteTensor("w", 100);
+  tensor.dtype = static_cast<DType>(99);
+  tensor.element_size = 2;
+  const auto writer = Writer();
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 50), MemoryView::Host(bytes_.data())).ok());
+  tensor.element_size = 4;
+  tensor.group = "another blob";
+  EXPECT_THAT(writer->Add(tensor, Slice(50, 100), MemoryView::Host(bytes_.data())),
+              HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesABadTensorWithoutElements) {
+  EXPECT_THAT(Writer()->AddEmpty(ByteTensor("", 0)), HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(BlobWriterErrorsTest, RefusesATensorWithoutElementsThatChanged) {
+  TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {0, 2}};
+  const auto writer = Writer();
+  ASSERT_TRUE(writer->AddEmpty(tensor).ok());
+  ASSERT_TRUE(writer->AddEmpty(tensor).ok());
+  tensor.shape = {0, 3};
+  EXPECT_THAT(writer->AddEmpty(tensor), HasCode(Code::kInvalidArgument));
+}
+
+// The first write fails, so that no more of the source is read than the staging buffers hold.
+TEST_F(BlobWriterErrorsTest, ABlobHas4294967295ChunksAtMost) {
+  constexpr std::uint64_t kChunk = 4096;
+  constexpr std::uint64_t kChunksMax = 0xffffffff;
+  const auto add_chunks = [&](std::uint64_t chunk_count) {
+    TensorSpec tensor = ByteTensor("w", chunk_count * kChunk);
+    tensor.chunk_size_bytes = kChunk;
+    return AddWhole(*Writer({.size_max_bytes = std::uint64_t{1} << 60}), tensor);
+  };
+  failing_->Fail({.op = StorageOp::kWrite, .nth = 0});
+  EXPECT_THAT(add_chunks(kChunksMax), HasCode(Code::kIo));
+  EXPECT_THAT(add_chunks(kChunksMax + 1), HasCode(Code::kLimitExceeded));
+}
+
 TEST_F(BlobWriterErrorsTest, TheSameShardTwiceInABlobIsTheCallersFault) {
   const auto writer = Writer();
   const TensorSpec tensor = ByteTensor("w", 1000);
