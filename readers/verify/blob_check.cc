@@ -10,6 +10,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
+#include "lib/format/constants.h"
 #include "readers/open/open_checkpoint.h"
 #include "readers/open/rebase.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 // Offsets of fields, spec/container.md sections 2 and 5.
 constexpr std::uint64_t kCompatAt = 24;
-constexpr std::uint64_t kIncompatAt = 32;
 constexpr std::uint64_t kIdAt = 56;
 constexpr std::uint64_t kAttemptAt = 72;
 constexpr std::uint64_t kTrailerBlobAt = 16;
@@ -145,15 +145,12 @@ Status BlobCheck::CheckHeaderPins(const FileHeader& header) const {
         .AtOffset(kAttemptAt);
   }
   // The index's masks equal the marker's.
-  const FeatureMasks& known = input_.marker.features;
-  if ((header.features.compat & ~known.compat) != 0) {
+  if ((header.features.compat & ~input_.marker.features.compat) != 0) {
     return RuleError(Code::kCorrupt, "R-HDR-09", "compat features that the index does not have")
         .AtOffset(kCompatAt);
   }
-  if ((header.features.incompat & ~known.incompat) != 0) {
-    return RuleError(Code::kCorrupt, "R-HDR-09", "incompat features that the index does not have")
-        .AtOffset(kIncompatAt);
-  }
+  // Each incompat bit of a blob was refused by R-HDR-05.
+  static_assert(kKnownIncompatFeatures == 0, "a known bit must be in the index, too");
   return {};
 }
 
