@@ -75,14 +75,14 @@ struct PlacedRun {
   std::size_t region;
 };
 
-// The runs of all regions by cell and position, or nothing where a box is not a cell.
-std::optional<std::vector<PlacedRun>> PlaceRuns(const Shape& shape, const std::vector<Cuts>& cuts,
-                                                std::span<const Region> regions) {
+// The runs of all regions by cell and position, or none where a box is not a cell.
+std::vector<PlacedRun> PlaceRuns(const Shape& shape, const std::vector<Cuts>& cuts,
+                                 std::span<const Region> regions) {
   std::vector<PlacedRun> runs;
   runs.reserve(regions.size());
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const auto cell = FindCell(shape, cuts, regions[i].box);
-    if (!cell) return std::nullopt;
+    if (!cell) return {};
     runs.push_back({.cell = *cell, .run = regions[i].run, .region = i});
   }
   const auto is_before = [](const PlacedRun& a, const PlacedRun& b) {
@@ -193,12 +193,11 @@ std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> r
   const auto cell_count = CountCells(match.grid.cuts, regions.size());
   if (!cell_count) return std::nullopt;
   const auto runs = PlaceRuns(shape, match.grid.cuts, regions);
-  if (!runs) return std::nullopt;
-  auto run_cuts = CutsFromRuns(*runs, regions, *cell_count);
+  auto run_cuts = CutsFromRuns(runs, regions, *cell_count);
   if (!run_cuts) return std::nullopt;
   match.grid.run_cuts = *std::move(run_cuts);
-  match.order.reserve(runs->size());
-  for (const PlacedRun& run : *runs) match.order.push_back(run.region);
+  match.order.reserve(runs.size());
+  for (const PlacedRun& run : runs) match.order.push_back(run.region);
   return match;
 }
 
