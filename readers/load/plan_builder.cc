@@ -31,10 +31,11 @@ constexpr std::uint64_t kSeriesMax = std::uint64_t{1} << 14;  // chunks; 1 MiB o
 std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
 // Whether `next` begins where `before` ends, on both sides; both normalized and of one destination.
+// A copy before that is not contiguous takes more of the source than one element.
 bool Continues(const PlanCopy& before, const PlanCopy& next) {
   const StridedCopy& a = before.copy;
   const StridedCopy& b = next.copy;
-  return a.is_contiguous() && b.is_contiguous() &&
+  return b.is_contiguous() &&
          Bits(a.source_offset_bytes) + a.element_size == Bits(b.source_offset_bytes) &&
          Bits(a.target_offset_bytes) + a.element_size == Bits(b.target_offset_bytes);
 }

@@ -121,6 +121,30 @@ TEST_F(ReadTest, DestinationWithNegativeStrides) {
   }
 }
 
+// The second chunk has the last element of a row and most of the next row, which lie together in
+// the file: in memory together, apart, and together but for the elements of the next row.
+TEST_F(ReadTest, ChunkThatBeginsAtTheEndOfARow) {
+  constexpr std::int64_t kColumns = kChunk / 16 + 1;
+  const Shape shape = {3, kColumns};
+  const Bytes bytes = NoiseBytes(5, 3 * kColumns * 16);
+  MiniSpec spec;
+  spec.tensors.push_back(CutTensor("w", DType::kComplex128, shape, bytes, {Region::Whole(shape)}));
+  Open(spec);
+  for (const auto& [row, element] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {kColumns * 16, 16}, {kColumns * 16 + 16, 16}, {kColumns * 32 - 16, 32}}) {
+    Bytes out(static_cast<std::size_t>(3 * row + 16));
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableHost(out.data(), {row, element}));
+    ASSERT_TRUE(checkpoint_->Load(request).ok());
+    Bytes dense;
+    for (std::int64_t i = 0; i < 3 * kColumns; ++i) {
+      const auto at = out.begin() + i / kColumns * row + i % kColumns * element;
+      dense.insert(dense.end(), at, at + 16);
+    }
+    EXPECT_EQ(dense, bytes) << "strides " << row << ", " << element;
+  }
+}
+
 TEST_F(ReadTest, StridedDestinationLeavesItsGapsAlone) {
   OpenHalves();
   const Region region = Region::Of({{0, 0}, {2, 2}});
