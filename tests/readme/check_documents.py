@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead to files, prose is not too wide, rules and limits of the specification fit together.
+"""Checks the documents: links lead to files, prose is not too wide, rules and limits of the specification fit together,
+and the tests that docs/testing.md names are there.
 
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
 """
 
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -97,6 +99,31 @@ def check_mentions(rules):
                     yield path, number, f"{rule} is in no table of rules"
 
 
+def known_tests():
+    """Suite.Test of the C++ sources, Class.test of the Python ones."""
+    found = set()
+    for path in (ROOT / "tests").rglob("*.cc"):
+        found |= {".".join(pair) for pair in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text())}
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name, body in re.findall(r"^class (\w+)[^\n]*\n(.*?)(?=^\S|\Z)", path.read_text(), re.M | re.S):
+            found |= {f"{name}.{test}" for test in re.findall(r"^    def (test_\w+)", body, re.M)}
+    return found
+
+
+def check_coverage():
+    """The tests and entries of the corpus that docs/testing.md names are there; "*" stands for anything."""
+    path = ROOT / "docs/testing.md"
+    tests = known_tests()
+    entries = re.findall(r"^\| ([a-z]+-[^ |]+) \|", (ROOT / "tests/conformance/corpus.md").read_text(), re.M)
+    for number, line in prose_lines(path):
+        for name in re.findall(r"`([^`]+)`", line) if line.startswith("|") else []:
+            is_entry = re.match(r"(good|bad|unsupported|\*)-", name)
+            if not is_entry and not re.fullmatch(r"[A-Z]\w+\.[\w*]+", name):
+                continue
+            if not fnmatch.filter(entries if is_entry else tests, name):
+                yield path, number, f"there is no {'entry' if is_entry else 'test'} {name}"
+
+
 UNITS = {"kKiB": 2**10, "kMiB": 2**20, "kGiB": 2**30}
 
 
@@ -134,6 +161,7 @@ def main():
         wrong += [(path, number, message) for number, message in check_links(path)]
     wrong += check_tests(rules)
     wrong += check_mentions(rules)
+    wrong += check_coverage()
     wrong += check_limits()
     for path, number, message in wrong:
         print(f"{path.relative_to(ROOT)}:{number}: {message}")
