@@ -63,7 +63,7 @@ run() {  # target, seconds
     -artifact_prefix="$folder/findings/$1-" "$found/$1" "${inputs[@]}" 2>&1 | tee "$log" | grep -vE '^(INFO|stat::|#|"|Done)' ||
     [ "${PIPESTATUS[0]}" -eq 0 ]
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-  record "fuzz-$1" "Fuzzing of $1" "scripts/fuzz.sh 10 $1" "\"executions\": $executions"
+  record "fuzz-$1" "Fuzzing of $1" "scripts/fuzz.sh --seconds $2 $1" "\"executions\": $executions"
 }
 
 minimise() {  # target
