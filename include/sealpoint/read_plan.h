@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/conversion.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
 #include "sealpoint/memory_view.h"
@@ -27,6 +28,9 @@ struct ReadItem {
   // What the caller believes; compared under the LoadContract where present.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
+  // The destination holds elements of another dtype than the stored one: each is converted once its
+  // chunk is verified. Absent: bytes are never changed.
+  std::optional<Conversion> convert{};
 };
 
 // Many wishes that are planned and read together. Borrows the destinations until the read returned.
@@ -38,7 +42,8 @@ struct SEALPOINT_EXPORT ReadRequest {
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
   // The parts of a dense local tensor (PlaceTensor), which begins at `local` and has elements of
-  // this size; nothing where the layout has no parts.
+  // this size (where they are converted, that of the wanted dtype); nothing where the layout has no
+  // parts.
   void Add(std::string_view tensor, const LocalLayout& layout, void* local,
            std::uint32_t element_size_bytes);
 };
@@ -47,14 +52,15 @@ struct SEALPOINT_EXPORT ReadRequest {
 // Mismatch before a byte is read; kReport goes on and lists it in the report; kAllow goes on.
 enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
 
-// Strict by default. "Goes on" never converts and never guesses:
+// Strict by default. "Goes on" never converts (only ReadItem::convert does) and never guesses:
 struct LoadContract {
   // A wanted tensor is not stored. Going on leaves the destination as it is.
   OnMismatch missing = OnMismatch::kError;
   // A stored tensor is wanted by no item.
   OnMismatch unexpected = OnMismatch::kError;
   // ReadItem::dtype differs. Going on copies the bytes unchanged; where the element sizes differ
-  // it is an error all the same.
+  // it is an error all the same. With ReadItem::convert the stored dtype is converted, whatever it
+  // is.
   OnMismatch dtype = OnMismatch::kError;
   // ReadItem::shape differs. Going on reads the region, which must lie in the stored shape.
   OnMismatch shape = OnMismatch::kError;
@@ -77,7 +83,7 @@ struct LoadFinding {
 // What a plan costs, before it runs.
 struct SEALPOINT_EXPORT PlanSummary {
   std::uint64_t items = 0;
-  std::uint64_t bytes_wanted = 0;      // delivered to destinations
+  std::uint64_t bytes_wanted = 0;      // delivered to destinations, before any conversion
   std::uint64_t bytes_read = 0;        // stored chunk bytes fetched
   std::uint64_t table_bytes_read = 0;  // group lists and record groups (read while planning)
   std::uint64_t files = 0;

@@ -22,39 +22,34 @@ bool Continues(std::int64_t outer_stride, std::int64_t inner_stride, std::uint64
   return outer_stride == row;
 }
 
-struct Row {
-  std::uint64_t count;
-  std::int64_t source_stride;
-  std::int64_t target_stride;
-};
-
 // A constant size makes each copy one load and one store.
 template <std::size_t kSize>
-void CopyRowOf(const Row& row, const std::byte* source, std::byte* target) {
+void CopyElementsOf(const CopyRow& row, const std::byte* source, std::byte* target) {
   for (std::uint64_t i = 0; i < row.count; ++i) {
-    std::memcpy(target + Signed(i * Bits(row.target_stride)),
-                source + Signed(i * Bits(row.source_stride)), kSize);
+    std::memcpy(target + Signed(i * Bits(row.target_stride_bytes)),
+                source + Signed(i * Bits(row.source_stride_bytes)), kSize);
   }
 }
 
-void CopyRow(const Row& row, std::uint64_t size, const std::byte* source, std::byte* target) {
+void CopyElements(const CopyRow& row, std::uint64_t size, const std::byte* source,
+                  std::byte* target) {
   switch (size) {
     case 1:
-      return CopyRowOf<1>(row, source, target);
+      return CopyElementsOf<1>(row, source, target);
     case 2:
-      return CopyRowOf<2>(row, source, target);
+      return CopyElementsOf<2>(row, source, target);
     case 4:
-      return CopyRowOf<4>(row, source, target);
+      return CopyElementsOf<4>(row, source, target);
     case 8:
-      return CopyRowOf<8>(row, source, target);
+      return CopyElementsOf<8>(row, source, target);
     case 16:
-      return CopyRowOf<16>(row, source, target);
+      return CopyElementsOf<16>(row, source, target);
     default:
       break;
   }
   for (std::uint64_t i = 0; i < row.count; ++i) {
-    std::memcpy(target + Signed(i * Bits(row.target_stride)),
-                source + Signed(i * Bits(row.source_stride)), size);
+    std::memcpy(target + Signed(i * Bits(row.target_stride_bytes)),
+                source + Signed(i * Bits(row.source_stride_bytes)), size);
   }
 }
 
@@ -67,9 +62,23 @@ std::int64_t Displacement(const std::vector<std::uint64_t>& at,
   return Signed(sum);
 }
 
+StridedCopy Unmerged(const Region& linear, const Box& part, const Box& origin_box,
+                     const std::vector<std::int64_t>& strides_bytes, std::uint64_t element_size) {
+  StridedCopy copy;
+  copy.extent = part.extent;
+  copy.element_size = element_size;
+  copy.source_stride_bytes = DenseStridesBytes(linear.box.extent, element_size);
+  copy.target_stride_bytes = strides_bytes;
+  const std::int64_t in_box =
+      Displacement(part.offset, linear.box.offset, copy.source_stride_bytes);
+  copy.source_offset_bytes = Signed(Bits(in_box) - linear.run.begin * element_size);
+  copy.target_offset_bytes = Displacement(part.offset, origin_box.offset, strides_bytes);
+  return copy;
+}
+
 }  // namespace
 
-void StridedCopy::Normalize() {
+void StridedCopy::MergeDimensions() {
   std::size_t kept = 0;
   for (std::size_t d = 0; d < extent.size(); ++d) {
     if (extent[d] == 1) continue;
@@ -84,7 +93,15 @@ void StridedCopy::Normalize() {
     target_stride_bytes[kept] = target_stride_bytes[d];
     ++kept;
   }
+  extent.resize(kept);
+  source_stride_bytes.resize(kept);
+  target_stride_bytes.resize(kept);
+}
+
+void StridedCopy::Normalize() {
+  MergeDimensions();
   // A dense innermost dimension becomes the element.
+  std::size_t kept = extent.size();
   if (kept > 0 && Bits(source_stride_bytes[kept - 1]) == element_size &&
       Bits(target_stride_bytes[kept - 1]) == element_size) {
     --kept;
@@ -101,34 +118,25 @@ std::uint64_t StridedCopy::byte_count() const {
   return count;
 }
 
+CopyRow RowOf(const StridedCopy& copy) {
+  if (copy.extent.empty()) return {};
+  return {.count = copy.extent.back(),
+          .source_stride_bytes = copy.source_stride_bytes.back(),
+          .target_stride_bytes = copy.target_stride_bytes.back()};
+}
+
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target) {
   if (copy.byte_count() == 0) return;
-  // Offsets, not pointers: between two rows they may leave the memory for a moment.
-  std::uint64_t source_at = Bits(copy.source_offset_bytes);
-  std::uint64_t target_at = Bits(copy.target_offset_bytes);
   if (copy.extent.empty()) {
-    std::memcpy(target + Signed(target_at), source + Signed(source_at), copy.element_size);
+    std::memcpy(target + copy.target_offset_bytes, source + copy.source_offset_bytes,
+                copy.element_size);
     return;
   }
-  const std::size_t outer = copy.extent.size() - 1;
-  const Row row{.count = copy.extent[outer],
-                .source_stride = copy.source_stride_bytes[outer],
-                .target_stride = copy.target_stride_bytes[outer]};
-  // An odometer over the outer dimensions; the innermost one is the row.
-  std::vector<std::uint64_t> index(outer, 0);
-  for (;;) {
-    CopyRow(row, copy.element_size, source + Signed(source_at), target + Signed(target_at));
-    std::size_t d = outer;
-    for (; d > 0; --d) {
-      source_at += Bits(copy.source_stride_bytes[d - 1]);
-      target_at += Bits(copy.target_stride_bytes[d - 1]);
-      if (++index[d - 1] < copy.extent[d - 1]) break;
-      source_at -= copy.extent[d - 1] * Bits(copy.source_stride_bytes[d - 1]);
-      target_at -= copy.extent[d - 1] * Bits(copy.target_stride_bytes[d - 1]);
-      index[d - 1] = 0;
-    }
-    if (d == 0) return;
-  }
+  const CopyRow row = RowOf(copy);
+  VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
+    CopyElements(row, copy.element_size, source + source_at, target + target_at);
+    return true;
+  });
 }
 
 std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& extent,
@@ -144,16 +152,16 @@ std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& ex
 StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                            const std::vector<std::int64_t>& strides_bytes,
                            std::uint64_t element_size) {
-  StridedCopy copy;
-  copy.extent = part.extent;
-  copy.element_size = element_size;
-  copy.source_stride_bytes = DenseStridesBytes(linear.box.extent, element_size);
-  copy.target_stride_bytes = strides_bytes;
-  const std::int64_t in_box =
-      Displacement(part.offset, linear.box.offset, copy.source_stride_bytes);
-  copy.source_offset_bytes = Signed(Bits(in_box) - linear.run.begin * element_size);
-  copy.target_offset_bytes = Displacement(part.offset, origin_box.offset, strides_bytes);
+  StridedCopy copy = Unmerged(linear, part, origin_box, strides_bytes, element_size);
   copy.Normalize();
+  return copy;
+}
+
+StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Box& origin_box,
+                                 const std::vector<std::int64_t>& strides_bytes,
+                                 std::uint64_t element_size) {
+  StridedCopy copy = Unmerged(linear, part, origin_box, strides_bytes, element_size);
+  copy.MergeDimensions();
   return copy;
 }
 

@@ -22,14 +22,29 @@ struct StridedCopy {
   std::int64_t source_offset_bytes = 0;
   std::int64_t target_offset_bytes = 0;
 
-  // Drops dimensions of extent 1, merges adjacent dimensions that continue each other on both
-  // sides, and makes a dense innermost dimension part of the element, so that a row is one memcpy.
-  // The copied bytes and where they go stay the same; element_size may grow.
+  // Drops dimensions of extent 1 and merges adjacent dimensions that continue each other on both
+  // sides. The elements, their order and where they go stay the same.
+  void MergeDimensions();
+  // As above, and makes a dense innermost dimension part of the element, so that a row is one
+  // memcpy. The copied bytes and where they go stay the same; element_size may grow.
   void Normalize();
   // True where a normalized copy is one contiguous piece on both sides.
   bool is_contiguous() const { return extent.empty(); }
   std::uint64_t byte_count() const;
 };
+
+// The innermost dimension of a copy.
+struct CopyRow {
+  std::uint64_t count = 1;
+  std::int64_t source_stride_bytes = 0;
+  std::int64_t target_stride_bytes = 0;
+};
+CopyRow RowOf(const StridedCopy& copy);
+
+// Calls visit(source offset, target offset) for the beginning of each row, in row-major order,
+// until one call returns false. Precondition: no extent is 0.
+template <typename Visit>
+void VisitRows(const StridedCopy& copy, const Visit& visit);
 
 // Runs it, in row-major order; any copy, normalized or not, also one of no bytes. Preconditions:
 // every touched byte lies in memory the caller owns; the sides don't overlap.
@@ -46,10 +61,40 @@ std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& ex
 StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                            const std::vector<std::int64_t>& strides_bytes,
                            std::uint64_t element_size);
+// The same for elements that change their size on the way: `element_size` is that in the buffer,
+// the strides are those of the memory. Never normalized to more than whole elements.
+StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Box& origin_box,
+                                 const std::vector<std::int64_t>& strides_bytes,
+                                 std::uint64_t element_size);
 // The way back: from that strided memory into the linear buffer.
 StridedCopy CopyToLinear(const Region& linear, const Box& part, const Box& origin_box,
                          const std::vector<std::int64_t>& strides_bytes,
                          std::uint64_t element_size);
+
+// Offsets are computed modulo 2^64: between two rows they may leave the memory for a moment.
+template <typename Visit>
+void VisitRows(const StridedCopy& copy, const Visit& visit) {
+  auto source_at = static_cast<std::uint64_t>(copy.source_offset_bytes);
+  auto target_at = static_cast<std::uint64_t>(copy.target_offset_bytes);
+  // An odometer over the outer dimensions; the innermost one is the row.
+  const std::size_t outer = copy.extent.empty() ? 0 : copy.extent.size() - 1;
+  std::vector<std::uint64_t> index(outer, 0);
+  for (;;) {
+    if (!visit(static_cast<std::int64_t>(source_at), static_cast<std::int64_t>(target_at))) return;
+    std::size_t d = outer;
+    for (; d > 0; --d) {
+      const auto source_stride = static_cast<std::uint64_t>(copy.source_stride_bytes[d - 1]);
+      const auto target_stride = static_cast<std::uint64_t>(copy.target_stride_bytes[d - 1]);
+      source_at += source_stride;
+      target_at += target_stride;
+      if (++index[d - 1] < copy.extent[d - 1]) break;
+      source_at -= copy.extent[d - 1] * source_stride;
+      target_at -= copy.extent[d - 1] * target_stride;
+      index[d - 1] = 0;
+    }
+    if (d == 0) return;
+  }
+}
 
 }  // namespace sealpoint::internal
 

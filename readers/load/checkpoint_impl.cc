@@ -6,6 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
+#include "lib/format/constants.h"
 #include "readers/load/run_plan.h"
 #include "readers/open/resize.h"
 
@@ -52,6 +53,10 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedF
 
 PlanBuilder CheckpointImpl::NewPlan() const {
   return {index(), tables_, RangeSizeMax(options_.memory_budget_bytes)};
+}
+
+std::string CheckpointImpl::BlobPath(std::uint32_t blob) const {
+  return JoinPath(path_, BlobName(index().blob(blob).id));
 }
 
 Result<ReadPlan> CheckpointImpl::Plan(const ReadRequest& request,

@@ -43,7 +43,8 @@ Status ChunkReader::Fetch(const PlanRange& range, const Take& take) {
     const ByteSpan stored = fetched.bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
     Result<ByteSpan> raw = Verify(chunk, stored);
     if (!raw) return At(range, chunk, std::move(raw).error());
-    SEALPOINT_RETURN_IF_ERROR(take(chunk, *raw));
+    Status taken = take(chunk, *raw);
+    if (!taken.ok()) return At(range, chunk, std::move(taken));
   }
   return {};
 }

@@ -47,6 +47,8 @@ class Resolver {
 
   Status Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail);
   Status CheckDType(const ReadItem& item, const TensorView& tensor);
+  static Result<std::optional<ElementConverter>> ChooseConverter(const ReadItem& item,
+                                                                 const TensorView& tensor);
   Result<std::optional<Region>> ChooseRegion(const ReadItem& item, const Shape& stored);
   Result<std::optional<Region>> BelievedRegion(const ReadItem& item, const Shape& stored);
 
@@ -74,13 +76,18 @@ Status Resolver::AddItem(const ReadItem& item) {
   const TensorView tensor = index_.tensor(*number);
   wanted_[*number].is_wanted = true;
   SEALPOINT_RETURN_IF_ERROR(CheckDType(item, tensor));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::optional<ElementConverter> converter,
+                             ChooseConverter(item, tensor));
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<Region> region,
                              ChooseRegion(item, tensor.shape()));
   ResolvedItem resolved{.tensor = *number, .destination = {}};
   if (region) {
+    const std::uint32_t element_size =
+        converter ? DTypeSizeBytes(converter->conversion().to) : tensor.element_size();
     SEALPOINT_RETURN_IF_ERROR(
-        CheckDestination(item.destination, *region, tensor.element_size()).AtTensor(item.tensor));
-    resolved.destination = Destination::Make(item.destination, *region, tensor.element_size());
+        CheckDestination(item.destination, *region, element_size).AtTensor(item.tensor));
+    resolved.destination = Destination::Make(item.destination, *region, element_size);
+    resolved.destination->converter = converter;
     if (contract_.coverage != OnMismatch::kAllow) wanted_[*number].regions.push_back(*region);
   }
   resolved_.items.push_back(std::move(resolved));
@@ -93,9 +100,22 @@ Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
       StrCat("stored as ", NameOf(tensor.dtype()), ", wanted as ", NameOf(*item.dtype));
   // An unregistered dtype has no size to compare; its bytes can only be copied.
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
-  if (wanted_size != 0 && wanted_size != tensor.element_size())
-    return Mismatch(item.tensor, detail);
+  const bool has_other_size = wanted_size != 0 && wanted_size != tensor.element_size();
+  // With a conversion the memory is not made for elements of the believed dtype.
+  if (has_other_size && !item.convert) return Mismatch(item.tensor, detail);
   return Differ(contract_.dtype, Kind::kDType, item.tensor, std::move(detail));
+}
+
+// Nothing where the elements are wanted as they are stored.
+Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem& item,
+                                                                  const TensorView& tensor) {
+  if (!item.convert || item.convert->to == tensor.dtype()) return std::optional<ElementConverter>();
+  std::optional<ElementConverter> converter = ElementConverter::Make(tensor.dtype(), *item.convert);
+  if (!converter) {
+    return Mismatch(item.tensor, StrCat("stored as ", NameOf(tensor.dtype()),
+                                        ", which does not convert to ", NameOf(item.convert->to)));
+  }
+  return converter;
 }
 
 // The region to read; nothing where it has no elements.

@@ -46,6 +46,7 @@ std::byte* TargetOf(const PlanCopy& copy) { return copy.target + copy.copy.targe
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];
+  if (copy.is_converted()) return nullptr;
   const bool is_whole = copy.copy.is_contiguous() && copy.copy.element_size == chunk.raw_size;
   return is_whole ? TargetOf(copy) : nullptr;
 }
@@ -70,6 +71,9 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
                            [](const auto& a, const auto& b) { return a.first == b.first; }),
                shards.end());
   data_.names.emplace_back(tensor.name());
+  if (destination.converter) {
+    data_.conversions.push_back({.converter = *destination.converter, .region = wanted});
+  }
   ShardFacts facts{.ref = {},
                    .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
                    .element_size = tensor.element_size(),
@@ -136,21 +140,32 @@ Status PlanBuilder::AddShard(const ShardFacts& facts, std::vector<SelectedChunk>
   return {};
 }
 
-void PlanBuilder::AddChunk(const ShardFacts& facts, const ChunkRecord& record,
-                           const SelectedChunk& selected, const Destination* destination) {
+void PlanBuilder::AddCopies(const ShardFacts& facts, const SelectedChunk& selected,
+                            const Destination& destination) {
   const std::size_t first_copy = pending_copies_.size();
+  const auto make_copy = destination.converter ? ConversionFromLinear : CopyFromLinear;
   for (const Box& part : selected.parts) {
-    PlanCopy copy{.copy = CopyFromLinear(selected.region, part, destination->region.box,
-                                         destination->strides_bytes, facts.element_size),
-                  .target = destination->data};
+    PlanCopy copy{.copy = make_copy(selected.region, part, destination.region.box,
+                                    destination.strides_bytes, facts.element_size),
+                  .target = destination.data};
     copy.copy.target_offset_bytes = static_cast<std::int64_t>(Bits(copy.copy.target_offset_bytes) +
-                                                              Bits(destination->shift_bytes));
-    if (pending_copies_.size() > first_copy && Continues(pending_copies_.back(), copy)) {
+                                                              Bits(destination.shift_bytes));
+    if (destination.converter) {
+      copy.converted_part = data_.converted_parts.size();
+      data_.converted_parts.push_back({.conversion = data_.conversions.size() - 1, .box = part});
+      pending_copies_.push_back(std::move(copy));
+    } else if (pending_copies_.size() > first_copy && Continues(pending_copies_.back(), copy)) {
       pending_copies_.back().copy.element_size += copy.copy.element_size;
     } else {
       pending_copies_.push_back(std::move(copy));
     }
   }
+}
+
+void PlanBuilder::AddChunk(const ShardFacts& facts, const ChunkRecord& record,
+                           const SelectedChunk& selected, const Destination* destination) {
+  const std::size_t first_copy = pending_copies_.size();
+  if (destination != nullptr) AddCopies(facts, selected, *destination);
   pending_.push_back({.blob = facts.ref.blob,
                       .record = facts.ref.first_record + record.chunk,
                       .chunk = {.offset = record.offset,

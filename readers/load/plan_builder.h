@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "readers/load/chunk_selection.h"
 #include "readers/load/read_plan_data.h"
 #include "readers/open/blob_tables.h"
+#include "sealpoint/conversion.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
@@ -25,8 +27,10 @@ struct Destination {
   // Added to where an element lies by the strides: not 0 for a run, whose first element is not that
   // of its box.
   std::int64_t shift_bytes = 0;
+  std::optional<ElementConverter> converter{};  // where its dtype is not the stored one
 
-  // Precondition: the view fits the region (CheckDestination).
+  // `element_size` is that of the memory. Precondition: the view fits the region
+  // (CheckDestination).
   static Destination Make(const MutableMemoryView& view, const Region& region,
                           std::uint32_t element_size);
 };
@@ -61,6 +65,8 @@ class PlanBuilder {
   };
   struct ShardFacts;
 
+  void AddCopies(const ShardFacts& facts, const SelectedChunk& selected,
+                 const Destination& destination);
   bool ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const;
   Status AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
                   const Destination* destination);

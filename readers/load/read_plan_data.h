@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/convert/element_converter.h"
 #include "lib/layout/box_copy.h"
 #include "sealpoint/codec.h"
 #include "sealpoint/id.h"
@@ -16,8 +17,24 @@ namespace sealpoint::internal {
 
 // From the raw bytes of a chunk into the memory at `target`.
 struct PlanCopy {
+  static constexpr std::size_t kAsStored = ~std::size_t{0};
+
   StridedCopy copy;
   std::byte* target = nullptr;
+  std::size_t converted_part = kAsStored;  // in ReadPlanData::converted_parts
+  bool is_converted() const { return converted_part != kAsStored; }
+};
+
+// What an item wants in another dtype.
+struct PlanConversion {
+  ElementConverter converter;
+  Region region;
+};
+
+// The elements of a copy that converts them, in tensor coordinates.
+struct ConvertedPart {
+  std::size_t conversion = 0;  // in ReadPlanData::conversions
+  Box box;
 };
 
 struct PlanChunk {
@@ -53,6 +70,8 @@ struct ReadPlanData {
   std::vector<PlanRange> ranges;
   std::vector<PlanChunk> chunks;
   std::vector<PlanCopy> copies;
+  std::vector<PlanConversion> conversions;
+  std::vector<ConvertedPart> converted_parts;
   std::vector<LoadFinding> findings;
   PlanSummary summary;
   // Memory that one thread needs at most: a range widened to whole pages, and a decoded chunk.

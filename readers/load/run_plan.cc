@@ -8,6 +8,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
+#include "readers/load/copy_out.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -18,20 +19,11 @@ Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_done, reader.ReadInPlace(range));
     if (is_done) return {};
   }
-  return reader.ReadRange(range, [&plan](const PlanChunk& chunk, ByteSpan raw) {
-    CopyOut(plan, chunk, raw);
-    return Status();
-  });
+  return reader.ReadRange(
+      range, [&plan](const PlanChunk& chunk, ByteSpan raw) { return CopyOut(plan, chunk, raw); });
 }
 
 }  // namespace
-
-void CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw) {
-  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    const PlanCopy& copy = plan.copies[chunk.first_copy + i];
-    RunStridedCopy(copy.copy, raw.data(), copy.target);
-  }
-}
 
 int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes) {
   const std::uint64_t need = plan.range_memory_max + 2 * plan.decoded_size_max;

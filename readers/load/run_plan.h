@@ -15,9 +15,6 @@ namespace sealpoint::internal {
 // of the byte split. At least one.
 int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes);
 
-// Copies what the plan wants of a chunk's raw bytes to its destinations.
-void CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw);
-
 // Fetches and verifies all ranges on up to `threads` threads and hands each chunk's raw bytes to
 // `take`, which several threads may call at a time.
 Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,

@@ -3,14 +3,13 @@
 // Every rank has the same checkpoint in its own memory, so that these tests count what each reads.
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <functional>
 #include <string>
 
 #include "sealpoint/collective_reader.h"
+#include "tests/support/collective_load_job.h"
 #include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
 #include "tests/support/saved_state.h"
-#include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -53,49 +52,11 @@ const MiniContainer& GoodContainer() {
 }
 
 // One rank with its copy of the state.
-struct LoadJob {
+struct LoadJob : CollectiveLoadJob {
   explicit LoadJob(Communicator& communicator,
                    const std::function<void(MiniContainer&)>& damage = {})
-      : comm(communicator) {
-    if (damage) damage(container);
-    StoreFiles(*memory, "c", container.files);
-  }
-
-  std::unique_ptr<CollectiveReader> Open() {
-    auto reader = CollectiveReader::Open(comm, "c", {.storage = storage});
-    EXPECT_TRUE(reader.ok()) << reader.error().ToString();
-    storage->ClearLog();
-    return reader.ok() ? std::move(reader).value() : nullptr;
-  }
-  // Stored payload bytes that this rank read.
-  std::uint64_t PayloadRead() const {
-    std::uint64_t bytes = 0;
-    for (const ReadCall& call : storage->log().reads) {
-      for (const auto& [number, blob] : container.blobs) {
-        if (call.name == blob.name && call.offset < blob.chunks_end) bytes += call.size;
-      }
-    }
-    return bytes;
-  }
-  std::uint64_t Sum(std::uint64_t mine) {
-    std::uint64_t sum = 0;
-    for (const Bytes& one : comm.AllGather(AsBytes(std::to_string(mine))).value()) {
-      sum += std::stoull(std::string(reinterpret_cast<const char*>(one.data()), one.size()));
-    }
-    return sum;
-  }
-  std::uint64_t rank() const { return static_cast<std::uint64_t>(comm.rank()); }
-  std::uint64_t size() const { return static_cast<std::uint64_t>(comm.size()); }
-
-  Communicator& comm;
-  MiniContainer container = GoodContainer();
-  std::shared_ptr<Storage> memory = MemoryStorage();
-  std::shared_ptr<ReadingStorage> storage = std::make_shared<ReadingStorage>(memory);
+      : CollectiveLoadJob(communicator, GoodContainer(), damage) {}
 };
-
-void OnRanks(const std::function<void(Communicator&)>& body) {
-  for (const int size : RankCounts()) WithRanks(size, body);
-}
 
 // A wish and the memory for it.
 struct Wish {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -28,12 +30,12 @@ struct StoredTensor {
   Bytes bytes;  // dense
 };
 
-StoredTensor AnyTensor(const std::string& name, int blob_count) {
+StoredTensor AnyTensor(const std::string& name, int blob_count, DType dtype = kAnyDType) {
   StoredTensor tensor;
   MiniTensor& spec = tensor.spec;
   spec.name = name;
-  spec.dtype = kAnyDType;
-  spec.element_size = *rc::gen::element(1u, 64u, 256u);
+  spec.dtype = dtype;
+  spec.element_size = dtype == kAnyDType ? *rc::gen::element(1u, 64u, 256u) : DTypeSizeBytes(dtype);
   spec.codec = *rc::gen::element(Codec::kNone, Codec::kZstd, Codec::kByteSplitZstd);
   spec.shape = test::AnyShape(3, 7);
   const std::uint64_t count = ElementCount(spec.shape).value();
@@ -58,10 +60,10 @@ struct Wish {
   Bytes expected;
 };
 
-Wish AnyWish(const StoredTensor& tensor) {
-  const std::uint32_t element_size = tensor.spec.element_size;
-  Wish wish{.region = test::AnyRegion(tensor.spec.shape)};
-  const Bytes dense = ExtractRegion(tensor.bytes, tensor.spec.shape, element_size, wish.region);
+// `bytes` are the whole tensor as it is wanted, in elements of this size.
+Wish AnyWish(const Shape& shape, const Bytes& bytes, std::uint32_t element_size) {
+  Wish wish{.region = test::AnyRegion(shape)};
+  const Bytes dense = ExtractRegion(bytes, shape, element_size, wish.region);
   const std::vector<std::uint64_t>& extent = wish.region.box.extent;
   const bool is_whole_box = wish.region == Region::Of(wish.region.box);
   if (!is_whole_box || *rc::gen::arbitrary<bool>()) {
@@ -119,7 +121,7 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
   const std::uint64_t wish_count = AnyIn(1, 4);
   for (std::uint64_t i = 0; i < wish_count; ++i) {
     const StoredTensor& tensor = tensors[AnyIn(0, tensors.size() - 1)];
-    wishes.push_back(AnyWish(tensor));
+    wishes.push_back(AnyWish(tensor.spec.shape, tensor.bytes, tensor.spec.element_size));
     names.push_back(tensor.spec.name);
   }
   ReadRequest request;
@@ -147,6 +149,58 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
   RC_ASSERT(bytes_seen() == plan->Summary().bytes_read);
   // In place a range is read in pieces.
   if (options.isolate) RC_ASSERT(storage->log().reads.size() == plan->Summary().requests);
+}
+
+// Elements converted one by one, by the processor.
+template <typename From, typename To>
+Bytes Converted(const Bytes& bytes) {
+  Bytes converted(bytes.size() / sizeof(From) * sizeof(To));
+  for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
+    From from{};
+    std::memcpy(&from, bytes.data() + i * sizeof(From), sizeof(From));
+    const auto to = static_cast<To>(from);
+    std::memcpy(converted.data() + i * sizeof(To), &to, sizeof(To));
+  }
+  return converted;
+}
+
+struct Pair {
+  DType from;
+  Conversion conversion;
+  Bytes (*convert)(const Bytes&);
+};
+
+const Pair kPairs[] = {
+    {DType::kUInt8, {DType::kInt64}, Converted<std::uint8_t, std::int64_t>},
+    {DType::kInt16, {DType::kF32}, Converted<std::int16_t, float>},
+    {DType::kInt32, {DType::kF32, Rounding::kNearestEven}, Converted<std::int32_t, float>},
+    {DType::kUInt64, {DType::kF64, Rounding::kNearestEven}, Converted<std::uint64_t, double>},
+    {DType::kInt32, {DType::kInt32}, Converted<std::int32_t, std::int32_t>},
+};
+
+RC_GTEST_PROP(ReadProperty, AnyRegionsAreConvertedElementByElement, ()) {
+  const Pair& pair = kPairs[AnyIn(0, std::size(kPairs) - 1)];
+  const StoredTensor tensor = AnyTensor("t", 2, pair.from);
+  const auto memory = MemoryStorage();
+  StoreFiles(*memory, "c", BuildMini({.tensors = {tensor.spec}}).files);
+  const auto checkpoint = Checkpoint::Open("c", {.storage = memory}).value();
+
+  const Bytes all = pair.convert(tensor.bytes);
+  std::vector<Wish> wishes;
+  const std::uint64_t wish_count = AnyIn(1, 3);
+  for (std::uint64_t i = 0; i < wish_count; ++i) {
+    wishes.push_back(AnyWish(tensor.spec.shape, all, DTypeSizeBytes(pair.conversion.to)));
+  }
+  ReadRequest request;
+  for (Wish& wish : wishes) {
+    request.Add("t", wish.region,
+                MemoryView::MutableHost(wish.memory.data() + wish.origin, wish.strides));
+    request.items.back().convert = pair.conversion;
+  }
+  const auto report = checkpoint->Load(request, LoadContract::Partial(),
+                                       {.threads = static_cast<int>(AnyIn(1, 2))});
+  if (!report) RC_FAIL(report.error().ToString());
+  for (const Wish& wish : wishes) RC_ASSERT(wish.memory == wish.expected);
 }
 
 }  // namespace

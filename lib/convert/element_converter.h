@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CONVERT_ELEMENT_CONVERTER_H_
+#define SEALPOINT_LIB_CONVERT_ELEMENT_CONVERTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sealpoint/conversion.h"
+#include "sealpoint/dtype.h"
+
+namespace sealpoint::internal {
+
+struct Number;
+
+// Changes the dtype of elements. A small value; thread safety: as a const object.
+class ElementConverter {
+ public:
+  // Nothing where these dtypes do not convert.
+  static std::optional<ElementConverter> Make(DType from, const Conversion& conversion);
+
+  // Converts `count` elements, which lie the strides apart. Returns how many are good before the
+  // first that cannot be converted; `count` if all are. Precondition: the two sides do not overlap.
+  std::uint64_t Convert(const std::byte* source, std::int64_t source_stride_bytes,
+                        std::byte* target, std::int64_t target_stride_bytes,
+                        std::uint64_t count) const;
+
+  DType from() const { return from_; }
+  const Conversion& conversion() const { return conversion_; }
+  // "the f32 value 1e+10 does not fit f16", for people.
+  std::string Describe(const std::byte* element) const;
+
+ private:
+  using Decode = void (*)(const std::byte* source, std::int64_t stride_bytes, std::size_t count,
+                          Number* numbers);
+  using Encode = std::size_t (*)(const Number* numbers, std::size_t count, Rounding rounding,
+                                 std::byte* target, std::int64_t stride_bytes);
+  // A dtype as the numbers that make one element: two of a complex one.
+  struct Components;
+  static std::optional<Components> ComponentsOf(DType dtype);
+
+  std::uint64_t ConvertNumbers(const std::byte* source, std::int64_t source_stride_bytes,
+                               std::byte* target, std::int64_t target_stride_bytes,
+                               std::uint64_t count) const;
+
+  DType from_{};
+  Conversion conversion_{};
+  Decode decode_ = nullptr;
+  Encode encode_ = nullptr;
+  std::uint32_t component_count_ = 1;
+  std::uint32_t source_component_size_ = 0;
+  std::uint32_t target_component_size_ = 0;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CONVERT_ELEMENT_CONVERTER_H_

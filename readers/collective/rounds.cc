@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/collective/rounds.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "readers/load/copy_out.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 32 * kMiB;
+constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
+
+void EncodeRanges(std::span<const BlobBytes> ranges, WireWriter& out) {
+  for (const BlobBytes& range : ranges) {
+    out.Put(std::uint64_t{range.blob});
+    out.Put(range.begin);
+    out.Put(range.end);
+  }
+}
+
+Status DecodeRanges(ByteSpan bytes, std::vector<BlobBytes>& ranges) {
+  WireReader in(bytes);
+  while (!in.at_end()) {
+    BlobBytes range;
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(range.begin, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(range.end, in.Number());
+    range.blob = static_cast<std::uint32_t>(blob);
+    ranges.push_back(range);
+  }
+  return Status();
+}
+
+Result<std::vector<BlobBytes>> DecodeUnion(const std::vector<Bytes>& messages) {
+  std::vector<BlobBytes> ranges;
+  for (const Bytes& message : messages) {
+    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(message, ranges));
+  }
+  return UnionOf(std::move(ranges));
+}
+
+// What all ranks want, joined per blob by rank (blob mod size) and then known to all: no rank ever
+// holds more than the joined ranges.
+Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData& plan) {
+  std::vector<BlobBytes> mine;
+  for (const PlanRange& range : plan.ranges) {
+    mine.push_back({range.blob, range.offset, range.offset + range.size});
+  }
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
+  for (const BlobBytes& range : UnionOf(std::move(mine))) {
+    WireWriter out(outgoing[range.blob % outgoing.size()]);
+    EncodeRanges({&range, 1}, out);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> joined, DecodeUnion(incoming));
+  Bytes bytes;
+  WireWriter out(bytes);
+  EncodeRanges(joined, out);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
+  return DecodeUnion(all);
+}
+
+}  // namespace
+
+void Rounds::SortChunks(const ReadingOrder& order) {
+  for (const PlanRange& range : plan_.ranges) {
+    for (std::size_t i = range.first_chunk; i < range.first_chunk + range.chunk_count; ++i) {
+      own_.push_back({order.PositionOf(range.blob, plan_.chunks[i].offset), i, range.blob});
+    }
+  }
+  std::sort(own_.begin(), own_.end(),
+            [](const OwnChunk& a, const OwnChunk& b) { return a.position < b.position; });
+  for (const std::string& name : plan_.names) {
+    tensors_.push_back(checkpoint_.index().FindTensor(name).value_or(0));
+  }
+}
+
+// As far as no rank gets or reads more than its share, but for one chunk.
+Result<ReadingWindow> Rounds::AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const {
+  std::uint64_t mine = end;
+  std::uint64_t received = 0;
+  for (std::size_t i = next_; i < own_.size(); ++i) {
+    const std::uint64_t raw_size = plan_.chunks[own_[i].chunk].raw_size;
+    if (i > next_ && received + raw_size > share()) {
+      mine = own_[i].position;
+      break;
+    }
+    received += raw_size;
+  }
+  const auto ranks = static_cast<std::uint64_t>(comm_.size());
+  if (share() < (end - begin) / ranks) mine = std::min(mine, begin + ranks * share());
+  // The least of all.
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most, comm_.AllReduceMax({~mine}));
+  return ReadingWindow{.begin = begin, .end = ~most.front()};
+}
+
+Result<RequestedChunks> Rounds::AskReaders(const ReadingWindow& window, Expected& expected) {
+  std::vector<OwnChunk> wanted;
+  for (; next_ < own_.size() && own_[next_].position < window.end; ++next_) {
+    wanted.push_back(own_[next_]);
+  }
+  // As the reader will send them.
+  std::sort(wanted.begin(), wanted.end(),
+            [](const OwnChunk& a, const OwnChunk& b) { return a.chunk < b.chunk; });
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
+  for (const OwnChunk& one : wanted) {
+    const auto reader = static_cast<std::size_t>(window.ReaderOf(one.position, comm_.size()));
+    const PlanChunk& chunk = plan_.chunks[one.chunk];
+    expected[reader].push_back({.chunk = one.chunk, .raw_size = chunk.raw_size});
+    EncodeWish({.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk},
+               outgoing[reader]);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm_.AllToAll(outgoing));
+  std::vector<std::vector<ChunkWish>> wishes;
+  for (const Bytes& message : incoming) {
+    SEALPOINT_ASSIGN_OR_RETURN(auto one, DecodeWishes(message, checkpoint_.index()));
+    wishes.push_back(std::move(one));
+  }
+  return MergeWishes(wishes, checkpoint_.index(), kRangeSizeMax);
+}
+
+Status Rounds::ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const {
+  const PlanChunk* const first = requested.plan.chunks.data();
+  return checkpoint_.ReadChunks(
+      requested.plan, options_.threads, [&](const PlanChunk& chunk, ByteSpan raw) {
+        held[static_cast<std::size_t>(&chunk - first)].assign(raw.begin(), raw.end());
+        return Status();
+      });
+}
+
+Result<ReadingOrder> Rounds::PutInOrder() {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> wanted, UnionOfAll(comm_, plan_));
+  ReadingOrder order(wanted, kPieceBytes);
+  SortChunks(order);
+  return order;
+}
+
+Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t end) {
+  Round round;
+  round.expected.resize(static_cast<std::size_t>(comm_.size()));
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadingWindow window, AgreeOnWindow(begin, end));
+  SEALPOINT_ASSIGN_OR_RETURN(round.requested, AskReaders(window, round.expected));
+  round.end = window.end;
+  return round;
+}
+
+// After an element that does not convert the rest is left out, but this rank goes on with the
+// others until they agree.
+void Rounds::Deliver(std::size_t chunk, ByteSpan raw) {
+  if (!delivered_.ok()) return;
+  const PlanChunk& one = plan_.chunks[chunk];
+  Status status = CopyOut(plan_, one, raw);
+  if (status.ok()) return;
+  const auto behind = std::upper_bound(
+      plan_.ranges.begin(), plan_.ranges.end(), chunk,
+      [](std::size_t at, const PlanRange& range) { return at < range.first_chunk; });
+  delivered_ = Status(
+      std::move(status).AtPath(checkpoint_.BlobPath(std::prev(behind)->blob)).AtOffset(one.offset));
+}
+
+Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
+  report.all_bytes_wanted = order.size_bytes();
+  phases.Begin(Phase::kRead, plan_.summary.bytes_read);
+  std::uint64_t bytes_done = 0;
+  for (std::uint64_t begin = 0; begin < order.size_bytes();) {
+    SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
+    std::vector<Bytes> held(round.requested.plan.chunks.size());
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadRequested(round.requested, held)));
+    report.bytes_read += round.requested.plan.summary.bytes_read;
+    SEALPOINT_ASSIGN_OR_RETURN(const PassedOn passed,
+                               PassOn(comm_, round.requested, std::move(held), round.expected,
+                                      share(), [&](std::size_t chunk, ByteSpan raw) {
+                                        Deliver(chunk, raw);
+                                        bytes_done += plan_.chunks[chunk].stored_size;
+                                      }));
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
+    phases.Progress(bytes_done);
+    report.bytes_received += passed.bytes_received;
+    report.rounds += passed.exchanges;
+    begin = round.end;
+  }
+  phases.End();
+  return Status();
+}
+
+}  // namespace sealpoint::internal

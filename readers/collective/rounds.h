@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
+#define SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/phase_recorder.h"
+#include "readers/collective/chunk_wish.h"
+#include "readers/collective/pass_on.h"
+#include "readers/collective/reading_order.h"
+#include "readers/load/checkpoint_impl.h"
+#include "sealpoint/collective_reader.h"
+
+namespace sealpoint::internal {
+
+// One collective load on one rank, round after round. Used once; collective. Errors: those of
+// reading and converting, the same on all ranks; Comm, Timeout.
+class Rounds {
+ public:
+  Rounds(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
+         const CollectiveLoadOptions& options)
+      : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
+
+  Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
+
+ private:
+  // A chunk of this rank's plan in the order of all.
+  struct OwnChunk {
+    std::uint64_t position = 0;
+    std::size_t chunk = 0;
+    std::uint32_t blob = 0;
+  };
+  using Expected = std::vector<std::vector<ExpectedChunk>>;
+  struct Round {
+    std::uint64_t end = 0;      // position
+    RequestedChunks requested;  // which this rank reads
+    Expected expected;          // which it asked others for
+  };
+
+  // A third each for what is read, sent and received.
+  std::uint64_t share() const {
+    return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 3);
+  }
+
+  Result<ReadingOrder> PutInOrder();
+  void SortChunks(const ReadingOrder& order);
+  Result<Round> AgreeOnRound(std::uint64_t begin, std::uint64_t end);
+  Result<ReadingWindow> AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const;
+  Result<RequestedChunks> AskReaders(const ReadingWindow& window, Expected& expected);
+  Status ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const;
+  void Deliver(std::size_t chunk, ByteSpan raw);
+
+  Communicator& comm_;
+  const CheckpointImpl& checkpoint_;
+  const ReadPlanData& plan_;
+  const CollectiveLoadOptions& options_;
+  std::vector<OwnChunk> own_;
+  std::size_t next_ = 0;                // of own_
+  std::vector<std::uint64_t> tensors_;  // in the index, by PlanChunk::name
+  Status delivered_;                    // why this rank could not take what it got
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
