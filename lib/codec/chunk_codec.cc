@@ -2,6 +2,7 @@
 #include "lib/codec/chunk_codec.h"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <bit>
@@ -92,7 +93,7 @@ struct ChunkCodec::Contexts {
 
 Status ChunkCodec::Contexts::PrepareCompression(int level) {
   if (!compression) compression.reset(ZSTD_createCCtx());
-  SEALPOINT_CHECK(compression);  // of a fixed size, unlike the scratch memory
+  if (!compression) return NoMemory();
   if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
     return InvalidArgument("zstd level ", level, " is not in [", ZSTD_minCLevel(), ", ",
                            ZSTD_maxCLevel(), "]");
@@ -112,7 +113,7 @@ Status ChunkCodec::Contexts::PrepareCompression(int level) {
 
 Status ChunkCodec::Contexts::Decompress(ByteSpan stored, MutableByteSpan out) {
   if (!decompression) decompression.reset(ZSTD_createDCtx());
-  SEALPOINT_CHECK(decompression);
+  if (!decompression) return NoMemory();
   const std::size_t result = ZSTD_decompressDCtx(decompression.get(), out.data(), out.size(),
                                                  stored.data(), stored.size());
   if (result != out.size()) {  // an error is greater than any size
@@ -144,6 +145,7 @@ Result<std::size_t> ChunkCodec::Encode(Codec codec, int level, std::uint32_t ele
   }
   const std::size_t result =
       ZSTD_compress2(contexts_->compression.get(), out.data(), out.size(), raw.data(), raw.size());
+  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) return NoMemory();
   if (ZSTD_isError(result)) {
     return MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
   }

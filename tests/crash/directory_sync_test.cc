@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sealpoint/storage.h"
+#include "tests/support/descriptor_path.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -23,9 +24,7 @@ std::vector<std::string>& Synced() {
 
 // Takes the place of the C library's function in this program.
 extern "C" int fsync(int fd) {
-  char path[PATH_MAX] = {};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  if (readlink(link.c_str(), path, sizeof(path) - 1) > 0) Synced().emplace_back(path);
+  Synced().push_back(sealpoint::testing::PathOf(fd));
   using Function = int (*)(int);
   static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "fsync"));
   return real(fd);

@@ -11,20 +11,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdarg>
 #include <string>
 #include <vector>
 
+#include "lib/codec/chunk_codec.h"
 #include "lib/device/staging_pool.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
+#include "tests/support/descriptor_path.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
+
+using sealpoint::testing::PathOf;
 
 // The next call of this name whose path ends with `end` fails, once.
 struct NextFault {
@@ -40,16 +44,13 @@ NextFault& Next() {
   return next;
 }
 
+// The next allocation of so many bytes or more fails, once; 0: none does.
+std::atomic<std::size_t> failing_size_min{0};
+
 // All calls that were stood in for: "<name> <last component of the path>".
 std::vector<std::string>& Calls() {
   static std::vector<std::string> calls;
   return calls;
-}
-
-std::string PathOf(int fd) {
-  char path[PATH_MAX] = {};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  return readlink(link.c_str(), path, sizeof(path) - 1) > 0 ? path : "";
 }
 
 bool IsNext(const char* call, const std::string& path) {
@@ -113,6 +114,14 @@ int mkdir(const char* path, mode_t mode) noexcept {
 int fstatat(int fd, const char* name, struct stat* info, int flags) noexcept {
   using Function = int (*)(int, const char*, struct stat*, int);
   return Stand<Function>("fstatat", name, fd, name, info, flags);
+}
+
+void* __libc_malloc(size_t size);  // glibc's own
+
+void* malloc(size_t size) noexcept {
+  if (failing_size_min == 0 || size < failing_size_min) return __libc_malloc(size);
+  failing_size_min = 0;
+  return nullptr;
 }
 
 void* aligned_alloc(size_t alignment, size_t size) noexcept {
@@ -333,6 +342,40 @@ TEST_F(VerifyWithoutMemory, ToPutAChunkTogether) {
 }
 
 TEST_F(VerifyWithoutMemory, ToDecodeAChunk) { ExpectUnreadableChunk(Check(kMiB, 64 * kKiB)); }
+
+// What a codec allocates: its context, zstd's tables, and the memory for the byte split.
+class CodecWithoutMemory : public ::testing::Test {
+ protected:
+  ~CodecWithoutMemory() override { failing_size_min = 0; }
+
+  Status Encode(Codec codec, std::size_t size_min) {
+    internal::ChunkCodec encoder;
+    failing_size_min = size_min;
+    return encoder.Encode(codec, 1, 4, raw_, stored_).status();
+  }
+  Status Decode(std::size_t size_min) {
+    internal::ChunkCodec decoder;
+    const auto size = internal::ChunkCodec().Encode(Codec::kByteSplitZstd, 1, 4, raw_, stored_);
+    failing_size_min = size_min;
+    return decoder.Decode(Codec::kByteSplitZstd, 4, ByteSpan(stored_).first(size.value()), raw_);
+  }
+
+  Bytes raw_ = Bytes(kMiB);
+  Bytes stored_ = Bytes(internal::ChunkCodec::EncodedSizeBound(kMiB));
+};
+
+TEST_F(CodecWithoutMemory, CannotEncode) {
+  EXPECT_THAT(Encode(Codec::kZstd, kKiB), HasCode(Code::kIo)) << "context";
+  EXPECT_THAT(Encode(Codec::kZstd, 16 * kKiB), HasCode(Code::kIo)) << "tables";
+  EXPECT_THAT(Encode(Codec::kByteSplitZstd, kMiB), HasCode(Code::kIo)) << "byte split";
+  EXPECT_TRUE(Encode(Codec::kByteSplitZstd, 0).ok());
+}
+
+TEST_F(CodecWithoutMemory, CannotDecode) {
+  EXPECT_THAT(Decode(kKiB), HasCode(Code::kIo)) << "context";
+  EXPECT_THAT(Decode(kMiB), HasCode(Code::kIo)) << "byte split";
+  EXPECT_TRUE(Decode(0).ok());
+}
 
 }  // namespace
 }  // namespace sealpoint::testing
