@@ -26,7 +26,8 @@ Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer
   if (trailer.header_digest != StoredHeaderDigest(header_bytes)) {
     return RuleError(Code::kCorrupt, "R-BLB-03", "the trailer pins another header");
   }
-  if (trailer.manifest_digest != ComputeDigest(manifest)) {
+  if (trailer.manifest_size != manifest.size() ||
+      trailer.manifest_digest != ComputeDigest(manifest)) {
     return RuleError(Code::kCorrupt, "R-BLB-06", "the manifest is not the one the trailer pins");
   }
   return Status();

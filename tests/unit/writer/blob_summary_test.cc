@@ -69,6 +69,12 @@ TEST(BlobSummaryTest, RefusesATrailerThatPinsAnotherManifest) {
   EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
 }
 
+// The file's sections are found by this size, and its padding hides a byte more.
+TEST(BlobSummaryTest, RefusesATrailerThatGivesTheManifestAnotherSize) {
+  const MiniHooks hooks = ChangeTrailer([](auto& trailer) { trailer.manifest_size += 1; });
+  EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
+}
+
 TEST(BlobSummaryTest, TooShortIsToldFromAMissingManifest) {
   Parts parts = MakeParts();
   parts.manifest.clear();
