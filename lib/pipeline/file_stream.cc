@@ -133,6 +133,7 @@ Status FileStream::AlignTo(std::uint64_t alignment) {
 }
 
 Status FileStream::Flush() {
+  SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (offset() % kDirectIoAlignmentBytes != 0) {
     static_cast<void>(
         shared_->Fail(InvalidArgument("stream flushed at offset ", offset(),
