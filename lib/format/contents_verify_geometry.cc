@@ -29,12 +29,12 @@ std::uint64_t SumOf(const FbCounts& counts) {
   return sum;
 }
 
-// The number of cells, or nothing where it passes `max`, which is below 2^32: products fit.
+// The number of cells, or nothing where it passes `max`.
 std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_t max) {
-  std::uint64_t cells = 1;
+  std::optional<std::uint64_t> cells = 1;
   for (const std::uint32_t count : cut_counts) {
-    cells *= std::uint64_t{count} + 1;
-    if (cells > max) return std::nullopt;
+    cells = MulUpTo(*cells, std::uint64_t{count} + 1, max);
+    if (!cells) return std::nullopt;
   }
   return cells;
 }

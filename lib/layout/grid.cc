@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
@@ -29,10 +30,10 @@ Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
 
 // The number of cells, or nothing where it passes `max`.
 std::optional<std::uint64_t> CountCells(const std::vector<Cuts>& cuts, std::uint64_t max) {
-  std::uint64_t count = 1;
+  std::optional<std::uint64_t> count = 1;
   for (const Cuts& dimension : cuts) {
-    if (dimension.size() + 1 > max / count) return std::nullopt;
-    count *= dimension.size() + 1;
+    count = MulUpTo(*count, dimension.size() + 1, max);
+    if (!count) return std::nullopt;
   }
   return count;
 }

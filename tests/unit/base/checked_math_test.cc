@@ -37,6 +37,19 @@ TEST(CheckedMul, RefusesTheFirstProductThatDoesNotFit) {
   EXPECT_EQ(CheckedMul<std::uint64_t>(kMax, 2), std::nullopt);
 }
 
+TEST(MulUpTo, GivesProductsUpToTheGreatest) {
+  EXPECT_EQ(MulUpTo(3, 5, 15), 15u);
+  EXPECT_EQ(MulUpTo(3, 5, 17), 15u);
+  EXPECT_EQ(MulUpTo(3, 0, 0), 0u);
+  EXPECT_EQ(MulUpTo(1ull << 32, 1ull << 31, kMax), 1ull << 63);
+}
+
+TEST(MulUpTo, RefusesTheFirstProductAbove) {
+  EXPECT_EQ(MulUpTo(3, 5, 14), std::nullopt);
+  EXPECT_EQ(MulUpTo(1, 1, 0), std::nullopt);
+  EXPECT_EQ(MulUpTo(1ull << 32, 1ull << 32, kMax), std::nullopt);
+}
+
 TEST(RangeFits, TakesRangesThatEndAtTheSize) {
   EXPECT_TRUE(RangeFits(0, 10, 10));
   EXPECT_TRUE(RangeFits(10, 0, 10));
