@@ -1,38 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bounds from both sides, and damage that only one of several similar checks can find.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <utility>
 #include <vector>
 
-#include "lib/format/contents.h"
-#include "tests/support/hostile_index.h"
+#include "tests/unit/format/contents_judge.h"
 
 namespace sealpoint::internal {
 namespace {
 
 using sealpoint::testing::EncodeHostileIndex;
-using sealpoint::testing::EncodeHostileManifest;
 using sealpoint::testing::HostileBoxes;
 using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
-
-MATCHER_P(IsCorruptBy, rule, std::string("breaks ") + rule) {
-  *result_listener << "which is " << arg.ToString();
-  return arg.code() == Code::kCorrupt && arg.place().rule == rule;
-}
-
-Status JudgeBytes(Bytes bytes, const Limits& limits = {}) {
-  const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status();
-}
-
-Status Judge(const HostileContents& index, const Limits& limits = {}) {
-  return JudgeBytes(EncodeHostileIndex(index), limits);
-}
 
 // A grid with a run cut and a box list of bricks, one blob, six records.
 HostileContents ValidIndex() {
@@ -56,16 +38,14 @@ HostileContents ValidIndex() {
 }
 
 // One tensor of two shards, of the same or of two boxes, each with a run.
-Status JudgeManifest(std::vector<std::uint64_t> boxes, std::vector<std::uint64_t> runs) {
+Status JudgeTwoShards(std::vector<std::uint64_t> boxes, std::vector<std::uint64_t> runs) {
   HostileContents manifest;
   manifest.tensors.push_back(
       {.name = "w",
        .shape = {4, 4},
        .boxes = HostileBoxes{.boxes = std::move(boxes), .runs = std::move(runs)},
        .shards = {{0, 0}, {0, 1}}});
-  const auto owner = std::make_shared<const Bytes>(EncodeHostileManifest(manifest));
-  const Contents::ManifestCounts counts{.record_count = 2, .shard_count = 2};
-  return Contents::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();
+  return JudgeManifest(manifest, {.record_count = 2, .shard_count = 2});
 }
 
 flatbuffers::Table* TensorTable(Bytes& bytes, flatbuffers::uoffset_t number) {
@@ -84,7 +64,7 @@ void Misalign(flatbuffers::Table* table, flatbuffers::voffset_t field) {
 
 TEST(ContentsBounds, TheUndamagedPass) {
   EXPECT_EQ(Judge(ValidIndex()), Status());
-  EXPECT_EQ(JudgeManifest({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Status());
+  EXPECT_EQ(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Status());
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
@@ -93,7 +73,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
            fb::Grid::VT_CUTS);
-  EXPECT_THAT(JudgeBytes(bytes), IsCorruptBy("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
@@ -102,7 +82,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
            fb::Grid::VT_RUN_CUTS);
-  EXPECT_THAT(JudgeBytes(bytes), IsCorruptBy("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
@@ -111,7 +91,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
            fb::BoxList::VT_BOXES);
-  EXPECT_THAT(JudgeBytes(bytes), IsCorruptBy("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
@@ -120,7 +100,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
            fb::BoxList::VT_RUNS);
-  EXPECT_THAT(JudgeBytes(bytes), IsCorruptBy("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 // Far enough for the memory there not to be ours.
@@ -129,7 +109,7 @@ TEST(ContentsBounds, R_IDX_02_RootWhoseFieldsLieFarOutside) {
   std::uint8_t* const root = reinterpret_cast<std::uint8_t*>(
       flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data()));
   flatbuffers::WriteScalar(root, flatbuffers::soffset_t{0x7fff0000});
-  EXPECT_THAT(JudgeBytes(bytes), IsCorruptBy("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_04_ABlobAtItsSizeLimit) {
@@ -146,19 +126,19 @@ TEST(ContentsBounds, R_IDX_14_MoreCellsThanShardsBesideRunCuts) {
   HostileContents index = ValidIndex();
   index.tensors[1].grid->cuts = {1, 2, 5};
   index.tensors[1].grid->cut_counts = {3};
-  EXPECT_THAT(Judge(index), IsCorruptBy("R-IDX-14"));
+  EXPECT_THAT(Judge(index), Corrupt("R-IDX-14"));
 }
 
 TEST(ContentsBounds, R_IDX_16_BoxesDescendWhileTheirRunsAscend) {
-  EXPECT_THAT(JudgeManifest({2, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), IsCorruptBy("R-IDX-16"));
+  EXPECT_THAT(JudgeTwoShards({2, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_16_RunsOfOneBoxDescend) {
-  EXPECT_THAT(JudgeManifest({0, 0, 2, 4, 0, 0, 2, 4}, {4, 8, 0, 4}), IsCorruptBy("R-IDX-16"));
+  EXPECT_THAT(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {4, 8, 0, 4}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_16_RunsOfOneBoxBeginAtTheSameElement) {
-  EXPECT_THAT(JudgeManifest({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 0, 8}), IsCorruptBy("R-IDX-16"));
+  EXPECT_THAT(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 0, 8}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_21_ATableDirectlyBehindTheHeader) {

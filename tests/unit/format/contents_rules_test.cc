@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One damage per test: the index (or manifest) is valid but for what the test's name says.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "lib/format/contents.h"
-#include "tests/support/hostile_index.h"
+#include "tests/unit/format/contents_judge.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -21,18 +18,6 @@ using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
 using sealpoint::testing::HostileTensor;
 using sealpoint::testing::UnknownField;
-
-MATCHER_P2(Breaks, code, rule, std::string("breaks ") + rule) {
-  *result_listener << "which is " << arg.ToString();
-  return arg.code() == code && arg.place().rule == rule;
-}
-
-auto Corrupt(const char* rule) { return Breaks(Code::kCorrupt, rule); }
-
-Status DecodeIndexBytes(Bytes bytes, const Limits& limits = {}) {
-  const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status();
-}
 
 // Positions in ValidIndex().tensors.
 enum : std::size_t { kBricks, kEmpty, kGrid, kRuns, kScalar };
@@ -74,9 +59,7 @@ HostileContents ValidIndex() {
   return index;
 }
 
-Status Judge(const HostileContents& index, const Limits& limits = {}) {
-  return DecodeIndexBytes(EncodeHostileIndex(index), limits);
-}
+constexpr Contents::ManifestCounts kValidCounts{.record_count = 3, .shard_count = 3};
 
 // A manifest of one blob with three records: two shards of a tensor and an object.
 HostileContents ValidManifest() {
@@ -91,15 +74,9 @@ HostileContents ValidManifest() {
   return manifest;
 }
 
-Status JudgeManifest(const HostileContents& manifest,
-                     Contents::ManifestCounts counts = {.record_count = 3, .shard_count = 3}) {
-  const auto owner = std::make_shared<const Bytes>(EncodeHostileManifest(manifest));
-  return Contents::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();
-}
-
 TEST(ContentsRules, TheUndamagedPassAll) {
   EXPECT_EQ(Judge(ValidIndex()), Status());
-  EXPECT_EQ(JudgeManifest(ValidManifest()), Status());
+  EXPECT_EQ(JudgeManifest(ValidManifest(), kValidCounts), Status());
 }
 
 TEST(ContentsRules, NothingAtAllIsValid) {
@@ -109,8 +86,8 @@ TEST(ContentsRules, NothingAtAllIsValid) {
 
 TEST(ContentsRules, R_IDX_01_IndexAboveItsSizeLimit) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
-  EXPECT_EQ(DecodeIndexBytes(bytes, Limits{.index_size_max_bytes = bytes.size()}), Status());
-  EXPECT_THAT(DecodeIndexBytes(bytes, Limits{.index_size_max_bytes = bytes.size() - 1}),
+  EXPECT_EQ(JudgeBytes(bytes, Limits{.index_size_max_bytes = bytes.size()}), Status());
+  EXPECT_THAT(JudgeBytes(bytes, Limits{.index_size_max_bytes = bytes.size() - 1}),
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
@@ -121,12 +98,12 @@ TEST(ContentsRules, R_IDX_01_ManifestAboveItsSizeLimit) {
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
-TEST(ContentsRules, R_IDX_02_NoBytes) { EXPECT_THAT(DecodeIndexBytes({}), Corrupt("R-IDX-02")); }
+TEST(ContentsRules, R_IDX_02_NoBytes) { EXPECT_THAT(JudgeBytes({}), Corrupt("R-IDX-02")); }
 
 TEST(ContentsRules, R_IDX_02_CutShort) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
   for (const std::size_t size : {std::size_t{4}, std::size_t{8}, bytes.size() / 2}) {
-    EXPECT_THAT(DecodeIndexBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<long>(size))),
+    EXPECT_THAT(JudgeBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<long>(size))),
                 Corrupt("R-IDX-02"));
   }
 }
@@ -134,11 +111,11 @@ TEST(ContentsRules, R_IDX_02_CutShort) {
 TEST(ContentsRules, R_IDX_02_OtherIdentifier) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   bytes[7] = std::byte{'Y'};
-  EXPECT_THAT(DecodeIndexBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_ManifestInsteadOfIndex) {
-  EXPECT_THAT(DecodeIndexBytes(EncodeHostileManifest(ValidManifest())), Corrupt("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(EncodeHostileManifest(ValidManifest())), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
@@ -146,7 +123,7 @@ TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
   const auto start = builder.StartTable();
   builder.Finish(flatbuffers::Offset<fb::Index>(builder.EndTable(start)), "SPIX");
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  EXPECT_THAT(DecodeIndexBytes(Bytes(bytes.begin(), bytes.end())), Corrupt("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(Bytes(bytes.begin(), bytes.end())), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
@@ -160,7 +137,7 @@ TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
   auto* tensor = const_cast<flatbuffers::Table*>(tensors->Get(kGrid));
   std::uint8_t* field = tensor->GetAddressOf(fb::Tensor::VT_SHAPE);
   flatbuffers::WriteScalar(field, flatbuffers::ReadScalar<flatbuffers::uoffset_t>(field) + 4);
-  EXPECT_THAT(DecodeIndexBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_MorePlacementsThanAllowed) {
@@ -183,7 +160,7 @@ TEST(ContentsRules, R_IDX_03_UnknownField) {
   }
   HostileContents manifest = ValidManifest();
   manifest.unknown_field = UnknownField::kRoot;
-  EXPECT_THAT(JudgeManifest(manifest), Breaks(Code::kUnsupported, "R-IDX-03"));
+  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Breaks(Code::kUnsupported, "R-IDX-03"));
 }
 
 TEST(ContentsRules, R_IDX_04_CountsAboveTheirLimits) {
@@ -372,7 +349,7 @@ TEST(ContentsRules, R_IDX_13_GridInAManifest) {
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].boxes.reset();
   manifest.tensors[0].grid = HostileGrid{.cuts = {2}, .cut_counts = {1, 0}};
-  EXPECT_THAT(JudgeManifest(manifest), Corrupt("R-IDX-13"));
+  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-13"));
 }
 
 TEST(ContentsRules, R_IDX_13_BoxListThatIsAGrid) {
@@ -505,7 +482,7 @@ TEST(ContentsRules, R_IDX_17_Runs) {
   for (const auto& [name, runs] : damages) {
     HostileContents manifest = ValidManifest();
     manifest.tensors[0].boxes->runs = runs;
-    EXPECT_THAT(JudgeManifest(manifest), Corrupt("R-IDX-17")) << name;
+    EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-17")) << name;
   }
 }
 
@@ -542,9 +519,9 @@ TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].boxes =
       HostileBoxes{.boxes = {0, 0, 2, 4, 0, 0, 2, 4}, .runs = {{0, 5, 4, 8}}};
-  EXPECT_THAT(JudgeManifest(manifest), Corrupt("R-IDX-18"));
+  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-18"));
   manifest.tensors[0].boxes->runs = {{0, 4, 4, 8}};
-  EXPECT_EQ(JudgeManifest(manifest), Status());
+  EXPECT_EQ(JudgeManifest(manifest, kValidCounts), Status());
 }
 
 TEST(ContentsRules, R_IDX_19_BlobThatDoesNotExist) {
@@ -556,7 +533,7 @@ TEST(ContentsRules, R_IDX_19_BlobThatDoesNotExist) {
   EXPECT_THAT(Judge(index), Corrupt("R-IDX-19"));
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].shards[1].blob = 1;
-  EXPECT_THAT(JudgeManifest(manifest), Corrupt("R-IDX-19"));
+  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-19"));
 }
 
 TEST(ContentsRules, R_IDX_20_RecordOfTwoShards) {
