@@ -3,7 +3,7 @@
 # Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
-#   scripts/benchmarks.sh [save|verify|index]...     default: all
+#   scripts/benchmarks.sh [save|plan|load|verify|index]...     default: all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ directory=${BENCH_DIR:-$build/bench}
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
 cmake --build "$build" --target bench_verify bench_index
-[ $# -gt 0 ] || set -- save verify index
+[ $# -gt 0 ] || set -- save plan load verify index
 mkdir -p "$directory"
 echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
 
@@ -29,10 +29,21 @@ for figure in "$@"; do
         mpirun -n "$ranks" "$build/benchmarks/save/bench_save" --directory "$directory" --mib-per-rank $((512 / ranks))
       done
       ;;
+    plan)
+      cmake --build "$build" --target bench_plan
+      mpirun -n 4 "$build/benchmarks/plan/bench_plan" --directory "$directory"
+      ;;
+    load)
+      cmake --build "$build" --target bench_reshard bench_slices
+      for ranks in 2 4; do
+        mpirun -n "$ranks" "$build/benchmarks/load/bench_reshard" --directory "$directory"
+      done
+      "$build/benchmarks/load/bench_slices" --directory "$directory"
+      ;;
     verify) "$build/benchmarks/verify/bench_verify" --directory "$directory" ;;
     index) "$build/benchmarks/index/bench_index" ;;
     *)
-      echo "unknown figure: $figure (save, verify, index)" >&2
+      echo "unknown figure: $figure (save, plan, load, verify, index)" >&2
       exit 64
       ;;
   esac
