@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
@@ -40,6 +41,9 @@ struct SaveOptions {
 struct SaverOptions {
   // See BlobWriterOptions::size_max_bytes.
   std::uint64_t blob_size_max_bytes = 64 * kGiB;
+  // Ranks that write payload, ascending (one per node, say); empty: all. The same on all ranks.
+  // Each region and object must be held by one of them: payload is never sent to another rank.
+  std::vector<int> writer_ranks{};
   // Time that one collective call may wait for the other ranks; zero: for ever. A save whose wait
   // ends so returns Timeout (on this rank), and the saver refuses further use. Set on the
   // communicator when the saver is made.

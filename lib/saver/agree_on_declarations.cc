@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/agree_on_declarations.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -82,7 +83,7 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
   return Status();
 }
 
-std::string RanksToString(const std::vector<int>& ranks) {
+std::string RanksToString(std::span<const int> ranks) {
   std::string out;
   for (const int rank : ranks) {
     if (!out.empty()) out.append(", ");
@@ -92,9 +93,8 @@ std::string RanksToString(const std::vector<int>& ranks) {
 }
 
 // One region: who holds it must be whom each of them lists.
-Status CheckReplicas(const Region& region, const std::vector<const Holding*>& holdings) {
-  std::vector<int> holders;
-  for (const Holding* holding : holdings) holders.push_back(holding->rank);
+Status CheckReplicas(const Region& region, const std::vector<int>& holders,
+                     const std::vector<const Holding*>& holdings) {
   for (const Holding* holding : holdings) {
     const std::vector<int>& listed = holding->held.replicas;
     const bool is_alone = listed.empty() && holders.size() == 1;
@@ -105,6 +105,16 @@ Status CheckReplicas(const Region& region, const std::vector<const Holding*>& ho
         .AtRank(holding->rank, "");
   }
   return Status();
+}
+
+Status CheckOneWrites(std::string_view what, std::span<const int> holders,
+                      std::span<const int> writer_ranks) {
+  const bool one_writes = std::any_of(holders.begin(), holders.end(),
+                                      [&](int rank) { return Writes(writer_ranks, rank); });
+  if (one_writes) return Status();
+  return RuleError(Code::kInvalidArgument, "R-CMT-27", what, " is held by ranks ",
+                   RanksToString(holders), ", of which none writes")
+      .AtRank(holders.front(), "");
 }
 
 Status DescribeFault(const TilingFault& fault, const std::vector<Region>& regions,
@@ -124,11 +134,22 @@ Status DescribeFault(const TilingFault& fault, const std::vector<Region>& region
       .AtRank(holdings[fault.holders.back()].front()->rank, "");
 }
 
-Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
+std::vector<int> RanksOf(const std::vector<const Holding*>& holdings) {
+  std::vector<int> ranks;
+  for (const Holding* holding : holdings) ranks.push_back(holding->rank);
+  return ranks;
+}
+
+Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> writer_ranks,
+                   const Limits& limits) {
   for (const Holding& holding : holdings) {
     SEALPOINT_RETURN_IF_ERROR(CheckSameTensor(holdings.front(), holding));
   }
-  if (IsEmpty(holdings.front().held.tensor)) return Status();
+  if (IsEmpty(holdings.front().held.tensor)) {
+    std::vector<const Holding*> all;
+    for (const Holding& holding : holdings) all.push_back(&holding);
+    return CheckOneWrites("the empty tensor", RanksOf(all), writer_ranks);
+  }
   std::map<Region, std::vector<const Holding*>> by_region;  // holdings in rank order
   for (const Holding& holding : holdings) {
     by_region[HeldRegionOf(holding.held)].push_back(&holding);
@@ -136,7 +157,9 @@ Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
   std::vector<Region> regions;
   std::vector<std::vector<const Holding*>> holders;
   for (const auto& [region, same] : by_region) {
-    SEALPOINT_RETURN_IF_ERROR(CheckReplicas(region, same));
+    const std::vector<int> ranks = RanksOf(same);
+    SEALPOINT_RETURN_IF_ERROR(CheckReplicas(region, ranks, same));
+    SEALPOINT_RETURN_IF_ERROR(CheckOneWrites(region.ToString(), ranks, writer_ranks));
     regions.push_back(region);
     holders.push_back(same);
   }
@@ -147,12 +170,15 @@ Status CheckTensor(const std::vector<Holding>& holdings, const Limits& limits) {
   return fault ? DescribeFault(*fault, regions, holders) : Status();
 }
 
-Status CheckJudged(const Judged& judged, const Limits& limits) {
+Status CheckJudged(const Judged& judged, std::span<const int> writer_ranks, const Limits& limits) {
   for (const auto& [name, holdings] : judged.tensors) {
-    SEALPOINT_RETURN_IF_ERROR(CheckTensor(holdings, limits).AtTensor(name));
+    SEALPOINT_RETURN_IF_ERROR(CheckTensor(holdings, writer_ranks, limits).AtTensor(name));
   }
   for (const auto& [name, ranks] : judged.object_ranks) {
-    if (ranks.size() == 1) continue;
+    if (ranks.size() == 1) {
+      SEALPOINT_RETURN_IF_ERROR(CheckOneWrites("the object", ranks, writer_ranks).AtTensor(name));
+      continue;
+    }
     return RuleError(Code::kInvalidArgument, "R-CMT-18", "object is declared by ranks ",
                      RanksToString(ranks), "; exactly one may hold it")
         .AtRank(ranks[1], "")
@@ -164,7 +190,7 @@ Status CheckJudged(const Judged& judged, const Limits& limits) {
 }  // namespace
 
 Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
-                           const Limits& limits) {
+                           std::span<const int> writer_ranks, const Limits& limits) {
   auto incoming = comm.AllToAll(EncodeForJudges(declaration, comm.size()));
   if (!incoming.ok()) return std::move(incoming).error();
   Judged judged;
@@ -172,7 +198,7 @@ Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
   for (int rank = 0; rank < comm.size() && mine.ok(); ++rank) {
     mine = DecodeFrom(rank, (*incoming)[static_cast<std::size_t>(rank)], judged);
   }
-  if (mine.ok()) mine = CheckJudged(judged, limits);
+  if (mine.ok()) mine = CheckJudged(judged, writer_ranks, limits);
   return AgreeOnStatus(comm, mine);
 }
 

@@ -2,6 +2,8 @@
 #ifndef SEALPOINT_LIB_SAVER_AGREE_ON_DECLARATIONS_H_
 #define SEALPOINT_LIB_SAVER_AGREE_ON_DECLARATIONS_H_
 
+#include <span>
+
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/limits.h"
@@ -11,13 +13,13 @@ namespace sealpoint::internal {
 
 // Collective. Proves before the first payload byte that the declarations of all ranks describe each
 // tensor alike, that the ranks that hold a region are exactly those its replica lists name, that
-// the regions of each tensor tile it exactly, and that each object has one holder. The work is
-// distributed: each rank sends what it declares of a name to rank hash(name) mod size, so nothing
-// grows with ranks × tensors on one rank.
-// Every rank gets the same outcome. Errors: InvalidArgument (tensor, element, ranks), Comm,
-// Timeout.
+// the regions of each tensor tile it exactly, that each object has one holder, and that one of the
+// holders is a rank that writes (SaverOptions::writer_ranks). The work is distributed: each rank
+// sends what it declares of a name to rank hash(name) mod size, so nothing grows with ranks ×
+// tensors on one rank. Every rank gets the same outcome. Errors: InvalidArgument (tensor, element,
+// ranks), Comm, Timeout.
 Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
-                           const Limits& limits);
+                           std::span<const int> writer_ranks, const Limits& limits);
 
 }  // namespace sealpoint::internal
 

@@ -2,6 +2,7 @@
 #include "lib/saver/save_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -35,7 +36,8 @@ void SortCanonically(const Declaration& declaration, std::vector<std::size_t>& s
   });
 }
 
-void DivideGroup(const Declaration& declaration, const std::vector<int>& replicas, int rank,
+// `writers` are those of the group that write, `rank` among them.
+void DivideGroup(const Declaration& declaration, const std::vector<int>& writers, int rank,
                  std::vector<std::size_t> slots, SavePlan& plan) {
   SortCanonically(declaration, slots);
   std::vector<HeldRegion> held;
@@ -47,8 +49,8 @@ void DivideGroup(const Declaration& declaration, const std::vector<int>& replica
                     .chunk_size_bytes = one.tensor.chunk_size_bytes});
   }
   const auto mine = static_cast<std::size_t>(
-      std::lower_bound(replicas.begin(), replicas.end(), rank) - replicas.begin());
-  for (Piece& piece : DivideEvenly(held, replicas.size())) {
+      std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
+  for (Piece& piece : DivideEvenly(held, writers.size())) {
     if (piece.holder == mine) {
       plan.pieces.push_back({slots[piece.held_index], std::move(piece.region)});
     }
@@ -69,7 +71,12 @@ Region HeldRegionOf(const HeldTensor& held) {
   return held.region ? *held.region : Region::Whole(held.tensor.shape);
 }
 
-Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size) {
+bool Writes(std::span<const int> writer_ranks, int rank) {
+  return writer_ranks.empty() || std::binary_search(writer_ranks.begin(), writer_ranks.end(), rank);
+}
+
+Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
+                              std::span<const int> writer_ranks) {
   SavePlan plan;
   SlotsByGroup groups;
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
@@ -78,6 +85,7 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
       SEALPOINT_RETURN_IF_ERROR(
           CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
     }
+    if (!Writes(writer_ranks, rank)) continue;
     if (IsEmpty(held.tensor)) {
       plan.empty_slots.push_back(slot);
     } else if (held.replicas.empty()) {
@@ -87,7 +95,10 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
     }
   }
   for (auto& [replicas, slots] : groups) {
-    DivideGroup(declaration, replicas, rank, std::move(slots), plan);
+    std::vector<int> writers;
+    std::copy_if(replicas.begin(), replicas.end(), std::back_inserter(writers),
+                 [&](int replica) { return Writes(writer_ranks, replica); });
+    DivideGroup(declaration, writers, rank, std::move(slots), plan);
   }
   SortPieces(declaration, plan.pieces);
   for (const PlannedPiece& piece : plan.pieces) {

@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_SAVER_SAVE_PLAN_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sealpoint/declaration.h"
@@ -23,10 +24,14 @@ struct SavePlan {
 };
 
 // Local arithmetic, no exchange: regions that this rank holds alone are its own; those of a replica
-// group are divided evenly among its ranks (lib/layout/replicas.h), every rank of the group coming
-// to the same division. Errors: InvalidArgument (this rank is not in its own replica list, or a
-// rank beyond `size`).
-Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size);
+// group are divided evenly among those of its ranks that write (lib/layout/replicas.h), every rank
+// of the group coming to the same division. A rank that does not write has an empty plan. Errors:
+// InvalidArgument (this rank is not in its own replica list, or a rank beyond `size`).
+Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
+                              std::span<const int> writer_ranks);
+
+// Whether `rank` is one of these, which ascend; none means all.
+bool Writes(std::span<const int> writer_ranks, int rank);
 
 // The region of a slot; the whole tensor where none was given. Precondition: not an empty tensor.
 Region HeldRegionOf(const HeldTensor& held);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/saver.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
+#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
@@ -12,6 +15,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/agree_on_declarations.h"
 #include "lib/saver/commit_info_codec.h"
+#include "lib/saver/declarations_add_up.h"
 #include "lib/saver/preflight.h"
 #include "lib/saver/save_plan.h"
 #include "lib/storage/durable.h"
@@ -34,6 +38,7 @@ class SaverImpl final : public Saver {
 
  private:
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
+  Status CheckWriterRanks() const;
   Status Plan(const Declaration& declaration);
   Status CheckFreeSpace(const Attempt& attempt);
   Result<CommitInfo> WriteAndCommit(const Attempt& attempt, const SaveOptions& options,
@@ -57,6 +62,14 @@ class SaverImpl final : public Saver {
   SavePlan plan_;
   Status broken_;  // the communicator failed; ranks may disagree on where they are
 };
+
+// The same number on two ranks: the same list.
+std::uint64_t Fingerprint(const std::vector<int>& ranks) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  for (const int rank : ranks) out.Put(static_cast<std::uint64_t>(rank));
+  return LoadLe<std::uint64_t>(ComputeDigest(bytes).bytes, 0);
+}
 
 bool IsCommFailure(const Status& status) {
   return status.code() == Code::kComm || status.code() == Code::kTimeout;
@@ -88,6 +101,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
+  SEALPOINT_RETURN_IF_ERROR(CheckWriterRanks());
   const Declaration& declaration = sources.declaration();
   if (sources.tensors().size() != declaration.tensors().size() ||
       sources.objects().size() != declaration.objects().size()) {
@@ -107,17 +121,38 @@ Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sour
   return Status();
 }
 
+// Ascending, without repetition, of ranks that are there.
+Status SaverImpl::CheckWriterRanks() const {
+  const std::vector<int>& ranks = options_.writer_ranks;
+  const bool ascend =
+      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+  if (ranks.empty() || (ascend && ranks.front() >= 0 && ranks.back() < comm_.size())) {
+    return Status();
+  }
+  return InvalidArgument("the ranks that write do not ascend within [0, ", comm_.size(), ")");
+}
+
 // One small reduction says whether anything changed since the last agreement; only then are
-// declarations exchanged.
+// declarations added up, and only where that does not come out are they sent, to name the fault.
 Status SaverImpl::Plan(const Declaration& declaration) {
   const Digest digest = declaration.ComputeDigest();
   const bool is_changed = planned_for_ != digest;
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> changed,
-                             comm_.AllReduceMax({is_changed ? 1u : 0u}));
-  if (changed[0] == 0) return Status();
-  auto plan = MakeSavePlan(declaration, comm_.rank(), comm_.size());
+  const std::uint64_t writers = Fingerprint(options_.writer_ranks);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most,
+                             comm_.AllReduceMax({is_changed ? 1u : 0u, writers, ~writers}));
+  if (most[1] != ~most[2]) {
+    return RuleError(Code::kInvalidArgument, "R-CMT-17", "ranks disagree on the ranks that write");
+  }
+  if (most[0] == 0) return Status();
+  auto plan = MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnDeclarations(comm_, declaration, options_.limits));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const bool adds_up,
+      DeclarationsAddUp(comm_, declaration, options_.writer_ranks, options_.limits));
+  if (!adds_up) {
+    SEALPOINT_RETURN_IF_ERROR(
+        AgreeOnDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
+  }
   plan_ = std::move(plan).value();
   planned_for_ = digest;
   return Status();

@@ -44,12 +44,12 @@ class AlteringCommunicator final : public Communicator {
 
 TEST(AgreeOnDeclarations, RefusesBytesThatAreNoDeclaration) {
   AlteringCommunicator comm(std::vector<Bytes>{Bytes(3)});
-  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), Limits()), HasCode(Code::kComm));
+  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kComm));
 }
 
 TEST(AgreeOnDeclarations, FailsWhereTheExchangeFails) {
   AlteringCommunicator comm(Status(Code::kTimeout, "late"));
-  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), Limits()), HasCode(Code::kTimeout));
+  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
 }
 
 }  // namespace
