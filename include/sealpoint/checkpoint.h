@@ -109,6 +109,15 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual TensorInfo tensor(std::size_t i) const = 0;
   std::vector<TensorInfo> tensors() const;
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
+  // Those whose names begin with this. O(log n + matches).
+  virtual std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const = 0;
+  // Those whose names match at least one of the patterns as a whole, each once. `*` stands for any
+  // characters (also none; also dots and slashes), `?` for one character, and a backslash makes the
+  // character behind it stand for itself, as all others do. What stands before the first `*` or `?`
+  // is searched for, so that the cost is that of the names that begin with it. Errors: NotFound (a
+  // pattern that matches nothing), InvalidArgument (a backslash at the end).
+  virtual Result<std::vector<TensorInfo>> MatchTensors(
+      const std::vector<std::string>& patterns) const = 0;
   virtual std::size_t object_count() const = 0;
   virtual ObjectInfo object(std::size_t i) const = 0;
   std::vector<ObjectInfo> objects() const;

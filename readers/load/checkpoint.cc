@@ -7,6 +7,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "readers/load/checkpoint_impl.h"
+#include "readers/load/selection.h"
 
 namespace sealpoint {
 
@@ -92,6 +93,24 @@ std::optional<TensorInfo> CheckpointImpl::FindTensor(std::string_view name) cons
   const std::optional<std::size_t> found = index().FindTensor(name);
   if (!found) return std::nullopt;
   return tensor(*found);
+}
+
+std::vector<TensorInfo> CheckpointImpl::TensorsWithPrefix(std::string_view prefix) const {
+  const TensorRange range = internal::TensorsWithPrefix(index(), prefix);
+  std::vector<TensorInfo> found;
+  found.reserve(range.end - range.begin);
+  for (std::size_t i = range.begin; i < range.end; ++i) found.push_back(tensor(i));
+  return found;
+}
+
+Result<std::vector<TensorInfo>> CheckpointImpl::MatchTensors(
+    const std::vector<std::string>& patterns) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> numbers,
+                             internal::MatchTensors(index(), patterns));
+  std::vector<TensorInfo> found;
+  found.reserve(numbers.size());
+  for (const std::size_t i : numbers) found.push_back(tensor(i));
+  return found;
 }
 
 ObjectInfo CheckpointImpl::object(std::size_t i) const {

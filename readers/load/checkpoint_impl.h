@@ -44,6 +44,9 @@ class CheckpointImpl final : public Checkpoint {
   std::size_t tensor_count() const override { return index().tensor_count(); }
   TensorInfo tensor(std::size_t i) const override;
   std::optional<TensorInfo> FindTensor(std::string_view name) const override;
+  std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const override;
+  Result<std::vector<TensorInfo>> MatchTensors(
+      const std::vector<std::string>& patterns) const override;
   std::size_t object_count() const override { return index().object_count(); }
   ObjectInfo object(std::size_t i) const override;
   std::optional<ObjectInfo> FindObject(std::string_view name) const override;
