@@ -22,7 +22,7 @@ Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& r
                           LoadContract contract, ResolvedRequest& resolved) {
   contract.unexpected = OnMismatch::kAllow;
   contract.coverage = OnMismatch::kAllow;
-  SEALPOINT_ASSIGN_OR_RETURN(resolved, ResolveRequest(checkpoint.index(), request, contract));
+  SEALPOINT_ASSIGN_OR_RETURN(resolved, checkpoint.Resolve(request, contract));
   return checkpoint.PlanResolved(resolved);
 }
 
@@ -55,8 +55,9 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                 : PlanMine(*checkpoint_, request, contract, resolved);
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     CollectiveLoadReport report{.plan = plan->Summary()};
-    SEALPOINT_ASSIGN_OR_RETURN(report.findings,
-                               JudgeTogether(comm_, checkpoint_->index(), resolved, contract));
+    auto findings = JudgeTogether(comm_, checkpoint_->index(), resolved, contract);
+    if (!findings.ok()) return std::move(findings).error().AtPath(checkpoint_->path());
+    report.findings = std::move(findings).value();
     Rounds rounds(comm_, *checkpoint_, plan->data(), options);
     SEALPOINT_RETURN_IF_ERROR(rounds.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));

@@ -62,54 +62,82 @@ Status DecodeFrom(ByteSpan bytes, const Contents& index, RegionsByTensor& wanted
   return Status();
 }
 
+// Differences that the contract forbids; the first is that of the least tensor.
+struct Forbidden {
+  std::uint64_t count = 0;
+  std::uint64_t tensor = 0;
+  std::string detail;
+
+  void Add(Forbidden other) {
+    if (other.count == 0) return;
+    if (count == 0 || other.tensor < tensor) {
+      tensor = other.tensor;
+      detail = std::move(other.detail);
+    }
+    count += other.count;
+  }
+};
+
+Result<Forbidden> DecodeForbidden(WireReader& in) {
+  Forbidden forbidden;
+  SEALPOINT_ASSIGN_OR_RETURN(forbidden.count, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(forbidden.tensor, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(forbidden.detail, in.Text());
+  return forbidden;
+}
+
 // Finds what is wrong with the tensors that this rank judges.
 class Judge {
  public:
   Judge(const Contents& index, const LoadContract& contract) : index_(index), contract_(contract) {}
 
-  Status Run(RegionsByTensor wanted, std::uint64_t rank, std::uint64_t size) {
+  void Run(RegionsByTensor wanted, std::uint64_t rank, std::uint64_t size) {
     for (std::uint64_t tensor = rank; tensor < index_.tensor_count(); tensor += size) {
       const auto found = wanted.find(tensor);
       if (found == wanted.end()) {
-        SEALPOINT_RETURN_IF_ERROR(Differ(contract_.unexpected, Kind::kUnexpected, tensor,
-                                         "the stored tensor is wanted by no rank"));
+        Differ(contract_.unexpected, Kind::kUnexpected, tensor,
+               DescribeUnexpected(index_.tensor(tensor), "rank"));
       } else if (contract_.coverage != OnMismatch::kAllow) {
-        SEALPOINT_RETURN_IF_ERROR(CheckCoverage(tensor, std::move(found->second)));
+        CheckCoverage(tensor, std::move(found->second));
       }
     }
-    return Status();
   }
 
-  std::vector<LoadFinding> Take() && { return std::move(findings_); }
+  const Forbidden& forbidden() const { return forbidden_; }
+  const std::vector<LoadFinding>& findings() const { return findings_; }
 
  private:
-  Status CheckCoverage(std::uint64_t tensor, std::vector<Region> regions) {
+  void CheckCoverage(std::uint64_t tensor, std::vector<Region> regions) {
     // Replicas want the same.
     std::sort(regions.begin(), regions.end());
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
-    const Shape shape = index_.tensor(tensor).shape();
-    const std::uint64_t uncovered = CountUncovered(shape, regions);
-    if (uncovered == 0) return Status();
-    return Differ(
-        contract_.coverage, Kind::kCoverage, tensor,
-        StrCat(uncovered, " elements of shape ", ShapeToString(shape), " are wanted by no rank"));
+    const TensorView view = index_.tensor(tensor);
+    const Uncovered uncovered = FindUncovered(view.shape(), regions);
+    if (uncovered.count == 0) return;
+    Differ(contract_.coverage, Kind::kCoverage, tensor, DescribeUncovered(view, uncovered, "rank"));
   }
 
-  Status Differ(OnMismatch policy, Kind kind, std::uint64_t tensor, std::string detail) {
-    const std::string name(index_.tensor(tensor).name());
-    if (policy == OnMismatch::kError) return MakeError(Code::kMismatch, detail).AtTensor(name);
-    if (policy == OnMismatch::kReport) findings_.push_back({kind, name, std::move(detail)});
-    return Status();
+  void Differ(OnMismatch policy, Kind kind, std::uint64_t tensor, std::string detail) {
+    if (policy == OnMismatch::kReport) {
+      findings_.push_back({kind, std::string(index_.tensor(tensor).name()), std::move(detail)});
+    } else if (policy == OnMismatch::kError && forbidden_.count++ == 0) {
+      forbidden_.tensor = tensor;
+      forbidden_.detail = std::move(detail);
+    }
   }
 
   const Contents& index_;
   const LoadContract& contract_;
+  Forbidden forbidden_;
   std::vector<LoadFinding> findings_;
 };
 
-Bytes Encode(const std::vector<LoadFinding>& findings) {
+Bytes Encode(const Forbidden& forbidden, const std::vector<LoadFinding>& findings) {
   Bytes bytes;
   WireWriter out(bytes);
+  out.Put(forbidden.count);
+  out.Put(forbidden.tensor);
+  out.Put(forbidden.detail);
   for (const LoadFinding& finding : findings) {
     out.Put(static_cast<std::uint64_t>(finding.kind));
     out.Put(finding.tensor);
@@ -118,12 +146,17 @@ Bytes Encode(const std::vector<LoadFinding>& findings) {
   return bytes;
 }
 
-Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm,
-                                            const std::vector<LoadFinding>& mine) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(Encode(mine)));
+// The findings of all ranks, or the error of all of them: it names no rank, since none is the cause
+// alone.
+Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Contents& index,
+                                            const Bytes& mine) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(mine));
+  Forbidden forbidden;
   std::vector<LoadFinding> merged;
   for (const Bytes& bytes : all) {
     WireReader in(bytes);
+    SEALPOINT_ASSIGN_OR_RETURN(Forbidden one, DecodeForbidden(in));
+    forbidden.Add(std::move(one));
     while (!in.at_end()) {
       LoadFinding finding{};
       SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t kind, in.Number());
@@ -132,6 +165,14 @@ Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm,
       SEALPOINT_ASSIGN_OR_RETURN(finding.detail, in.Text());
       merged.push_back(std::move(finding));
     }
+  }
+  if (forbidden.count > 0) {
+    if (forbidden.tensor >= index.tensor_count()) {
+      return MakeError(Code::kComm, "another rank judges tensor ", forbidden.tensor, " of ",
+                       index.tensor_count());
+    }
+    return ForbiddenDifference(index.tensor(forbidden.tensor).name(), forbidden.detail,
+                               forbidden.count);
   }
   const auto key = [](const LoadFinding& f) { return std::tie(f.tensor, f.kind, f.detail); };
   std::sort(merged.begin(), merged.end(),
@@ -146,6 +187,7 @@ Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Content
                                                const ResolvedRequest& mine,
                                                const LoadContract& contract) {
   std::vector<LoadFinding> findings = mine.findings;
+  Judge judge(index, contract);
   const bool judges =
       contract.unexpected != OnMismatch::kAllow || contract.coverage != OnMismatch::kAllow;
   if (judges) {
@@ -156,15 +198,12 @@ Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Content
     for (std::size_t i = 0; i < incoming.size() && status.ok(); ++i) {
       status = DecodeFrom(incoming[i], index, wanted);
     }
-    Judge judge(index, contract);
-    if (status.ok()) {
-      status = judge.Run(std::move(wanted), static_cast<std::uint64_t>(comm.rank()),
-                         static_cast<std::uint64_t>(comm.size()));
-    }
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, status));
-    for (LoadFinding& finding : std::move(judge).Take()) findings.push_back(std::move(finding));
+    judge.Run(std::move(wanted), static_cast<std::uint64_t>(comm.rank()),
+              static_cast<std::uint64_t>(comm.size()));
+    findings.insert(findings.end(), judge.findings().begin(), judge.findings().end());
   }
-  return MergeOfAll(comm, findings);
+  return MergeOfAll(comm, index, Encode(judge.forbidden(), findings));
 }
 
 }  // namespace sealpoint::internal

@@ -16,7 +16,8 @@ namespace sealpoint::internal {
 // only in part. Tensor i is judged by rank i mod size, so that nothing grows with ranks times
 // tensors on any rank. Collective. `mine` passed the rest of the contract on this rank; its
 // findings are taken along. Returns the findings of all ranks, sorted and without repetition.
-// Errors: Mismatch, Comm, Timeout, the same on all ranks.
+// Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
+// many there are), Comm, Timeout.
 Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Contents& index,
                                                const ResolvedRequest& mine,
                                                const LoadContract& contract);

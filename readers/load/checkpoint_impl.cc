@@ -61,8 +61,15 @@ std::string CheckpointImpl::BlobPath(std::uint32_t blob) const {
 
 Result<ReadPlan> CheckpointImpl::Plan(const ReadRequest& request,
                                       const LoadContract& contract) const {
-  SEALPOINT_ASSIGN_OR_RETURN(ResolvedRequest resolved, ResolveRequest(index(), request, contract));
+  SEALPOINT_ASSIGN_OR_RETURN(ResolvedRequest resolved, Resolve(request, contract));
   return PlanResolved(std::move(resolved));
+}
+
+Result<ResolvedRequest> CheckpointImpl::Resolve(const ReadRequest& request,
+                                                const LoadContract& contract) const {
+  Result<ResolvedRequest> resolved = ResolveRequest(index(), request, contract);
+  if (!resolved.ok()) return std::move(resolved).error().AtPath(path_);
+  return resolved;
 }
 
 Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {

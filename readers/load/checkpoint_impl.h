@@ -59,6 +59,8 @@ class CheckpointImpl final : public Checkpoint {
   // For the collective reader.
   const Contents& index() const { return files_.index.contents; }
   std::string BlobPath(std::uint32_t blob) const;
+  // See contract.h; errors name the checkpoint.
+  Result<ResolvedRequest> Resolve(const ReadRequest& request, const LoadContract& contract) const;
   Result<ReadPlan> PlanResolved(ResolvedRequest resolved) const;
   // See run_plan.h.
   Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;

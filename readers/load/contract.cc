@@ -2,14 +2,12 @@
 #include "readers/load/contract.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "readers/load/coverage.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -25,18 +23,23 @@ std::string NameOf(DType dtype) {
   return StrCat("dtype ", static_cast<std::uint16_t>(dtype));
 }
 
+std::string RegionText(const ReadItem& item) {
+  return item.region ? StrCat(", region ", item.region->ToString()) : ", the whole tensor";
+}
+
 // Compares one request with one index under one contract.
 class Resolver {
  public:
   Resolver(const Contents& index, const LoadContract& contract)
       : index_(index), contract_(contract), wanted_(index.tensor_count()) {}
 
+  // Takes differences that are forbidden down, so that all are counted; other errors it returns.
   Status AddItem(const ReadItem& item);
   // What shows only when all items are known.
-  Status CheckUnexpected();
-  Status CheckCoverage();
+  void CheckUnexpected();
+  void CheckCoverage();
 
-  ResolvedRequest Take() && { return std::move(resolved_); }
+  Result<ResolvedRequest> Take() &&;
 
  private:
   // What is wanted of a stored tensor.
@@ -45,7 +48,9 @@ class Resolver {
     std::vector<Region> regions;  // kept only where coverage is judged
   };
 
+  Status Resolve(const ReadItem& item);
   Status Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail);
+  void Forbid(const Status& difference);
   Status CheckDType(const ReadItem& item, const TensorView& tensor);
   static Result<std::optional<ElementConverter>> ChooseConverter(const ReadItem& item,
                                                                  const TensorView& tensor);
@@ -56,6 +61,8 @@ class Resolver {
   const LoadContract& contract_;
   std::vector<Wanted> wanted_;
   ResolvedRequest resolved_;
+  Status first_forbidden_;
+  std::uint64_t forbidden_count_ = 0;
 };
 
 Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail) {
@@ -67,11 +74,29 @@ Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, s
   return {};
 }
 
+void Resolver::Forbid(const Status& difference) {
+  if (difference.ok()) return;
+  if (forbidden_count_++ == 0) first_forbidden_ = difference;
+}
+
+Result<ResolvedRequest> Resolver::Take() && {
+  if (forbidden_count_ == 0) return std::move(resolved_);
+  return ForbiddenDifference(first_forbidden_.place().tensor, first_forbidden_.message(),
+                             forbidden_count_);
+}
+
 Status Resolver::AddItem(const ReadItem& item) {
+  const Status status = Resolve(item);
+  if (status.code() != Code::kMismatch) return status;
+  Forbid(status);
+  return {};
+}
+
+Status Resolver::Resolve(const ReadItem& item) {
   const std::optional<std::size_t> number = index_.FindTensor(item.tensor);
   if (!number) {
     return Differ(contract_.missing, Kind::kMissing, item.tensor,
-                  "the tensor is not in the checkpoint");
+                  StrCat("not in the checkpoint; wanted is", RegionText(item).substr(1)));
   }
   const TensorView tensor = index_.tensor(*number);
   wanted_[*number].is_wanted = true;
@@ -96,8 +121,8 @@ Status Resolver::AddItem(const ReadItem& item) {
 
 Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
   if (!item.dtype || *item.dtype == tensor.dtype()) return {};
-  std::string detail =
-      StrCat("stored as ", NameOf(tensor.dtype()), ", wanted as ", NameOf(*item.dtype));
+  std::string detail = StrCat("stored as ", NameOf(tensor.dtype()), ", wanted as ",
+                              NameOf(*item.dtype), RegionText(item));
   // An unregistered dtype has no size to compare; its bytes can only be copied.
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
   const bool has_other_size = wanted_size != 0 && wanted_size != tensor.element_size();
@@ -112,8 +137,9 @@ Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem
   if (!item.convert || item.convert->to == tensor.dtype()) return std::optional<ElementConverter>();
   std::optional<ElementConverter> converter = ElementConverter::Make(tensor.dtype(), *item.convert);
   if (!converter) {
-    return Mismatch(item.tensor, StrCat("stored as ", NameOf(tensor.dtype()),
-                                        ", which does not convert to ", NameOf(item.convert->to)));
+    return Mismatch(item.tensor,
+                    StrCat("stored as ", NameOf(tensor.dtype()), ", which does not convert to ",
+                           NameOf(item.convert->to), RegionText(item)));
   }
   return converter;
 }
@@ -121,9 +147,10 @@ Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem
 // The region to read; nothing where it has no elements.
 Result<std::optional<Region>> Resolver::ChooseRegion(const ReadItem& item, const Shape& stored) {
   if (item.shape && *item.shape != stored) {
-    SEALPOINT_RETURN_IF_ERROR(Differ(contract_.shape, Kind::kShape, item.tensor,
-                                     StrCat("stored with shape ", ShapeToString(stored),
-                                            ", wanted with ", ShapeToString(*item.shape))));
+    SEALPOINT_RETURN_IF_ERROR(
+        Differ(contract_.shape, Kind::kShape, item.tensor,
+               StrCat("stored with shape ", ShapeToString(stored), ", wanted with ",
+                      ShapeToString(*item.shape), RegionText(item))));
     if (!item.region) return BelievedRegion(item, stored);
   }
   if (item.region) {
@@ -147,45 +174,54 @@ Result<std::optional<Region>> Resolver::BelievedRegion(const ReadItem& item, con
                                       " does not lie in the stored ", ShapeToString(stored)));
 }
 
-Status Resolver::CheckUnexpected() {
-  if (contract_.unexpected == OnMismatch::kAllow) return {};
-  const auto is_wanted = [](const Wanted& wanted) { return wanted.is_wanted; };
-  const auto others = static_cast<std::size_t>(
-      std::count_if(wanted_.begin(), wanted_.end(), std::not_fn(is_wanted)));
+void Resolver::CheckUnexpected() {
+  if (contract_.unexpected == OnMismatch::kAllow) return;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (wanted_[i].is_wanted) continue;
-    std::string detail = "the stored tensor is wanted by no item";
-    if (contract_.unexpected == OnMismatch::kError && others > 1) {
-      detail += StrCat(", and so are ", others - 1, " more");
-    }
-    SEALPOINT_RETURN_IF_ERROR(Differ(contract_.unexpected, Kind::kUnexpected,
-                                     index_.tensor(i).name(), std::move(detail)));
+    const TensorView tensor = index_.tensor(i);
+    Forbid(Differ(contract_.unexpected, Kind::kUnexpected, tensor.name(),
+                  DescribeUnexpected(tensor, "item")));
   }
-  return {};
 }
 
-Status Resolver::CheckCoverage() {
-  if (contract_.coverage == OnMismatch::kAllow) return {};
+void Resolver::CheckCoverage() {
+  if (contract_.coverage == OnMismatch::kAllow) return;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (!wanted_[i].is_wanted) continue;
-    const Shape shape = index_.tensor(i).shape();
-    const std::uint64_t uncovered = CountUncovered(shape, wanted_[i].regions);
-    if (uncovered == 0) continue;
-    SEALPOINT_RETURN_IF_ERROR(Differ(
-        contract_.coverage, Kind::kCoverage, index_.tensor(i).name(),
-        StrCat(uncovered, " elements of shape ", ShapeToString(shape), " are wanted by no item")));
+    const TensorView tensor = index_.tensor(i);
+    const Uncovered uncovered = FindUncovered(tensor.shape(), wanted_[i].regions);
+    if (uncovered.count == 0) continue;
+    Forbid(Differ(contract_.coverage, Kind::kCoverage, tensor.name(),
+                  DescribeUncovered(tensor, uncovered, "item")));
   }
-  return {};
 }
 
 }  // namespace
+
+std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom) {
+  return StrCat("the stored tensor of shape ", ShapeToString(tensor.shape()), " and dtype ",
+                NameOf(tensor.dtype()), " is wanted by no ", by_whom);
+}
+
+std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
+                              std::string_view by_whom) {
+  return StrCat(uncovered.count, " elements of shape ", ShapeToString(tensor.shape()),
+                " are wanted by no ", by_whom, ", such as region ",
+                Region::Of(uncovered.example.value_or(Box())).ToString());
+}
+
+Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count) {
+  const std::string others =
+      count == 1 ? "" : StrCat("; and ", count - 1, " more difference", count == 2 ? "" : "s");
+  return MakeError(Code::kMismatch, detail, others).AtTensor(tensor);
+}
 
 Result<ResolvedRequest> ResolveRequest(const Contents& index, const ReadRequest& request,
                                        const LoadContract& contract) {
   Resolver resolver(index, contract);
   for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));
-  SEALPOINT_RETURN_IF_ERROR(resolver.CheckUnexpected());
-  SEALPOINT_RETURN_IF_ERROR(resolver.CheckCoverage());
+  resolver.CheckUnexpected();
+  resolver.CheckCoverage();
   return std::move(resolver).Take();
 }
 

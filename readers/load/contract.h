@@ -3,10 +3,14 @@
 #define SEALPOINT_READERS_LOAD_CONTRACT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/format/contents.h"
+#include "readers/load/coverage.h"
 #include "readers/load/plan_builder.h"
 #include "sealpoint/read_plan.h"
 #include "sealpoint/status.h"
@@ -24,8 +28,16 @@ struct ResolvedRequest {
   std::vector<LoadFinding> findings;
 };
 
-// Compares the request with what is stored. Errors: Mismatch (a difference that the contract
-// forbids; the message counts the others of its kind), InvalidArgument (region, destination).
+// What the reports and errors of one process and of many ranks say.
+std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom);
+std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
+                              std::string_view by_whom);
+// Of `count` differences that the contract forbids the first.
+Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count);
+
+// Compares the request with what is stored. Errors: Mismatch (differences that the contract
+// forbids; the message names the first and counts the others), InvalidArgument (region,
+// destination).
 Result<ResolvedRequest> ResolveRequest(const Contents& index, const ReadRequest& request,
                                        const LoadContract& contract);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/load/coverage.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -33,9 +34,9 @@ void AppendWithout(Box box, const Box& hole, std::vector<Box>& out) {
 
 }  // namespace
 
-std::uint64_t CountUncovered(const Shape& shape, const std::vector<Region>& regions) {
+Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions) {
   for (const std::uint64_t extent : shape) {
-    if (extent == 0) return 0;
+    if (extent == 0) return {};
   }
   std::vector<Box> left = {Region::Whole(shape).box};
   for (const Region& region : regions) {
@@ -52,9 +53,10 @@ std::uint64_t CountUncovered(const Shape& shape, const std::vector<Region>& regi
       left = std::move(rest);
     }
   }
-  std::uint64_t count = 0;
-  for (const Box& box : left) count += BoxElementCount(box);
-  return count;
+  Uncovered uncovered;
+  for (const Box& box : left) uncovered.count += BoxElementCount(box);
+  if (!left.empty()) uncovered.example = *std::min_element(left.begin(), left.end());
+  return uncovered;
 }
 
 }  // namespace sealpoint::internal

@@ -3,16 +3,22 @@
 #define SEALPOINT_READERS_LOAD_COVERAGE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sealpoint/region.h"
 
 namespace sealpoint::internal {
 
-// How many elements of a tensor none of the regions holds; the regions may overlap. Each region
+struct Uncovered {
+  std::uint64_t count = 0;       // elements
+  std::optional<Box> example{};  // some of them, if there are any
+};
+
+// Which elements of a tensor none of the regions holds; the regions may overlap. Each region
 // cuts what is left of the tensor into more boxes, so that the time grows with the square of their
 // number at worst. Preconditions: the regions passed CheckRegion for `shape`.
-std::uint64_t CountUncovered(const Shape& shape, const std::vector<Region>& regions);
+Uncovered FindUncovered(const Shape& shape, const std::vector<Region>& regions);
 
 }  // namespace sealpoint::internal
 

@@ -107,5 +107,92 @@ TEST(CollectiveConversionTest, AnElementWithoutCounterpartFailsOnAllAndIsNamed) 
   });
 }
 
+// The error of all ranks where the last one wants something else.
+Status ErrorOfLastRank(CollectiveReader& reader, Communicator& comm, const ReadItem& item,
+                       LoadContract contract = LoadContract::Partial()) {
+  ReadRequest request;
+  if (comm.rank() == comm.size() - 1) request.items.push_back(item);
+  Status error = reader.Load(request, contract).status();
+  EXPECT_TRUE(reader.Load({}, LoadContract::Partial()).ok());  // still in step
+  return error;
+}
+
+TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
+  OnRanks([](Communicator& comm) {
+    CollectiveLoadJob job(comm, Stored());
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    std::vector<float> memory(kElements);
+    const ReadItem good{.tensor = "numbers",
+                        .region = Slice(3, 7),
+                        .destination = MemoryView::MutableHost(memory.data())};
+    const auto expect = [&](const ReadItem& item, const std::string& message) {
+      const Status error = ErrorOfLastRank(*reader, comm, item);
+      EXPECT_THAT(error, HasCode(Code::kMismatch));
+      EXPECT_EQ(error.message(), message);
+      EXPECT_EQ(error.place().tensor, item.tensor);
+      EXPECT_EQ(error.place().path, "c");
+      EXPECT_EQ(error.place().rank, comm.size() - 1);
+      EXPECT_FALSE(error.place().host.empty());
+    };
+    ReadItem item = good;
+    item.tensor = "absent";
+    expect(item, "not in the checkpoint; wanted is region [3:7]");
+    item = good;
+    item.dtype = DType::kInt32;
+    expect(item, "stored as f32, wanted as i32, region [3:7]");
+    item = good;
+    item.shape = Shape{5};
+    expect(item, "stored with shape [20000], wanted with [5], region [3:7]");
+    item = good;
+    item.convert = Conversion{DType::kBool};
+    expect(item, "stored as f32, which does not convert to bool, region [3:7]");
+  });
+}
+
+TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
+  OnRanks([](Communicator& comm) {
+    CollectiveLoadJob job(comm, Stored());
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    // Both tensors are judged by other ranks than one if there are two.
+    const Status unexpected = reader->Load({}).status();
+    EXPECT_EQ(unexpected.message(),
+              "the stored tensor of shape [] and dtype bool is wanted by no rank; and 1 more "
+              "difference");
+    EXPECT_EQ(unexpected.place().tensor, "flag");
+    EXPECT_EQ(unexpected.place().path, "c");
+    EXPECT_FALSE(unexpected.place().rank.has_value());
+
+    std::vector<float> memory(kElements);
+    ReadRequest request;
+    request.Add("numbers", Slice(0, 19000), MemoryView::MutableHost(memory.data()));
+    const Status uncovered =
+        reader->Load(request, {.unexpected = OnMismatch::kAllow, .coverage = OnMismatch::kError})
+            .status();
+    EXPECT_EQ(uncovered.message(),
+              "1000 elements of shape [20000] are wanted by no rank, such as region "
+              "[19000:20000]");
+    EXPECT_EQ(uncovered.place().tensor, "numbers");
+    EXPECT_TRUE(reader->Load({}, LoadContract::Partial()).ok());
+  });
+}
+
+TEST(CollectiveMismatchTest, ReportsOfAllRanksReachAll) {
+  OnRanks([](Communicator& comm) {
+    CollectiveLoadJob job(comm, Stored());
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    std::vector<float> memory(1);
+    ReadRequest request;
+    request.items.push_back({.tensor = "absent " + std::to_string(comm.rank()),
+                             .destination = MemoryView::MutableHost(memory.data())});
+    const auto report =
+        reader->Load(request, {.missing = OnMismatch::kReport, .unexpected = OnMismatch::kAllow});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(report->findings.size(), static_cast<std::size_t>(comm.size()));
+  });
+}
+
 }  // namespace
 }  // namespace sealpoint::testing

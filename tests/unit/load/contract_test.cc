@@ -53,7 +53,7 @@ TEST_F(ContractTest, UnexpectedTensor) {
   const Status error = Load(Item("a"), {}).status();
   EXPECT_EQ(error.code(), Code::kMismatch);
   EXPECT_EQ(error.place().tensor, "b");
-  EXPECT_THAT(checkpoint_->Load({}).status().message(), HasSubstr("1 more"));
+  EXPECT_THAT(checkpoint_->Load({}).status().message(), HasSubstr("1 more difference"));
   const LoadReport report = Load(Item("a"), {.unexpected = OnMismatch::kReport}).value();
   ASSERT_THAT(report.findings, SizeIs(1));
   EXPECT_EQ(report.findings[0].kind, Kind::kUnexpected);
@@ -126,8 +126,89 @@ TEST_F(ContractTest, Coverage) {
   EXPECT_TRUE(checkpoint_->Load(request, contract).ok());
 }
 
+// What the messages say, word by word.
+
+class ContractMessageTest : public ContractTest {
+ protected:
+  std::string MessageOf(const ReadItem& item, LoadContract contract = LoadContract::Partial()) {
+    const Status error = Load(item, contract).status();
+    EXPECT_EQ(error.code(), Code::kMismatch);
+    EXPECT_EQ(error.place().tensor, item.tensor);
+    EXPECT_EQ(error.place().path, "c");
+    return error.message();
+  }
+  ReadItem RowOf(const std::string& name) {
+    ReadItem item = Item(name);
+    item.region = Region::Of({{1, 0}, {1, 4}});
+    return item;
+  }
+};
+
+TEST_F(ContractMessageTest, Missing) {
+  EXPECT_EQ(MessageOf(Item("c")), "not in the checkpoint; wanted is the whole tensor");
+  EXPECT_EQ(MessageOf(RowOf("c")), "not in the checkpoint; wanted is region [1:2, 0:4]");
+}
+
+TEST_F(ContractMessageTest, DType) {
+  ReadItem item = RowOf("a");
+  item.dtype = DType::kBf16;
+  EXPECT_EQ(MessageOf(item), "stored as f32, wanted as bf16, region [1:2, 0:4]");
+  item.region.reset();
+  EXPECT_EQ(MessageOf(item), "stored as f32, wanted as bf16, the whole tensor");
+}
+
+TEST_F(ContractMessageTest, Conversion) {
+  ReadItem item = RowOf("a");
+  item.convert = Conversion{DType::kComplex64};
+  EXPECT_EQ(MessageOf(item), "stored as f32, which does not convert to c64, region [1:2, 0:4]");
+}
+
+TEST_F(ContractMessageTest, Shape) {
+  ReadItem item = RowOf("a");
+  item.shape = Shape{4, 8};
+  EXPECT_EQ(MessageOf(item), "stored with shape [4, 4], wanted with [4, 8], region [1:2, 0:4]");
+}
+
+TEST_F(ContractMessageTest, Unexpected) {
+  ReadRequest request;
+  request.items.push_back(Item("a"));
+  const Status error = checkpoint_->Load(request).status();
+  EXPECT_EQ(error.message(),
+            "the stored tensor of shape [4, 4] and dtype f32 is wanted by no item");
+  EXPECT_EQ(error.place().tensor, "b");
+  EXPECT_EQ(error.place().path, "c");
+}
+
+TEST_F(ContractMessageTest, Coverage) {
+  LoadContract contract = LoadContract::Partial();
+  contract.coverage = OnMismatch::kError;
+  EXPECT_EQ(MessageOf(RowOf("a"), contract),
+            "12 elements of shape [4, 4] are wanted by no item, such as region [0:1, 0:4]");
+}
+
+TEST_F(ContractMessageTest, CountsAllDifferencesAndNamesTheFirst) {
+  ReadRequest request;
+  request.items = {Item("c"), Item("d"), RowOf("a")};
+  request.items.back().dtype = DType::kInt32;
+  const Status error = checkpoint_->Load(request).status();
+  EXPECT_EQ(error.place().tensor, "c");
+  EXPECT_THAT(error.message(), HasSubstr("; and 3 more differences"));
+  request.items.pop_back();
+  EXPECT_THAT(checkpoint_->Load(request, LoadContract::Partial()).status().message(),
+              HasSubstr("; and 1 more difference"));
+}
+
+TEST_F(ContractMessageTest, WhatIsNoDifferenceComesFirst) {
+  ReadRequest request;
+  request.items = {Item("c"), Item("a")};
+  request.items.back().destination.data = nullptr;
+  EXPECT_EQ(checkpoint_->Load(request).status().code(), Code::kInvalidArgument);
+}
+
 TEST(CountUncoveredTest, OverlapsAndRuns) {
-  using internal::CountUncovered;
+  const auto CountUncovered = [](const Shape& of, const std::vector<Region>& regions) {
+    return internal::FindUncovered(of, regions).count;
+  };
   const Shape shape = {4, 4};
   EXPECT_EQ(CountUncovered(shape, {}), 16u);
   EXPECT_EQ(CountUncovered(shape, {Region::Whole(shape)}), 0u);
