@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sealpoint/bytes.h"
@@ -40,15 +41,42 @@ struct CollectiveLoadReport {
   PhaseReport phases{};
 };
 
+// What a collective load costs one rank.
+struct RankLoad {
+  std::string host{};
+  PlanSummary alone{};  // what it wants, and what that costs if it reads alone
+  // What it reads in the collective load, of all that any rank wants.
+  std::uint64_t bytes_read = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t files = 0;
+  friend bool operator==(const RankLoad&, const RankLoad&) = default;
+};
+
+// What a collective load costs, before it runs: the same on all ranks.
+struct SEALPOINT_EXPORT CollectiveLoadPlan {
+  std::vector<RankLoad> ranks{};
+  std::vector<LoadFinding> findings{};  // of the contract, over all ranks
+  // Sums over the ranks.
+  std::uint64_t bytes_wanted = 0;
+  std::uint64_t bytes_read_alone = 0;
+  std::uint64_t bytes_read = 0;
+  // bytes_read / bytes_wanted; less than 1 where ranks want the same. 0 where nothing is wanted.
+  double amplification = 0;
+
+  // A line with the sums, then one per rank. For people.
+  std::string ToString() const;
+  friend bool operator==(const CollectiveLoadPlan&, const CollectiveLoadPlan&) = default;
+};
+
 // A committed checkpoint, read by all ranks of a communicator together: marker and index are read
 // once and sent to all; each chunk that any rank wants is read and verified by exactly one rank
 // and passed on, in rounds of bounded memory that are balanced by bytes and touch many files at a
 // time. The ranks may be another number, in another layout, than those that saved.
 //
-// All ranks of the communicator call Open and Load in the same order. Every rank makes the same
-// sequence of collective calls whatever its own outcome; the error of one rank becomes the same
-// error on all, naming the rank on which it happened first. Thread safety: one call at a time. The
-// communicator outlives the reader.
+// All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank
+// makes the same sequence of collective calls whatever its own outcome; the error of one rank
+// becomes the same error on all, naming the rank on which it happened first. Thread safety: one
+// call at a time. The communicator outlives the reader.
 class SEALPOINT_EXPORT CollectiveReader {
  public:
   // Errors: those of Checkpoint::Open, Comm, Timeout. Files are checked by rank 0 alone.
@@ -64,11 +92,23 @@ class SEALPOINT_EXPORT CollectiveReader {
   // Fills the destinations of every rank's own request; requests may overlap, nest or be equal, and
   // be empty. The contract is that of all requests together: a tensor is unexpected if no rank
   // wants it, and covered if the ranks together touch all its elements. All ranks pass the same
-  // contract. After an error the content of destinations is unspecified. Errors: those of
-  // Checkpoint::Plan and Read, Comm, Timeout.
+  // contract; else all get InvalidArgument. After an error the content of destinations is
+  // unspecified. Errors: those of Checkpoint::Plan and Read, Comm, Timeout.
   virtual Result<CollectiveLoadReport> Load(const ReadRequest& request,
                                             const LoadContract& contract = {},
                                             const CollectiveLoadOptions& options = {}) = 0;
+
+  // What Load would cost with the same arguments: each rank's wishes, and what each would read.
+  // Tables are read and ranks agree as in Load; no payload is read or sent. Errors: those of Load
+  // before its first byte.
+  virtual Result<CollectiveLoadPlan> Plan(const ReadRequest& request,
+                                          const LoadContract& contract = {},
+                                          const CollectiveLoadOptions& options = {}) = 0;
+
+  // The verified bytes of an object, read by one rank and sent to all. All ranks pass the same
+  // name; else all get InvalidArgument. Errors: NotFound, those of Read, Comm, Timeout; the same on
+  // all ranks.
+  virtual Result<Bytes> ReadObject(std::string_view name) = 0;
 
  protected:
   CollectiveReader() = default;

@@ -2,14 +2,19 @@
 #include "sealpoint/collective_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/digest/hasher.h"
 #include "readers/collective/contract_of_all.h"
+#include "readers/collective/load_plan.h"
 #include "readers/collective/rounds.h"
 #include "readers/load/checkpoint_impl.h"
 
@@ -38,6 +43,38 @@ Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t mine) {
   return sum;
 }
 
+// InvalidArgument on all ranks unless all bring the same numbers: the greatest and the least of
+// each are the same then.
+Status AgreeOnSame(Communicator& comm, const std::vector<std::uint64_t>& mine,
+                   std::string_view what) {
+  std::vector<std::uint64_t> numbers = mine;
+  for (const std::uint64_t number : mine) numbers.push_back(~number);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most, comm.AllReduceMax(numbers));
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    if (most[i] != ~most[mine.size() + i]) {
+      return InvalidArgument("the ranks pass different ", what);
+    }
+  }
+  return Status();
+}
+
+// A rank must not get another object than it asked for, nor wait for one that nobody reads.
+Status AgreeOnName(Communicator& comm, std::string_view name) {
+  const Digest digest = ComputeDigest(AsBytes(name));
+  const ByteSpan bytes(digest.bytes);
+  return AgreeOnSame(comm, {LoadLe<std::uint64_t>(bytes, 0), LoadLe<std::uint64_t>(bytes, 8)},
+                     "names of an object");
+}
+
+// What ranks judge together, they judge by one contract.
+Status AgreeOnContract(Communicator& comm, const LoadContract& contract) {
+  const auto number = [](OnMismatch policy) { return static_cast<std::uint64_t>(policy); };
+  return AgreeOnSame(comm,
+                     {number(contract.missing), number(contract.unexpected), number(contract.dtype),
+                      number(contract.shape), number(contract.coverage)},
+                     "contracts");
+}
+
 class CollectiveReaderImpl final : public CollectiveReader {
  public:
   CollectiveReaderImpl(Communicator& comm, std::unique_ptr<CheckpointImpl> checkpoint)
@@ -49,23 +86,57 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                     const CollectiveLoadOptions& options) override {
     PhaseRecorder phases(options.on_phase);
     phases.Begin(Phase::kPlanRead);
-    ResolvedRequest resolved;
-    Result<ReadPlan> plan = options.threads < 1
-                                ? InvalidArgument("a load with ", options.threads, " threads")
-                                : PlanMine(*checkpoint_, request, contract, resolved);
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
-    CollectiveLoadReport report{.plan = plan->Summary()};
-    auto findings = JudgeTogether(comm_, checkpoint_->index(), resolved, contract);
-    if (!findings.ok()) return std::move(findings).error().AtPath(checkpoint_->path());
-    report.findings = std::move(findings).value();
-    Rounds rounds(comm_, *checkpoint_, plan->data(), options);
+    CollectiveLoadReport report;
+    SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
+                               PlanTogether(request, contract, options, report.findings));
+    report.plan = plan.Summary();
+    Rounds rounds(comm_, *checkpoint_, plan.data(), options);
     SEALPOINT_RETURN_IF_ERROR(rounds.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
     return report;
   }
 
+  Result<CollectiveLoadPlan> Plan(const ReadRequest& request, const LoadContract& contract,
+                                  const CollectiveLoadOptions& options) override {
+    std::vector<LoadFinding> findings;
+    SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan mine,
+                               PlanTogether(request, contract, options, findings));
+    Rounds rounds(comm_, *checkpoint_, mine.data(), options);
+    SEALPOINT_ASSIGN_OR_RETURN(const RankLoad load, rounds.Rehearse());
+    SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, load));
+    plan.findings = std::move(findings);
+    return plan;
+  }
+
+  Result<Bytes> ReadObject(std::string_view name) override {
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnName(comm_, name));
+    const std::optional<std::size_t> number = checkpoint_->index().FindObject(name);
+    // Many objects are dealt to all ranks. What is not there rank 0 reports.
+    const int reader =
+        static_cast<int>(number.value_or(0) % static_cast<std::size_t>(comm_.size()));
+    Result<Bytes> object = Bytes();
+    if (comm_.rank() == reader) object = checkpoint_->ReadObject(name);
+    return BroadcastResult(comm_, reader, std::move(object));
+  }
+
  private:
+  // This rank's plan, and the findings of all.
+  Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
+                                const CollectiveLoadOptions& options,
+                                std::vector<LoadFinding>& findings) {
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnContract(comm_, contract));
+    ResolvedRequest resolved;
+    Result<ReadPlan> plan = options.threads < 1
+                                ? InvalidArgument("a load with ", options.threads, " threads")
+                                : PlanMine(*checkpoint_, request, contract, resolved);
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
+    auto judged = JudgeTogether(comm_, checkpoint_->index(), resolved, contract);
+    if (!judged.ok()) return std::move(judged).error().AtPath(checkpoint_->path());
+    findings = std::move(judged).value();
+    return plan;
+  }
+
   Communicator& comm_;
   const std::unique_ptr<CheckpointImpl> checkpoint_;
 };

@@ -2,6 +2,7 @@
 #include "readers/collective/rounds.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -189,6 +190,21 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   }
   phases.End();
   return Status();
+}
+
+Result<RankLoad> Rounds::Rehearse() {
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
+  RankLoad load{.host = comm_.host(), .alone = plan_.summary};
+  std::set<std::uint32_t> blobs;
+  for (std::uint64_t begin = 0; begin < order.size_bytes();) {
+    SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
+    load.bytes_read += round.requested.plan.summary.bytes_read;
+    load.requests += round.requested.plan.ranges.size();
+    for (const PlanRange& range : round.requested.plan.ranges) blobs.insert(range.blob);
+    begin = round.end;
+  }
+  load.files = blobs.size();
+  return load;
 }
 
 }  // namespace sealpoint::internal

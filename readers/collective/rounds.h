@@ -25,6 +25,8 @@ class Rounds {
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
   Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
+  // What this rank would do in Run. No payload is read or passed on.
+  Result<RankLoad> Rehearse();
 
  private:
   // A chunk of this rank's plan in the order of all.

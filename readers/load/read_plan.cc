@@ -7,24 +7,38 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "readers/load/plan_text.h"
 #include "readers/load/read_plan_data.h"
 
 namespace sealpoint {
-namespace {
+namespace internal {
 
-using internal::PlanRange;
-using internal::ReadPlanData;
-using internal::StrCat;
-
-std::string Mib(std::uint64_t bytes) {
+std::string MibText(std::uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / double{kMiB});
   return text;
 }
 
-std::string Counted(std::uint64_t count, std::string_view noun) {
+std::string CountText(std::uint64_t count, std::string_view noun) {
   return StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
+
+std::string RatioText(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "x %.3f", ratio);
+  return text;
+}
+
+}  // namespace internal
+
+namespace {
+
+using internal::CountText;
+using internal::MibText;
+using internal::PlanRange;
+using internal::RatioText;
+using internal::ReadPlanData;
+using internal::StrCat;
 
 // The names, of which a few are enough.
 std::string ListNames(const ReadPlanData& plan, const std::set<std::uint32_t>& numbers) {
@@ -52,8 +66,8 @@ std::string ExplainFile(const ReadPlanData& plan, std::string_view name, std::si
       names.insert(plan.chunks[range.first_chunk + k].name);
     }
   }
-  return StrCat("  ", name, ": ", Counted(end - begin, "range"), ", ", Counted(chunks, "chunk"),
-                ", ", Mib(bytes), ": ", ListNames(plan, names), "\n");
+  return StrCat("  ", name, ": ", CountText(end - begin, "range"), ", ", CountText(chunks, "chunk"),
+                ", ", MibText(bytes), ": ", ListNames(plan, names), "\n");
 }
 
 }  // namespace
@@ -80,12 +94,10 @@ void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout, void* 
 }
 
 std::string PlanSummary::ToString() const {
-  char ratio[32];
-  std::snprintf(ratio, sizeof(ratio), "%.3f", amplification);
-  return StrCat(Counted(items, "item"), ": ", Mib(bytes_wanted), " wanted, ", Mib(bytes_read),
-                " read (x ", ratio, ") in ", Counted(requests, "range"), " of ",
-                Counted(files, "file"), ", ", Counted(chunks, "chunk"), "; ", table_bytes_read,
-                " table bytes");
+  return StrCat(CountText(items, "item"), ": ", MibText(bytes_wanted), " wanted, ",
+                MibText(bytes_read), " read (", RatioText(amplification), ") in ",
+                CountText(requests, "range"), " of ", CountText(files, "file"), ", ",
+                CountText(chunks, "chunk"), "; ", table_bytes_read, " table bytes");
 }
 
 ReadPlan::ReadPlan(std::shared_ptr<const internal::ReadPlanData> data) : data_(std::move(data)) {}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_LOAD_PLAN_H_
+#define SEALPOINT_READERS_COLLECTIVE_LOAD_PLAN_H_
+
+#include "sealpoint/collective_reader.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Brings what each rank would do to all ranks, and adds it up. Collective; takes memory for each
+// rank, whatever they want. Errors: Comm, Timeout.
+Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& mine);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_LOAD_PLAN_H_
