@@ -59,6 +59,8 @@ class SEALPOINT_EXPORT Declaration {
   const std::vector<HeldObject>& objects() const { return objects_; }
   // Slots of a tensor, ascending; empty where it was not declared. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const;
+  // All slots by tensor name, those of one tensor ascending. O(n).
+  std::vector<std::size_t> SlotsByName() const;
   // Position in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).

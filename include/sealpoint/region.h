@@ -29,6 +29,7 @@ struct Box {
 struct Run {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t size() const { return end - begin; }
   friend auto operator<=>(const Run&, const Run&) = default;
 };
 

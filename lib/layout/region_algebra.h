@@ -28,13 +28,6 @@ std::optional<Box> IntersectBoxes(const Box& a, const Box& b);
 // order: at most 2*ndim - 1 of them (one for a full run, 1 for 0-d and 1-d).
 std::vector<Box> DecomposeRun(const Region& region);
 
-// Calls visit(box) for these boxes; allocates nothing for a full run.
-template <typename Visit>
-void ForEachBox(const Region& region, const Visit& visit) {
-  if (region.run == Run{0, BoxElementCount(region.box)}) return visit(region.box);
-  for (const Box& box : DecomposeRun(region)) visit(box);
-}
-
 // The elements that both regions hold, as disjoint boxes in tensor coordinates.
 std::vector<Box> IntersectRegions(const Region& a, const Region& b);
 

@@ -15,6 +15,13 @@ namespace {
 
 __extension__ typedef unsigned __int128 Uint128;
 
+// Calls visit(box) for the boxes that a region consists of.
+template <typename Visit>
+void ForEachBox(const Region& region, const Visit& visit) {
+  if (region.run == Run{0, BoxElementCount(region.box)}) return visit(region.box);
+  for (const Box& box : DecomposeRun(region)) visit(box);
+}
+
 // Precondition: at most 63 dimensions are divided, see CornerKeys.
 std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dimension_count) {
   return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);

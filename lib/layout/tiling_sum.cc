@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/layout/tiling_sum.h"
 
+#include "lib/base/mix.h"
 #include "lib/layout/region_algebra.h"
 
 namespace sealpoint::internal {
@@ -17,65 +18,88 @@ std::uint64_t AddInField(std::uint64_t a, std::uint64_t b) {
 std::uint64_t SubtractInField(std::uint64_t a, std::uint64_t b) {
   return AddInField(a, kPrime - b);
 }
+// 2^61 is 1 in the field: the high bits count like the low ones.
 std::uint64_t MultiplyInField(std::uint64_t a, std::uint64_t b) {
-  return static_cast<std::uint64_t>(Uint128{a} * b % kPrime);
+  const Uint128 product = Uint128{a} * b;
+  return AddInField(static_cast<std::uint64_t>(product) & kPrime,
+                    static_cast<std::uint64_t>(product >> 61));
 }
+std::uint64_t ToField(std::uint64_t x) { return AddInField(x & kPrime, x >> 61); }
 
-// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
-std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+// The variables of one dimension, at the point that belongs to `key`.
+class Dimension {
+ public:
+  Dimension(std::uint64_t key, std::size_t number) : key_(Mix(key + number + 1)) {}
+  // The factor of [begin, end).
+  std::uint64_t Between(std::uint64_t begin, std::uint64_t end) const {
+    return SubtractInField(At(begin), At(end));
+  }
 
-// A point's coordinate for one position of one dimension.
-std::uint64_t CoordinateAt(std::uint64_t dimension_key, std::uint64_t position) {
-  return Mix(dimension_key ^ Mix(position)) % kPrime;
-}
+ private:
+  std::uint64_t At(std::uint64_t position) const { return ToField(MixWith(key_, position)); }
 
-// The product of a box at the point that belongs to `key`.
-std::uint64_t Evaluate(std::uint64_t key, const Box& box) {
-  std::uint64_t product = Mix(key) % kPrime;
+  std::uint64_t key_;
+};
+
+std::uint64_t EvaluateBox(std::uint64_t key, const Box& box) {
+  std::uint64_t product = ToField(Mix(key));
   for (std::size_t d = 0; d < box.offset.size(); ++d) {
-    const std::uint64_t dimension_key = Mix(key + d + 1);
-    const std::uint64_t begin = CoordinateAt(dimension_key, box.offset[d]);
-    const std::uint64_t end = CoordinateAt(dimension_key, box.offset[d] + box.extent[d]);
-    product = MultiplyInField(product, SubtractInField(begin, end));
+    const std::uint64_t begin = box.offset[d];
+    product = MultiplyInField(product, Dimension(key, d).Between(begin, begin + box.extent[d]));
   }
   return product;
 }
 
+// The first `count` elements of the box, from the last dimension to the first: where the last ones
+// end inside of a slice, the slices before it are whole. A count of all elements ends behind the
+// last slice of the first dimension.
+std::uint64_t EvaluateFirst(std::uint64_t key, const Box& box, std::uint64_t count) {
+  std::uint64_t whole = ToField(Mix(key));
+  std::uint64_t first = 0;
+  for (std::size_t d = box.offset.size(); d-- > 0;) {
+    const Dimension dimension(key, d);
+    const std::uint64_t begin = box.offset[d];
+    const std::uint64_t slice = begin + (d == 0 ? count : count % box.extent[d]);
+    count /= box.extent[d];
+    first = AddInField(MultiplyInField(dimension.Between(begin, slice), whole),
+                       MultiplyInField(dimension.Between(slice, slice + 1), first));
+    whole = MultiplyInField(whole, dimension.Between(begin, begin + box.extent[d]));
+  }
+  return first;
+}
+
+std::uint64_t Evaluate(std::uint64_t key, const Region& region) {
+  if (region.run == Run{0, BoxElementCount(region.box)}) return EvaluateBox(key, region.box);
+  return SubtractInField(EvaluateFirst(key, region.box, region.run.end),
+                         EvaluateFirst(key, region.box, region.run.begin));
+}
+
 // Names a region with the list of its holders.
 std::uint64_t NameGroup(std::uint64_t key, const Region& region, std::span<const int> holders) {
-  std::uint64_t name = Mix(~key);
-  const auto append = [&name](std::uint64_t number) { name = Mix(name ^ Mix(number)); };
-  for (const std::uint64_t offset : region.box.offset) append(offset);
-  for (const std::uint64_t extent : region.box.extent) append(extent);
-  append(region.run.begin);
-  append(region.run.end);
-  for (const int holder : holders) append(static_cast<std::uint64_t>(holder));
+  std::uint64_t name = ~key;
+  for (const std::uint64_t offset : region.box.offset) name = MixWith(name, offset);
+  for (const std::uint64_t extent : region.box.extent) name = MixWith(name, extent);
+  name = MixWith(MixWith(name, region.run.begin), region.run.end);
+  for (const int holder : holders) name = MixWith(name, static_cast<std::uint64_t>(holder));
   return name;
 }
 
 std::uint64_t MemberOf(std::uint64_t group, int rank) {
-  return Mix(group + static_cast<std::uint64_t>(rank)) % kPrime;
+  return ToField(MixWith(group, static_cast<std::uint64_t>(rank)));
 }
 
 }  // namespace
 
 void TilingSum::AddRegion(const Key& key, const Region& region) {
-  ForEachBox(region, [&](const Box& box) {
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      sums_[i] = AddInField(sums_[i], Evaluate(key[i], box));
-    }
-  });
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    sums_[i] = AddInField(sums_[i], Evaluate(key[i], region));
+  }
 }
 
 void TilingSum::SubtractTensor(const Key& key, const Shape& shape) {
   const Box whole = Region::Whole(shape).box;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    sums_[i] = SubtractInField(sums_[i], Evaluate(key[i], whole));
+    sums_[i] = SubtractInField(sums_[i], EvaluateBox(key[i], whole));
   }
 }
 
@@ -97,7 +121,7 @@ void TilingSum::Add(const TilingSum& other) {
 
 TilingSum TilingSum::FromValues(const std::array<std::uint64_t, 2>& values) {
   TilingSum sum;
-  for (std::size_t i = 0; i < values.size(); ++i) sum.sums_[i] = values[i] % kPrime;
+  for (std::size_t i = 0; i < values.size(); ++i) sum.sums_[i] = ToField(values[i]);
   return sum;
 }
 

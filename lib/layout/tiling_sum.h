@@ -27,7 +27,7 @@ class TilingSum {
   // Names a tensor as it is declared, dtype and shape included: a digest.
   using Key = std::array<std::uint64_t, 2>;
 
-  // Costs O(ndim) per box, O(ndim^2) for a run.
+  // O(ndim), also for a run: it is what its end leaves of the box but for what its begin leaves.
   void AddRegion(const Key& key, const Region& region);
   void SubtractTensor(const Key& key, const Shape& shape);
   // `rank` holds this region together with `holders`, the list that each of them gives.

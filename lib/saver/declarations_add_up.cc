@@ -2,11 +2,13 @@
 #include "lib/saver/declarations_add_up.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/endian.h"
 #include "lib/base/macros.h"
+#include "lib/base/mix.h"
 #include "lib/base/wire.h"
 #include "lib/layout/region_algebra.h"
 #include "lib/layout/tiling_sum.h"
@@ -17,15 +19,37 @@
 namespace sealpoint::internal {
 namespace {
 
-TilingSum::Key KeyOf(const Digest& digest) {
+using Key = TilingSum::Key;
+
+Key KeyOf(std::string_view text) {
+  const Digest digest = ComputeDigest(AsBytes(text));
   return {LoadLe<std::uint64_t>(digest.bytes, 0), LoadLe<std::uint64_t>(digest.bytes, 8)};
 }
 
-// Who sends this name, and of what kind: tensors and objects have names of their own.
-struct NamedOnce {
-  Digest name{};
-  Digest spec{};  // that of an empty tensor, which many ranks may declare, if alike; else zero
-  friend auto operator<=>(const NamedOnce&, const NamedOnce&) = default;
+void Append(Key& key, std::uint64_t number) {
+  for (std::uint64_t& lane : key) lane = MixWith(lane, number);
+}
+
+// Of all in which the declarations of a tensor must agree.
+Key SpecOf(const Key& name, const TensorSpec& tensor) {
+  Key spec = name;
+  Append(spec, static_cast<std::uint64_t>(tensor.dtype));
+  Append(spec, ElementSize(tensor));
+  for (const std::uint64_t extent : tensor.shape) Append(spec, extent);
+  Append(spec, tensor.chunk_size_bytes);
+  for (const std::string& rule : tensor.placement) {
+    for (const std::uint64_t lane : KeyOf(rule)) Append(spec, lane);
+  }
+  return spec;
+}
+
+// What may not come twice: an object's name, a tensor's. Of an empty tensor, which many ranks may
+// declare, no two specs may come.
+struct Claim {
+  bool is_object = false;
+  Key name{};
+  Key spec{};  // zero but for empty tensors
+  friend auto operator<=>(const Claim&, const Claim&) = default;
 };
 
 // What one rank adds.
@@ -45,10 +69,8 @@ class Contribution {
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
-  Digest NameOf(std::string_view kind, std::string_view name);
-  Digest SpecOf(const TensorSpec& tensor);
-  void AddRegion(const TilingSum::Key& key, const HeldTensor& held);
-  void SendName(const NamedOnce& one);
+  void AddRegion(const Key& name, const HeldTensor& held);
+  void Send(const Claim& claim);
   bool OneWrites(std::span<const int> holders) const;
 
   const int rank_;
@@ -57,35 +79,14 @@ class Contribution {
   TilingSum sum_;
   bool is_doubtful_ = false;
   std::vector<Bytes> outgoing_;
-  Bytes scratch_;
+  std::optional<Region> whole_;  // of the tensor that is being added
 };
 
-Digest Contribution::NameOf(std::string_view kind, std::string_view name) {
-  scratch_.clear();
-  WireWriter out(scratch_);
-  out.Put(kind);
-  out.Put(name);
-  return ComputeDigest(scratch_);
-}
-
-// Of all in which the declarations of a tensor must agree.
-Digest Contribution::SpecOf(const TensorSpec& tensor) {
-  scratch_.clear();
-  WireWriter out(scratch_);
-  out.Put(tensor.name);
-  out.Put(static_cast<std::uint64_t>(tensor.dtype));
-  out.Put(std::uint64_t{ElementSize(tensor)});
-  out.Put(tensor.shape);
-  out.Put(tensor.chunk_size_bytes);
-  out.Put(std::uint64_t{tensor.placement.size()});
-  for (const std::string& rule : tensor.placement) out.Put(rule);
-  return ComputeDigest(scratch_);
-}
-
-void Contribution::SendName(const NamedOnce& one) {
-  WireWriter out(outgoing_[LoadLe<std::uint64_t>(one.name.bytes, 0) % outgoing_.size()]);
-  out.Put(one.name);
-  out.Put(one.spec);
+void Contribution::Send(const Claim& claim) {
+  WireWriter out(outgoing_[claim.name[0] % outgoing_.size()]);
+  out.Put(std::uint64_t{claim.is_object ? 1u : 0u});
+  for (const std::uint64_t lane : claim.name) out.Put(lane);
+  for (const std::uint64_t lane : claim.spec) out.Put(lane);
 }
 
 bool Contribution::OneWrites(std::span<const int> holders) const {
@@ -93,55 +94,64 @@ bool Contribution::OneWrites(std::span<const int> holders) const {
                      [this](int rank) { return Writes(writer_ranks_, rank); });
 }
 
-void Contribution::AddRegion(const TilingSum::Key& key, const HeldTensor& held) {
-  const Region region = HeldRegionOf(held);
-  const std::vector<int> alone = {rank_};
-  const std::span<const int> holders = held.replicas.empty() ? alone : held.replicas;
-  // Shards of so many corners are counted exactly.
-  std::uint64_t boxes = 0;
-  ForEachBox(region, [&boxes](const Box&) { ++boxes; });
-  const std::size_t ndim = held.tensor.shape.size();
-  if (boxes > limits_.tiling_corners_per_shard_max >> ndim || !OneWrites(holders)) {
+void Contribution::AddRegion(const Key& name, const HeldTensor& held) {
+  const Key spec = SpecOf(name, held.tensor);
+  const Region& region = held.region ? *held.region : whole_.emplace(HeldRegionOf(held));
+  const std::span<const int> holders =
+      held.replicas.empty() ? std::span<const int>(&rank_, 1) : held.replicas;
+  // What the committer may find too much for a check of corners is counted exactly.
+  const std::size_t ndim = region.box.extent.size();
+  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  const std::uint64_t boxes_max = is_box ? 1 : 2 * ndim - 1;
+  if (boxes_max > limits_.tiling_corners_per_shard_max >> ndim || !OneWrites(holders)) {
     is_doubtful_ = true;
   }
-  if (holders.size() > 1) sum_.AddHolder(key, region, holders, rank_);
+  if (holders.size() > 1) sum_.AddHolder(spec, region, holders, rank_);
   if (holders.front() != rank_) return;
-  sum_.AddRegion(key, region);
+  sum_.AddRegion(spec, region);
   const bool has_first_element =
       region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
                                            [](std::uint64_t offset) { return offset == 0; });
   if (!has_first_element) return;
-  sum_.SubtractTensor(key, held.tensor.shape);
-  SendName({.name = NameOf("tensor", held.tensor.name)});
+  sum_.SubtractTensor(spec, held.tensor.shape);
+  Send({.name = name});
 }
 
 void Contribution::Add(const HeldTensor& held) {
-  const Digest spec = SpecOf(held.tensor);
-  if (!IsEmpty(held.tensor)) return AddRegion(KeyOf(spec), held);
+  const Key name = KeyOf(held.tensor.name);
+  if (!IsEmpty(held.tensor)) return AddRegion(name, held);
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  SendName({.name = NameOf("tensor", held.tensor.name), .spec = spec});
+  Send({.name = name, .spec = SpecOf(name, held.tensor)});
 }
 
 void Contribution::Add(const HeldObject& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  SendName({.name = NameOf("object", object.name)});
+  Send({.is_object = true, .name = KeyOf(object.name)});
 }
 
-// No name comes twice, but that of an empty tensor whose declarations are alike.
-Result<bool> NamesAreUnique(const std::vector<Bytes>& incoming) {
-  std::vector<NamedOnce> all;
+Result<Key> ReadKey(WireReader& in) {
+  Key key{};
+  for (std::uint64_t& lane : key) {
+    SEALPOINT_ASSIGN_OR_RETURN(lane, in.Number());
+  }
+  return key;
+}
+
+Result<bool> ClaimsAreUnique(const std::vector<Bytes>& incoming) {
+  std::vector<Claim> all;
   for (const Bytes& bytes : incoming) {
     WireReader in(bytes);
     while (!in.at_end()) {
-      NamedOnce one;
-      SEALPOINT_ASSIGN_OR_RETURN(one.name, in.Id());
-      SEALPOINT_ASSIGN_OR_RETURN(one.spec, in.Id());
-      all.push_back(one);
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_object, in.Number());
+      SEALPOINT_ASSIGN_OR_RETURN(const Key name, ReadKey(in));
+      SEALPOINT_ASSIGN_OR_RETURN(const Key spec, ReadKey(in));
+      all.push_back({.is_object = is_object != 0, .name = name, .spec = spec});
     }
   }
   std::sort(all.begin(), all.end());
-  return std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) {
-           return a.name == b.name && (a.spec.is_zero() || a.spec != b.spec);
+  return std::adjacent_find(all.begin(), all.end(), [](const Claim& a, const Claim& b) {
+           const bool is_same_name = a.is_object == b.is_object && a.name == b.name;
+           return is_same_name && (a.spec == Key{} || a.spec != b.spec);
          }) == all.end();
 }
 
@@ -153,7 +163,7 @@ Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaratio
   for (const HeldTensor& held : declaration.tensors()) mine.Add(held);
   for (const HeldObject& object : declaration.objects()) mine.Add(object);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.outgoing()));
-  const auto unique = NamesAreUnique(incoming);
+  const auto unique = ClaimsAreUnique(incoming);
   const bool is_doubtful = mine.is_doubtful() || !unique.ok() || !*unique;
   Bytes bytes;
   WireWriter out(bytes);
@@ -165,10 +175,7 @@ Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaratio
   for (const Bytes& one : all) {
     WireReader in(one);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
-    std::array<std::uint64_t, 2> values{};
-    for (std::uint64_t& value : values) {
-      SEALPOINT_ASSIGN_OR_RETURN(value, in.Number());
-    }
+    SEALPOINT_ASSIGN_OR_RETURN(const Key values, ReadKey(in));
     sum.Add(TilingSum::FromValues(values));
     if (has_doubts != 0) adds_up = false;
   }

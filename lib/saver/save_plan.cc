@@ -14,7 +14,7 @@
 namespace sealpoint::internal {
 namespace {
 
-using SlotsByGroup = std::map<std::vector<int>, std::vector<std::size_t>>;
+using SlotsByHolders = std::map<std::vector<int>, std::vector<std::size_t>>;
 
 Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
   if (!std::binary_search(replicas.begin(), replicas.end(), rank)) {
@@ -26,43 +26,66 @@ Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
   return Status();
 }
 
-// Slots of one replica group in the order that all its ranks share.
-void SortCanonically(const Declaration& declaration, std::vector<std::size_t>& slots) {
-  std::sort(slots.begin(), slots.end(), [&](std::size_t a, std::size_t b) {
-    const HeldTensor& left = declaration.tensors()[a];
-    const HeldTensor& right = declaration.tensors()[b];
-    if (left.tensor.name != right.tensor.name) return left.tensor.name < right.tensor.name;
-    return HeldRegionOf(left) < HeldRegionOf(right);
-  });
+// By tensor name, then region: the order that all ranks of a replica group share.
+std::vector<std::size_t> CanonicalOrder(const Declaration& declaration) {
+  std::vector<std::size_t> slots = declaration.SlotsByName();
+  const auto name = [&](std::size_t i) -> const std::string& {
+    return declaration.tensors()[slots[i]].tensor.name;
+  };
+  for (std::size_t begin = 0; begin < slots.size();) {
+    std::size_t end = begin + 1;
+    while (end < slots.size() && name(end) == name(begin)) ++end;
+    const auto first = slots.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::sort(
+        first, first + static_cast<std::ptrdiff_t>(end - begin), [&](std::size_t a, std::size_t b) {
+          return HeldRegionOf(declaration.tensors()[a]) < HeldRegionOf(declaration.tensors()[b]);
+        });
+    begin = end;
+  }
+  return slots;
 }
 
-// `writers` are those of the group that write, `rank` among them.
+Run HeldRunOf(const HeldTensor& held) {
+  return held.region ? held.region->run : Region::Whole(held.tensor.shape).run;
+}
+
+// `slots` are those of one replica group in canonical order, `writers` those of its ranks that
+// write, `rank` among them.
 void DivideGroup(const Declaration& declaration, const std::vector<int>& writers, int rank,
-                 std::vector<std::size_t> slots, SavePlan& plan) {
-  SortCanonically(declaration, slots);
-  std::vector<HeldRegion> held;
+                 const std::vector<std::size_t>& slots, SavePlan& plan) {
+  std::vector<HeldRun> held;
   held.reserve(slots.size());
   for (const std::size_t slot : slots) {
     const HeldTensor& one = declaration.tensors()[slot];
-    held.push_back({.region = HeldRegionOf(one),
+    held.push_back({.run = HeldRunOf(one),
                     .element_size = ElementSize(one.tensor),
                     .chunk_size_bytes = one.tensor.chunk_size_bytes});
   }
   const auto mine = static_cast<std::size_t>(
       std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
-  for (Piece& piece : DivideEvenly(held, writers.size())) {
-    if (piece.holder == mine) {
-      plan.pieces.push_back({slots[piece.held_index], std::move(piece.region)});
-    }
+  for (const Piece& piece : DivideEvenly(held, writers.size())) {
+    if (piece.holder == mine) plan.pieces.push_back({slots[piece.held_index], piece.run});
   }
 }
 
-void SortPieces(const Declaration& declaration, std::vector<PlannedPiece>& pieces) {
-  std::sort(pieces.begin(), pieces.end(), [&](const PlannedPiece& a, const PlannedPiece& b) {
-    const TensorSpec& left = declaration.tensors()[a.slot].tensor;
-    const TensorSpec& right = declaration.tensors()[b.slot].tensor;
-    return std::tie(left.group, left.name, a.region) < std::tie(right.group, right.name, b.region);
-  });
+// By group, then in the canonical order of the slots; of one slot there is one piece.
+void SortPieces(const Declaration& declaration, const std::vector<std::size_t>& order,
+                std::vector<PlannedPiece>& pieces) {
+  std::vector<const PlannedPiece*> by_slot(order.size());
+  for (const PlannedPiece& piece : pieces) by_slot[piece.slot] = &piece;
+  std::vector<PlannedPiece> sorted;
+  sorted.reserve(pieces.size());
+  for (const std::size_t slot : order) {
+    if (by_slot[slot] != nullptr) sorted.push_back(*by_slot[slot]);
+  }
+  const auto is_before = [&](const PlannedPiece& a, const PlannedPiece& b) {
+    return declaration.tensors()[a.slot].tensor.group < declaration.tensors()[b.slot].tensor.group;
+  };
+  // Most often there is one group, and nothing to sort.
+  if (!std::is_sorted(sorted.begin(), sorted.end(), is_before)) {
+    std::stable_sort(sorted.begin(), sorted.end(), is_before);
+  }
+  pieces = std::move(sorted);
 }
 
 }  // namespace
@@ -78,8 +101,9 @@ bool Writes(std::span<const int> writer_ranks, int rank) {
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
                               std::span<const int> writer_ranks) {
   SavePlan plan;
-  SlotsByGroup groups;
-  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
+  const std::vector<std::size_t> order = CanonicalOrder(declaration);
+  SlotsByHolders groups;
+  for (const std::size_t slot : order) {
     const HeldTensor& held = declaration.tensors()[slot];
     if (!held.replicas.empty()) {
       SEALPOINT_RETURN_IF_ERROR(
@@ -89,21 +113,20 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
     if (IsEmpty(held.tensor)) {
       plan.empty_slots.push_back(slot);
     } else if (held.replicas.empty()) {
-      plan.pieces.push_back({slot, HeldRegionOf(held)});
+      plan.pieces.push_back({slot, HeldRunOf(held)});
     } else {
       groups[held.replicas].push_back(slot);
     }
   }
-  for (auto& [replicas, slots] : groups) {
+  for (const auto& [replicas, slots] : groups) {
     std::vector<int> writers;
     std::copy_if(replicas.begin(), replicas.end(), std::back_inserter(writers),
                  [&](int replica) { return Writes(writer_ranks, replica); });
-    DivideGroup(declaration, writers, rank, std::move(slots), plan);
+    DivideGroup(declaration, writers, rank, slots, plan);
   }
-  SortPieces(declaration, plan.pieces);
+  SortPieces(declaration, order, plan.pieces);
   for (const PlannedPiece& piece : plan.pieces) {
-    plan.tensor_bytes +=
-        piece.region.element_count() * ElementSize(declaration.tensors()[piece.slot].tensor);
+    plan.tensor_bytes += piece.run.size() * ElementSize(declaration.tensors()[piece.slot].tensor);
   }
   return plan;
 }

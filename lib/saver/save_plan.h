@@ -10,10 +10,10 @@
 
 namespace sealpoint::internal {
 
-// One part of a held region that this rank writes.
+// The part of a held region that this rank writes; it has the region's box.
 struct PlannedPiece {
   std::size_t slot = 0;  // in the declaration
-  Region region{};
+  Run run{};
 };
 
 // What one rank writes in a save.

@@ -247,11 +247,12 @@ Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
   for (const PlannedPiece& piece : plan_.pieces) {
     const HeldTensor& held = declaration.tensors()[piece.slot];
     ConstMemoryView view = *sources.tensors()[piece.slot];
+    Region region = HeldRegionOf(held);
     if (view.strides_bytes.empty()) {
-      const std::uint64_t skipped = piece.region.run.begin - HeldRegionOf(held).run.begin;
-      view.data += skipped * ElementSize(held.tensor);
+      view.data += (piece.run.begin - region.run.begin) * ElementSize(held.tensor);
     }
-    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, piece.region, view));
+    region.run = piece.run;
+    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));
   }
   for (const std::size_t slot : plan_.empty_slots) {
     SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(declaration.tensors()[slot].tensor));

@@ -16,54 +16,53 @@ using test::AnyIn;
 using test::AnyRegion;
 using test::AnyShape;
 
-std::vector<HeldRegion> AnyHeldRegions() {
-  std::vector<HeldRegion> held(AnyIn(0, 6));
+std::vector<HeldRun> AnyHeldRuns() {
+  std::vector<HeldRun> held(AnyIn(0, 6));
   for (std::size_t i = 0; i < held.size(); ++i) {
-    held[i].region = AnyRegion(AnyShape());
+    held[i].run = AnyRegion(AnyShape()).run;
     held[i].element_size = 1u << AnyIn(0, 4);
     held[i].chunk_size_bytes = std::uint64_t{held[i].element_size} << AnyIn(0, 5);
   }
   return held;
 }
 
-std::uint64_t ElementsPerChunk(const HeldRegion& held) {
+std::uint64_t ElementsPerChunk(const HeldRun& held) {
   return held.chunk_size_bytes / held.element_size;
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, PartitionsEveryRegionInOrder, ()) {
-  const std::vector<HeldRegion> held = AnyHeldRegions();
+  const std::vector<HeldRun> held = AnyHeldRuns();
   const std::vector<Piece> pieces = DivideEvenly(held, AnyIn(1, 9));
   std::size_t next = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {
-    std::uint64_t at = held[i].region.run.begin;
+    std::uint64_t at = held[i].run.begin;
     for (; next < pieces.size() && pieces[next].held_index == i; ++next) {
-      RC_ASSERT(pieces[next].region.box == held[i].region.box);
-      RC_ASSERT(pieces[next].region.run.begin == at);
-      RC_ASSERT(pieces[next].region.run.end > at);
-      at = pieces[next].region.run.end;
+      RC_ASSERT(pieces[next].run.begin == at);
+      RC_ASSERT(pieces[next].run.end > at);
+      at = pieces[next].run.end;
     }
-    RC_ASSERT(at == held[i].region.run.end);
+    RC_ASSERT(at == held[i].run.end);
   }
   RC_ASSERT(next == pieces.size());
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, CutsAtChunksOfTheRegion, ()) {
-  const std::vector<HeldRegion> held = AnyHeldRegions();
+  const std::vector<HeldRun> held = AnyHeldRuns();
   for (const Piece& piece : DivideEvenly(held, AnyIn(1, 9))) {
-    const HeldRegion& of = held[piece.held_index];
-    RC_ASSERT((piece.region.run.begin - of.region.run.begin) % ElementsPerChunk(of) == 0);
+    const HeldRun& of = held[piece.held_index];
+    RC_ASSERT((piece.run.begin - of.run.begin) % ElementsPerChunk(of) == 0);
   }
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, ()) {
-  const std::vector<HeldRegion> held = AnyHeldRegions();
+  const std::vector<HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
   std::vector<std::uint64_t> bytes(holder_count, 0);
   std::uint64_t total = 0;
   std::uint64_t chunk_max = 0;
-  for (const HeldRegion& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
+  for (const HeldRun& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
   for (const Piece& piece : DivideEvenly(held, holder_count)) {
-    const std::uint64_t size = piece.region.element_count() * held[piece.held_index].element_size;
+    const std::uint64_t size = piece.run.size() * held[piece.held_index].element_size;
     bytes[piece.holder] += size;
     total += size;
   }
@@ -74,22 +73,22 @@ RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, (
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, GivesFewPieces, ()) {
-  const std::vector<HeldRegion> held = AnyHeldRegions();
+  const std::vector<HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
   RC_ASSERT(DivideEvenly(held, holder_count).size() <= held.size() + holder_count - 1);
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, DependsOnItsArgumentsAlone, ()) {
-  const std::vector<HeldRegion> held = AnyHeldRegions();
+  const std::vector<HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
   const std::vector<Piece> first = DivideEvenly(held, holder_count);
-  const std::vector<HeldRegion> copy = held;
+  const std::vector<HeldRun> copy = held;
   const std::vector<Piece> second = DivideEvenly(copy, holder_count);
   RC_ASSERT(first.size() == second.size());
   for (std::size_t i = 0; i < first.size(); ++i) {
     RC_ASSERT(first[i].held_index == second[i].held_index);
     RC_ASSERT(first[i].holder == second[i].holder);
-    RC_ASSERT(first[i].region == second[i].region);
+    RC_ASSERT(first[i].run == second[i].run);
   }
 }
 

@@ -14,20 +14,18 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // A 1-d region of elements of 4 bytes in chunks of 16 bytes: 4 elements each.
-HeldRegion Held(std::uint64_t begin, std::uint64_t end) {
-  return {.region = {.box = {.offset = {0}, .extent = {1ull << 40}}, .run = {begin, end}},
-          .element_size = 4,
-          .chunk_size_bytes = 16};
+HeldRun Held(std::uint64_t begin, std::uint64_t end) {
+  return {.run = {begin, end}, .element_size = 4, .chunk_size_bytes = 16};
 }
 
 void ExpectPiece(const Piece& piece, std::size_t held_index, std::size_t holder, Run run) {
   EXPECT_EQ(piece.held_index, held_index);
   EXPECT_EQ(piece.holder, holder);
-  EXPECT_EQ(piece.region.run, run);
+  EXPECT_EQ(piece.run, run);
 }
 
 TEST(DivideEvenly, GivesOneHolderEverything) {
-  const std::vector<HeldRegion> held = {Held(3, 30), Held(0, 5)};
+  const std::vector<HeldRun> held = {Held(3, 30), Held(0, 5)};
   const auto pieces = DivideEvenly(held, 1);
   ASSERT_THAT(pieces, SizeIs(2));
   ExpectPiece(pieces[0], 0, 0, {3, 30});
@@ -36,7 +34,7 @@ TEST(DivideEvenly, GivesOneHolderEverything) {
 
 TEST(DivideEvenly, CutsOneRegionAtChunksFromItsBegin) {
   // 27 elements from 3 on: 108 bytes in 7 chunks, shares of 36 bytes; 3 + 2 + 2 chunks.
-  const std::vector<HeldRegion> held = {Held(3, 30)};
+  const std::vector<HeldRun> held = {Held(3, 30)};
   const auto pieces = DivideEvenly(held, 3);
   ASSERT_THAT(pieces, SizeIs(3));
   ExpectPiece(pieces[0], 0, 0, {3, 15});
@@ -46,7 +44,7 @@ TEST(DivideEvenly, CutsOneRegionAtChunksFromItsBegin) {
 
 TEST(DivideEvenly, CutsAcrossRegions) {
   // 32 + 4 + 48 bytes for 2 holders: the first one's 42 bytes end inside the third region.
-  const std::vector<HeldRegion> held = {Held(0, 8), Held(0, 1), Held(4, 16)};
+  const std::vector<HeldRun> held = {Held(0, 8), Held(0, 1), Held(4, 16)};
   const auto pieces = DivideEvenly(held, 2);
   ASSERT_THAT(pieces, SizeIs(4));
   ExpectPiece(pieces[0], 0, 0, {0, 8});
@@ -56,7 +54,7 @@ TEST(DivideEvenly, CutsAcrossRegions) {
 }
 
 TEST(DivideEvenly, LeavesHoldersInWhoseShareNoChunkBeginsWithoutWork) {
-  const std::vector<HeldRegion> held = {Held(0, 8)};
+  const std::vector<HeldRun> held = {Held(0, 8)};
   const auto pieces = DivideEvenly(held, 5);
   ASSERT_THAT(pieces, SizeIs(2));
   ExpectPiece(pieces[0], 0, 0, {0, 4});
@@ -66,7 +64,7 @@ TEST(DivideEvenly, LeavesHoldersInWhoseShareNoChunkBeginsWithoutWork) {
 TEST(DivideEvenly, GivesNothingForNothing) { EXPECT_THAT(DivideEvenly({}, 3), IsEmpty()); }
 
 TEST(DivideEvenly, MeasuresBytesWhateverTheChunks) {
-  std::vector<HeldRegion> held = {Held(0, 8), Held(0, 8)};
+  std::vector<HeldRun> held = {Held(0, 8), Held(0, 8)};
   held[1].chunk_size_bytes = 4;
   const auto pieces = DivideEvenly(held, 2);
   ASSERT_THAT(pieces, SizeIs(2));
@@ -75,16 +73,16 @@ TEST(DivideEvenly, MeasuresBytesWhateverTheChunks) {
 }
 
 TEST(DivideEvenly, DividesAScalarToTheFirstHolder) {
-  const std::vector<HeldRegion> held = {
-      {.region = Region::Whole({}), .element_size = 8, .chunk_size_bytes = 4096}};
+  const std::vector<HeldRun> held = {
+      {.run = Region::Whole({}).run, .element_size = 8, .chunk_size_bytes = 4096}};
   const auto pieces = DivideEvenly(held, 4);
   ASSERT_THAT(pieces, SizeIs(1));
-  EXPECT_EQ(pieces[0].region, Region::Whole({}));
+  EXPECT_EQ(pieces[0].run, Region::Whole({}).run);
   EXPECT_EQ(pieces[0].holder, 0u);
 }
 
 TEST(DivideEvenly, WorksBeyond32Bits) {
-  const std::vector<HeldRegion> held = {Held(0, (1ull << 34) + 1)};  // 2^32 + 1 chunks
+  const std::vector<HeldRun> held = {Held(0, (1ull << 34) + 1)};  // 2^32 + 1 chunks
   const auto pieces = DivideEvenly(held, 2);
   ASSERT_THAT(pieces, SizeIs(2));
   ExpectPiece(pieces[0], 0, 0, {0, (1ull << 33) + 4});
@@ -92,15 +90,15 @@ TEST(DivideEvenly, WorksBeyond32Bits) {
 }
 
 TEST(DivideEvenly, EndsALastChunkWhoseFullEndWouldNotFit) {
-  const std::vector<HeldRegion> held = {
-      {.region = Region::Whole({~0ull}), .element_size = 1, .chunk_size_bytes = 1ull << 63}};
+  const std::vector<HeldRun> held = {
+      {.run = {0, ~0ull}, .element_size = 1, .chunk_size_bytes = 1ull << 63}};
   const auto pieces = DivideEvenly(held, 2);
   ASSERT_THAT(pieces, SizeIs(2));
   ExpectPiece(pieces[1], 0, 1, {1ull << 63, ~0ull});
 }
 
 TEST(DivideEvenlyDeathTest, RefusesNoHolder) {
-  const std::vector<HeldRegion> held = {Held(0, 8)};
+  const std::vector<HeldRun> held = {Held(0, 8)};
   EXPECT_DEATH(DivideEvenly(held, 0), "holder_count > 0");
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_BASE_MIX_H_
+#define SEALPOINT_LIB_BASE_MIX_H_
+
+#include <cstdint>
+
+namespace sealpoint::internal {
+
+// Numbers made to look random, for sums and tables within a job: nothing that is stored, nothing
+// that an adversary chooses. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+constexpr std::uint64_t Mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Of a sequence of numbers: the hash of those so far and the next.
+constexpr std::uint64_t MixWith(std::uint64_t hash, std::uint64_t next) {
+  return Mix(hash ^ Mix(next));
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_BASE_MIX_H_
