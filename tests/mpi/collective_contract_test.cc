@@ -20,7 +20,7 @@ constexpr std::uint64_t kElements = 20000;  // of f32: 20 chunks
 constexpr std::uint64_t kOdd = 12345;       // element with a value of its own
 
 // "numbers" in two blobs: element i is i mod 100, but for one. "flag" and "other" are one element.
-const MiniContainer& Stored() {
+const MiniContainer& NumbersContainer() {
   static const MiniContainer container = [] {
     std::vector<float> values(kElements);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
@@ -59,7 +59,7 @@ struct NumbersWish {
 
 TEST(CollectiveConversionTest, EachRankConvertsWhatItGets) {
   OnRanks([](Communicator& comm) {
-    CollectiveLoadJob job(comm, Stored());
+    CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     // The same elements in one dtype on even and in another on odd ranks.
@@ -85,7 +85,7 @@ TEST(CollectiveConversionTest, EachRankConvertsWhatItGets) {
 
 TEST(CollectiveConversionTest, AnElementWithoutCounterpartFailsOnAllAndIsNamed) {
   OnRanks([](Communicator& comm) {
-    CollectiveLoadJob job(comm, Stored());
+    CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     const int last = comm.size() - 1;
@@ -119,7 +119,7 @@ Status ErrorOfLastRank(CollectiveReader& reader, Communicator& comm, const ReadI
 
 TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
   OnRanks([](Communicator& comm) {
-    CollectiveLoadJob job(comm, Stored());
+    CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     std::vector<float> memory(kElements);
@@ -152,7 +152,7 @@ TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
 
 TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
   OnRanks([](Communicator& comm) {
-    CollectiveLoadJob job(comm, Stored());
+    CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     // Both tensors are judged by other ranks than one if there are two.
@@ -180,7 +180,7 @@ TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
 
 TEST(CollectiveMismatchTest, ReportsOfAllRanksReachAll) {
   OnRanks([](Communicator& comm) {
-    CollectiveLoadJob job(comm, Stored());
+    CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     std::vector<float> memory(1);

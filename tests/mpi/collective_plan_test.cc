@@ -27,7 +27,7 @@ Bytes ObjectBytes(int number) {
 }
 
 // "w" in three blobs, and objects "object 0" to "object 5" and an empty one.
-const MiniContainer& Stored() {
+const MiniContainer& ObjectsContainer() {
   static const MiniContainer container = [] {
     MiniSpec spec;
     spec.tensors.push_back(
@@ -50,7 +50,8 @@ bool IsSameOnAll(Communicator& comm, const std::string& text) {
 }
 
 struct PlanJob : CollectiveLoadJob {
-  explicit PlanJob(Communicator& communicator) : CollectiveLoadJob(communicator, Stored()) {}
+  explicit PlanJob(Communicator& communicator)
+      : CollectiveLoadJob(communicator, ObjectsContainer()) {}
   // A part of "w", which overlaps with that of the next rank.
   ReadRequest Request() {
     const std::uint64_t begin = rank() * (kTensorBytes / 2) / size();
@@ -191,7 +192,7 @@ TEST(CollectiveObjectTest, WhatIsNotThereFailsOnAll) {
 
 TEST(CollectiveObjectTest, DamageThatOneRankReadsFailsOnAll) {
   OnRanks([](Communicator& comm) {
-    MiniContainer damaged = Stored();
+    MiniContainer damaged = ObjectsContainer();
     const MiniBlob& blob = damaged.blobs.at(1);
     // Objects come behind the tensor in a blob: the last record is one of "object 4".
     damaged.blob(1)[blob.records.back().offset] ^= std::byte{1};

@@ -26,7 +26,17 @@ struct Tensor {
   Bytes bytes;          // of the whole tensor
   Placement placement;  // on the mesh that saves
   Placement wanted;     // on the mesh that loads
+  // The dtype in which it is loaded, and the whole tensor in that.
+  DType wanted_dtype{};
+  Bytes wanted_bytes{};
 };
+
+// Bytes as i32, one by one.
+Bytes Widened(const Bytes& bytes) {
+  Bytes wide(4 * bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) wide[4 * i] = bytes[i];
+  return wide;
+}
 
 Tensor AnyTensor(std::size_t number, const Mesh& from, const Mesh& to) {
   Tensor tensor{.spec = {.name = "t" + std::to_string(number),
@@ -40,11 +50,10 @@ Tensor AnyTensor(std::size_t number, const Mesh& from, const Mesh& to) {
   tensor.bytes = NoiseBytes(number, size);
   tensor.placement = test::AnyPlacement(from, tensor.spec.shape);
   tensor.wanted = test::AnyPlacement(to, tensor.spec.shape);
+  const bool is_converted = tensor.spec.dtype == DType::kUInt8 && AnyIn(0, 1) == 0;
+  tensor.wanted_dtype = is_converted ? DType::kInt32 : tensor.spec.dtype;
+  tensor.wanted_bytes = is_converted ? Widened(tensor.bytes) : tensor.bytes;
   return tensor;
-}
-
-Bytes LocalOf(const Tensor& tensor, const LocalLayout& layout) {
-  return LocalTensor(tensor.bytes, tensor.spec.shape, DTypeSizeBytes(tensor.spec.dtype), layout);
 }
 
 // What went wrong on some rank; RC_ASSERT works on the property's own thread only.
@@ -77,7 +86,8 @@ void SaveAll(const std::shared_ptr<Storage>& storage, const Mesh& mesh,
     Sources sources(declaration);
     std::vector<Bytes> memory;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      memory.push_back(LocalOf(tensors[i], layouts[i]));
+      memory.push_back(LocalTensor(tensors[i].bytes, tensors[i].spec.shape,
+                                   DTypeSizeBytes(tensors[i].spec.dtype), layouts[i]));
       const Status bound = sources.Bind(slots[i], layouts[i], memory.back().data());
       if (!bound.ok()) failures.Add(comm.rank(), bound.ToString());
     }
@@ -98,10 +108,15 @@ LocalRequest RequestOf(const Mesh& mesh, int rank, const std::vector<Tensor>& te
   local.memory.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     const auto layout = PlaceTensor(mesh, rank, tensor.spec.shape, tensor.wanted).value();
-    local.expected.push_back(LocalOf(tensor, layout));
+    const std::uint32_t element_size = DTypeSizeBytes(tensor.wanted_dtype);
+    local.expected.push_back(
+        LocalTensor(tensor.wanted_bytes, tensor.spec.shape, element_size, layout));
     local.memory.emplace_back(local.expected.back().size(), std::byte{0xee});
-    local.request.Add(tensor.spec.name, layout, local.memory.back().data(),
-                      DTypeSizeBytes(tensor.spec.dtype));
+    const std::size_t first = local.request.items.size();
+    local.request.Add(tensor.spec.name, layout, local.memory.back().data(), element_size);
+    for (std::size_t i = first; i < local.request.items.size(); ++i) {
+      local.request.items[i].convert = Conversion{tensor.wanted_dtype};
+    }
   }
   return local;
 }
@@ -129,11 +144,17 @@ void LoadTogether(const std::shared_ptr<Storage>& storage, const Mesh& mesh,
   WithRanks(mesh.size(), [&](Communicator& comm) {
     const auto reader = CollectiveReader::Open(comm, "ckpt", {.storage = storage}).value();
     LocalRequest local = RequestOf(mesh, comm.rank(), tensors);
-    const auto report =
-        reader->Load(local.request, LoadContract::Partial(), {.memory_budget_bytes = budget});
+    const CollectiveLoadOptions options{.memory_budget_bytes = budget};
+    const auto plan = reader->Plan(local.request, LoadContract::Partial(), options);
+    if (!plan.ok()) return failures.Add(comm.rank(), plan.error().ToString());
+    const auto report = reader->Load(local.request, LoadContract::Partial(), options);
     if (!report.ok()) return failures.Add(comm.rank(), report.error().ToString());
     if (local.memory != local.expected) failures.Add(comm.rank(), "other bytes");
     if (report->all_bytes_read != report->all_bytes_wanted) failures.Add(comm.rank(), "read twice");
+    const RankLoad& planned = plan->ranks[static_cast<std::size_t>(comm.rank())];
+    if (planned.bytes_read != report->bytes_read || plan->bytes_read != report->all_bytes_read) {
+      failures.Add(comm.rank(), "other than planned");
+    }
   });
 }
 

@@ -10,6 +10,9 @@
 
 namespace sealpoint::testing {
 
+inline constexpr Rounding kExact = Rounding::kExact;
+inline constexpr Rounding kNearest = Rounding::kNearestEven;
+
 // One element from one dtype to another; nothing where it has no counterpart. To and From are the
 // C++ types of the same size. Precondition: the dtypes convert.
 template <typename To, typename From>

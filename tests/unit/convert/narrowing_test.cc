@@ -13,8 +13,6 @@
 namespace sealpoint::testing {
 namespace {
 
-constexpr Rounding kExact = Rounding::kExact;
-constexpr Rounding kNearest = Rounding::kNearestEven;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void ExpectAsDefined(const SmallFloat& format, const std::vector<double>& values, double x) {

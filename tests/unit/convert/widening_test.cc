@@ -12,8 +12,6 @@
 namespace sealpoint::testing {
 namespace {
 
-constexpr Rounding kExact = Rounding::kExact;
-
 TEST(Widening, EveryValueIsThatOfItsDefinition) {
   for (const SmallFloat& format : SmallFloats()) {
     for (std::uint32_t pattern = 0; pattern < format.pattern_count(); ++pattern) {

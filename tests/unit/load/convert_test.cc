@@ -22,13 +22,13 @@ Bytes BytesOf(const std::vector<T>& values) {
 
 // "w" of shape [3, 700], f32, whose element (r, c) is 1000 r + c: chunks of 1024 elements, which
 // begin in the middle of rows.
-constexpr std::uint64_t kColumns = 700;
-const Shape kShape = {3, kColumns};
+constexpr std::uint64_t kValueColumns = 700;
+const Shape kValueShape = {3, kValueColumns};
 
 std::vector<float> Values() {
   std::vector<float> values;
   for (std::size_t row = 0; row < 3; ++row) {
-    for (std::size_t column = 0; column < kColumns; ++column) {
+    for (std::size_t column = 0; column < kValueColumns; ++column) {
       values.push_back(static_cast<float>(1000 * row + column));
     }
   }
@@ -40,7 +40,7 @@ class ConvertTest : public LoadFixture {
   void OpenValues(const std::vector<float>& values = Values(), Codec codec = Codec::kNone) {
     MiniSpec spec;
     spec.tensors.push_back(
-        CutTensor("w", DType::kF32, kShape, BytesOf(values), {Region::Whole(kShape)}));
+        CutTensor("w", DType::kF32, kValueShape, BytesOf(values), {Region::Whole(kValueShape)}));
     spec.tensors.back().codec = codec;
     Open(spec);
   }
@@ -69,7 +69,7 @@ class ConvertTest : public LoadFixture {
 TEST_F(ConvertTest, WholeTensorAcrossChunks) {
   for (const Codec codec : {Codec::kNone, Codec::kByteSplitZstd}) {
     OpenValues(Values(), codec);
-    std::vector<double> out(3 * kColumns);
+    std::vector<double> out(3 * kValueColumns);
     ASSERT_TRUE(Load("w", {}, out, {DType::kF64}).ok());
     const std::vector<float> values = Values();
     EXPECT_TRUE(std::equal(out.begin(), out.end(), values.begin()));
@@ -114,7 +114,7 @@ TEST_F(ConvertTest, NothingIsRoundedUnlessAsked) {
   std::vector<float> values = Values();
   values[1500] = 0.1f;
   OpenValues(values);
-  std::vector<std::uint16_t> out(3 * kColumns);
+  std::vector<std::uint16_t> out(3 * kValueColumns);
   const Region part = Region::Of({{2, 50}, {1, 100}});
   const Status error = Load("w", part, out, {DType::kBf16}).error();
   EXPECT_EQ(error.code(), Code::kMismatch);
@@ -124,9 +124,9 @@ TEST_F(ConvertTest, NothingIsRoundedUnlessAsked) {
 
 TEST_F(ConvertTest, WhatHasNoCounterpartIsNamed) {
   std::vector<float> values = Values();
-  values[2 * kColumns + 3] = 65536;
+  values[2 * kValueColumns + 3] = 65536;
   OpenValues(values);
-  std::vector<std::uint16_t> out(3 * kColumns);
+  std::vector<std::uint16_t> out(3 * kValueColumns);
   const Status error = Load("w", {}, out, {DType::kUInt16}).error();
   EXPECT_EQ(error.code(), Code::kMismatch);
   EXPECT_EQ(error.message(),
@@ -134,14 +134,14 @@ TEST_F(ConvertTest, WhatHasNoCounterpartIsNamed) {
   EXPECT_EQ(error.place().tensor, "w");
   EXPECT_EQ(error.place().path, BlobPath(0));
   const std::uint64_t first = container_.blobs.at(0).records[0].offset;
-  EXPECT_EQ(error.place().offset, first + 4 * (2 * kColumns + 3));
+  EXPECT_EQ(error.place().offset, first + 4 * (2 * kValueColumns + 3));
 }
 
 TEST_F(ConvertTest, InACodedChunkTheOffsetIsThatOfTheChunk) {
   std::vector<float> values = Values();
-  values[2 * kColumns + 3] = -1;
+  values[2 * kValueColumns + 3] = -1;
   OpenValues(values, Codec::kZstd);
-  std::vector<std::uint16_t> out(3 * kColumns);
+  std::vector<std::uint16_t> out(3 * kValueColumns);
   const Status error = Load("w", Region::Of({{2, 0}, {1, 5}}), out, {DType::kUInt16}).error();
   EXPECT_THAT(error.message(), HasSubstr("element [2, 3] of region [2:3, 0:5]"));
   EXPECT_EQ(error.place().offset, container_.blobs.at(0).records[1].offset);
@@ -189,7 +189,7 @@ TEST_F(ConvertTest, StridesAreJudgedByTheWantedDType) {
 
 TEST_F(ConvertTest, BeliefAboutTheStoredDTypeIsJudgedAllTheSame) {
   OpenValues();
-  std::vector<double> out(3 * kColumns);
+  std::vector<double> out(3 * kValueColumns);
   ReadItem item{.tensor = "w",
                 .destination = MemoryView::MutableHost(out.data()),
                 .dtype = DType::kBf16,
@@ -197,7 +197,7 @@ TEST_F(ConvertTest, BeliefAboutTheStoredDTypeIsJudgedAllTheSame) {
   EXPECT_EQ(LoadItem(item).error().code(), Code::kMismatch);
   const LoadReport report = LoadItem(item, {.dtype = OnMismatch::kReport}).value();
   EXPECT_EQ(report.findings.size(), 1u);
-  EXPECT_EQ(out[kColumns + 1], 1001.0);
+  EXPECT_EQ(out[kValueColumns + 1], 1001.0);
 }
 
 TEST_F(ConvertTest, TwoItemsMayWantAnElementInTwoDTypes) {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a load takes in memory, and reads, of a checkpoint that is many times larger than its
+// budget.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/collective_reader.h"
+#include "tests/support/allocation_watch.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/reading_storage.h"
+#include "tests/support/results.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = kMiB;
+constexpr std::uint64_t kBudgetBytes = 4 * kMiB;
+// Threads, decoders and lists, whatever is read.
+constexpr std::uint64_t kSlackBytes = kMiB;
+constexpr std::uint64_t kColumns = kMiB / 4;
+
+constexpr std::uint64_t kRows = 32;
+
+// "w" of f32 with rows of 1 MiB, in two blobs; half of each chunk compresses.
+std::shared_ptr<Storage> Store(Codec codec) {
+  const Bytes noise = NoiseBytes(1, kMiB / 2);
+  Bytes bytes(kRows * kMiB);
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(row * kMiB);
+    // No two chunks are equal.
+    std::rotate_copy(noise.begin(), noise.begin() + static_cast<std::ptrdiff_t>(row), noise.end(),
+                     at);
+  }
+  MiniSpec spec;
+  spec.tensors.push_back(CutTensor(
+      "w", DType::kF32, {kRows, kColumns}, bytes,
+      {Region::Of({{0, 0}, {12, kColumns}}), Region::Of({{12, 0}, {kRows - 12, kColumns}})},
+      {0, 1}));
+  spec.tensors.back().chunk_size = kChunkBytes;
+  spec.tensors.back().codec = codec;
+  auto storage = MemoryStorage();
+  StoreFiles(*storage, "c", BuildMini(spec).files);
+  return storage;
+}
+const std::shared_ptr<Storage>& PlainFiles() {
+  static const std::shared_ptr<Storage> files = Store(Codec::kNone);
+  return files;
+}
+
+// The memory that reading takes at most, beside the destination and the plan.
+std::uint64_t PeakOf(const std::shared_ptr<Storage>& files,
+                     const std::optional<Conversion>& convert, const ReadOptions& options) {
+  const auto storage = std::make_shared<ReadingStorage>(files);
+  const auto checkpoint =
+      Checkpoint::Open("c", {.storage = storage, .memory_budget_bytes = kBudgetBytes}).value();
+  Bytes out(kRows * kMiB);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableHost(out.data()));
+  request.items.back().convert = convert;
+  const ReadPlan plan = checkpoint->Plan(request).value();
+  storage->ClearLog();
+  BeginAllocationWatch();
+  const auto report = checkpoint->Read(plan, options);
+  const AllocationPeak peak = EndAllocationWatch();
+  EXPECT_TRUE(report.ok()) << report.error().ToString();
+  std::uint64_t bytes_read = 0;
+  for (const ReadCall& call : storage->log().reads) bytes_read += call.size;
+  EXPECT_EQ(bytes_read, plan.Summary().bytes_read);
+  return peak.live_bytes;
+}
+
+class LoadMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!CanWatchAllocations()) GTEST_SKIP() << "the sanitizer brings an allocator of its own";
+  }
+};
+
+TEST_F(LoadMemoryTest, PlainChunksStayWithinTheBudget) {
+  const auto& files = PlainFiles();
+  std::uint64_t peak = 0;
+  for (const int threads : {1, 32}) {
+    for (const bool isolate : {false, true}) {
+      peak = std::max(peak, PeakOf(files, {}, {.threads = threads, .isolate = isolate}));
+    }
+  }
+  EXPECT_LE(peak, kBudgetBytes + kSlackBytes);
+  RecordRun({.row = "load-memory",
+             .title = "Memory of loads of 32 MiB within a budget of 4 MiB",
+             .command = "ctest --test-dir build/dev -R unit.load_memory",
+             .counts = {{"peak KiB", peak / kKiB}},
+             .exact = false});
+}
+
+TEST_F(LoadMemoryTest, DecodedChunksStayWithinTheBudget) {
+  const auto files = Store(Codec::kByteSplitZstd);
+  for (const int threads : {1, 32}) {
+    EXPECT_LE(PeakOf(files, {}, {.threads = threads}), kBudgetBytes + kSlackBytes);
+  }
+}
+
+TEST_F(LoadMemoryTest, ConvertedChunksStayWithinTheBudget) {
+  const auto& files = PlainFiles();
+  const Conversion conversion{DType::kBf16, Rounding::kNearestEven};
+  for (const int threads : {1, 32}) {
+    EXPECT_LE(PeakOf(files, conversion, {.threads = threads}), kBudgetBytes + kSlackBytes);
+  }
+}
+
+TEST_F(LoadMemoryTest, ACollectiveLoadStaysWithinTheBudgetsOfItsRanks) {
+  constexpr int kRanks = 3;
+  constexpr std::uint64_t kLoadBudgetBytes = 6 * kMiB;
+  const auto& files = PlainFiles();
+  std::vector<Bytes> memory(kRanks, Bytes(kRows * kMiB));
+  BeginAllocationWatch();
+  WithRanks(kRanks, [&](Communicator& comm) {
+    const auto reader =
+        CollectiveReader::Open(comm, "c", {.storage = files, .memory_budget_bytes = kBudgetBytes})
+            .value();
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableHost(memory[static_cast<std::size_t>(comm.rank())].data()));
+    const auto report =
+        reader->Load(request, {}, {.memory_budget_bytes = kLoadBudgetBytes, .threads = 2});
+    EXPECT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(report->all_bytes_read, kRows * kMiB);
+  });
+  const AllocationPeak peak = EndAllocationWatch();
+  EXPECT_LE(peak.live_bytes, kRanks * (kBudgetBytes + kLoadBudgetBytes + kSlackBytes));
+  EXPECT_EQ(memory[0], memory[kRanks - 1]);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
