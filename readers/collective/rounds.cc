@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 32 * kMiB;
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
+// Memory of this size is used again by malloc; greater pieces would be new pages each time.
+constexpr std::uint64_t kExchangeSizeMax = 8 * kMiB;
 
 void EncodeRanges(std::span<const BlobBytes> ranges, WireWriter& out) {
   for (const BlobBytes& range : ranges) {
@@ -176,12 +178,13 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
     std::vector<Bytes> held(round.requested.plan.chunks.size());
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadRequested(round.requested, held)));
     report.bytes_read += round.requested.plan.summary.bytes_read;
-    SEALPOINT_ASSIGN_OR_RETURN(const PassedOn passed,
-                               PassOn(comm_, round.requested, std::move(held), round.expected,
-                                      share(), [&](std::size_t chunk, ByteSpan raw) {
-                                        Deliver(chunk, raw);
-                                        bytes_done += plan_.chunks[chunk].stored_size;
-                                      }));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const PassedOn passed,
+        PassOn(comm_, round.requested, std::move(held), round.expected,
+               std::min(share(), kExchangeSizeMax), [&](std::size_t chunk, ByteSpan raw) {
+                 Deliver(chunk, raw);
+                 bytes_done += plan_.chunks[chunk].stored_size;
+               }));
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
     report.bytes_received += passed.bytes_received;

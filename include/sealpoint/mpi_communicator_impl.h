@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of MpiCommunicator; included by mpi_communicator.h and by nobody else.
+#ifndef SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
+#define SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "sealpoint/mpi_communicator.h"
+
+namespace sealpoint {
+
+inline Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Create(
+    MPI_Comm parent, MpiCommunicatorOptions options) {
+  if (Status status = CheckParent(parent, options); !status.ok()) return status;
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (const int code = MPI_Comm_dup(parent, &comm); code != MPI_SUCCESS) {
+    return MpiError("MPI_Comm_dup", code);
+  }
+  if (const int code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN); code != MPI_SUCCESS) {
+    return MpiError("MPI_Comm_set_errhandler", code);
+  }
+  return std::unique_ptr<MpiCommunicator>(new MpiCommunicator(comm, options));
+}
+
+inline MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options)
+    : comm_(comm), options_(options) {
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+}
+
+inline MpiCommunicator::~MpiCommunicator() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  // A duplicate with an operation under way would make MPI_Comm_free wait for ranks that left.
+  if (finalized == 0 && broken_.ok()) MPI_Comm_free(&comm_);
+}
+
+inline Status MpiCommunicator::CheckParent(MPI_Comm parent, const MpiCommunicatorOptions& options) {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0) {
+    return Status(Code::kInvalidArgument, "MPI is not initialised, or was finalized");
+  }
+  if (parent == MPI_COMM_NULL) return Status(Code::kInvalidArgument, "MPI_COMM_NULL");
+  int is_inter = 0;
+  if (const int code = MPI_Comm_test_inter(parent, &is_inter); code != MPI_SUCCESS) {
+    return MpiError("MPI_Comm_test_inter", code);
+  }
+  if (is_inter != 0) return Status(Code::kInvalidArgument, "an inter-communicator");
+  const std::size_t greatest = std::numeric_limits<int>::max();
+  if (options.message_max_bytes == 0 || options.message_max_bytes > greatest) {
+    return Status(Code::kInvalidArgument, "message_max_bytes must be in [1, 2^31)");
+  }
+  return {};
+}
+
+inline std::string MpiCommunicator::HostName() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
+  return name.data();
+}
+
+inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text = {};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  std::string message(operation);
+  message.append(": ").append(text.data(), static_cast<std::size_t>(length));
+  return Status(Code::kComm, message.append(" (MPI error ") + std::to_string(code) + ")");
+}
+
+inline Status MpiCommunicator::Break(Status why) {
+  if (broken_.ok()) broken_ = std::move(why);
+  return broken_;
+}
+
+inline Status MpiCommunicator::CheckRoot(int root) {
+  if (!broken_.ok()) return broken_;
+  if (root >= 0 && root < size_) return {};
+  return Break(Status(
+      Code::kComm, "there is no rank " + std::to_string(root) + " among " + std::to_string(size_)));
+}
+
+// All steps of one call share its deadline.
+inline void MpiCommunicator::StartClock() { call_began_ = Clock::now(); }
+
+inline bool MpiCommunicator::IsPastDeadline() const {
+  return deadline_ > std::chrono::milliseconds::zero() && Clock::now() - call_began_ >= deadline_;
+}
+
+inline void MpiCommunicator::KeepForEver(std::unique_ptr<Operation> operation) {
+  // Never destroyed, and reachable, so that a leak checker knows it is meant.
+  static auto* const kept = new std::vector<std::unique_ptr<Operation>>();
+  kept->push_back(std::move(operation));
+}
+
+// Without a thread of its own MPI moves bytes only while it is called. So for as long as those of
+// this operation may take, the processor is only offered; whoever still waits then waits for
+// another rank, and gives it away for longer and longer, up to 200 µs.
+inline void MpiCommunicator::Pause(int tests, bool is_moving) {
+  constexpr int kYields = 200;
+  constexpr std::int64_t kLongestSleepUs = 200;
+  if (is_moving || tests < kYields) {
+    sched_yield();
+    return;
+  }
+  const std::int64_t sleep_us = std::min<std::int64_t>(kLongestSleepUs, 5 + (tests - kYields));
+  std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
+}
+
+// Starts an operation and tests it until it is done. Its memory belongs to the operation and not
+// to the caller, who may free his own after a timeout while MPI still writes.
+template <typename Start>
+Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
+    std::string_view name, std::unique_ptr<Operation> operation, Start start) {
+  if (!broken_.ok()) return broken_;
+  constexpr std::uint64_t kSlowestBytesPerUs = 64;
+  const std::uint64_t size = operation->send.size() + operation->receive.size();
+  const auto moves_until = Clock::now() + std::chrono::microseconds(size / kSlowestBytesPerUs);
+  int code = start(*operation);
+  int done = 0;
+  for (int tests = 0; code == MPI_SUCCESS; tests = std::min(tests + 1, 1 << 20)) {
+    code = MPI_Test(&operation->request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) break;
+    if (IsPastDeadline()) {
+      KeepForEver(std::move(operation));
+      return Break(Status(Code::kTimeout, std::string(name) + " on rank " + std::to_string(rank_) +
+                                              " was not over after " +
+                                              std::to_string(deadline_.count()) + " ms"));
+    }
+    Pause(tests, size > 0 && Clock::now() < moves_until);
+  }
+  if (code == MPI_SUCCESS) return operation;
+  KeepForEver(std::move(operation));
+  return Break(MpiError(name, code));
+}
+
+inline Status MpiCommunicator::Barrier() {
+  StartClock();
+  return Run("MPI_Ibarrier", std::make_unique<Operation>(),
+             [this](Operation& op) { return MPI_Ibarrier(comm_, &op.request); })
+      .status();
+}
+
+inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
+  if (Status status = CheckRoot(root); !status.ok()) return status;
+  StartClock();
+  auto length = std::make_unique<Operation>();
+  length->send_numbers = {bytes.size()};
+  auto told = Run("MPI_Ibcast", std::move(length), [this, root](Operation& op) {
+    return MPI_Ibcast(op.send_numbers.data(), 1, MPI_UINT64_T, root, comm_, &op.request);
+  });
+  if (!told.ok()) return std::move(told).error();
+  if (rank_ != root) bytes.assign(static_cast<std::size_t>((*told)->send_numbers.front()), {});
+  return BroadcastBytes(bytes, root);
+}
+
+inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root) {
+  for (std::size_t done = 0; done < bytes.size(); done += options_.message_max_bytes) {
+    const std::size_t count = std::min(options_.message_max_bytes, bytes.size() - done);
+    auto piece = std::make_unique<Operation>();
+    piece->send = std::move(bytes);  // lent to the operation, without a copy
+    auto sent = Run("MPI_Ibcast", std::move(piece), [this, root, done, count](Operation& op) {
+      return MPI_Ibcast(op.send.data() + done, static_cast<int>(count), MPI_BYTE, root, comm_,
+                        &op.request);
+    });
+    if (!sent.ok()) return std::move(sent).error();
+    bytes = std::move((*sent)->send);
+  }
+  return {};
+}
+
+inline Result<std::vector<Bytes>> MpiCommunicator::Gather(ByteSpan bytes, int root) {
+  if (Status status = CheckRoot(root); !status.ok()) return status;
+  StartClock();
+  return GatherInPieces(bytes, root, false);
+}
+
+inline Result<std::vector<Bytes>> MpiCommunicator::AllGather(ByteSpan bytes) {
+  StartClock();
+  return GatherInPieces(bytes, 0, true);
+}
+
+inline Result<MpiCommunicator::Numbers> MpiCommunicator::GatherSizes(std::uint64_t size) {
+  auto operation = std::make_unique<Operation>();
+  operation->send_numbers = {size};
+  operation->receive_numbers.resize(ranks());
+  auto done = Run("MPI_Iallgather", std::move(operation), [this](Operation& op) {
+    return MPI_Iallgather(op.send_numbers.data(), 1, MPI_UINT64_T, op.receive_numbers.data(), 1,
+                          MPI_UINT64_T, comm_, &op.request);
+  });
+  if (!done.ok()) return std::move(done).error();
+  return std::move((*done)->receive_numbers);
+}
+
+// Bytes of one rank that go into one call, when `total` bytes meet on one rank: all of them where
+// they fit, else an equal share of what one call may move.
+inline std::uint64_t MpiCommunicator::PieceLength(std::uint64_t total) const {
+  const std::uint64_t limit = options_.message_max_bytes;
+  return total <= limit ? limit : std::max<std::uint64_t>(1, limit / ranks());
+}
+
+inline std::uint64_t MpiCommunicator::PieceSize(std::uint64_t size, std::uint64_t done,
+                                                std::uint64_t piece) {
+  return size <= done ? 0 : std::min(piece, size - done);
+}
+
+inline MpiCommunicator::Layout MpiCommunicator::LayOut(const Numbers& sizes, std::uint64_t done,
+                                                       std::uint64_t piece) {
+  Layout layout;
+  int start = 0;
+  for (const std::uint64_t size : sizes) {
+    layout.counts.push_back(static_cast<int>(PieceSize(size, done, piece)));
+    layout.starts.push_back(start);
+    start += layout.counts.back();
+  }
+  return layout;
+}
+
+inline void MpiCommunicator::Append(std::vector<Bytes>& parts, const Bytes& received,
+                                    const Layout& layout) {
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    const auto begin = received.begin() + layout.starts[rank];
+    parts[rank].insert(parts[rank].end(), begin, begin + layout.counts[rank]);
+  }
+}
+
+inline Result<std::vector<Bytes>> MpiCommunicator::GatherInPieces(ByteSpan bytes, int root,
+                                                                  bool to_all) {
+  auto sizes = GatherSizes(bytes.size());
+  if (!sizes.ok()) return std::move(sizes).error();
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : *sizes) total += size;
+  const std::uint64_t longest = *std::max_element(sizes->begin(), sizes->end());
+  const std::uint64_t piece = PieceLength(total);
+  const bool receives = to_all || rank_ == root;
+
+  std::vector<Bytes> parts(receives ? ranks() : 0);
+  for (std::uint64_t done = 0; done < longest; done += piece) {
+    auto operation = std::make_unique<Operation>();
+    const auto mine =
+        bytes.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(done, bytes.size())));
+    const auto count = static_cast<std::size_t>(PieceSize(bytes.size(), done, piece));
+    operation->send.assign(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(count));
+    operation->receive_layout = LayOut(*sizes, done, piece);
+    if (receives) operation->receive.resize(operation->receive_layout.TotalBytes());
+    auto moved = Run("MPI_Igatherv", std::move(operation), [this, root, to_all](Operation& op) {
+      const int send_count = static_cast<int>(op.send.size());
+      const Layout& layout = op.receive_layout;
+      if (to_all) {
+        return MPI_Iallgatherv(op.send.data(), send_count, MPI_BYTE, op.receive.data(),
+                               layout.counts.data(), layout.starts.data(), MPI_BYTE, comm_,
+                               &op.request);
+      }
+      return MPI_Igatherv(op.send.data(), send_count, MPI_BYTE, op.receive.data(),
+                          layout.counts.data(), layout.starts.data(), MPI_BYTE, root, comm_,
+                          &op.request);
+    });
+    if (!moved.ok()) return std::move(moved).error();
+    Append(parts, (*moved)->receive, (*moved)->receive_layout);
+  }
+  return parts;
+}
+
+inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
+  StartClock();
+  // A rank with a wrong number of messages says so to all, instead of leaving them to wait.
+  constexpr std::uint64_t kWrong = std::numeric_limits<std::uint64_t>::max();
+  auto operation = std::make_unique<Operation>();
+  operation->send_numbers.assign(ranks(), kWrong);
+  operation->receive_numbers.resize(ranks());
+  if (outgoing.size() == ranks()) {
+    std::transform(outgoing.begin(), outgoing.end(), operation->send_numbers.begin(),
+                   [](const Bytes& bytes) { return bytes.size(); });
+  }
+  auto told = Run("MPI_Ialltoall", std::move(operation), [this](Operation& op) {
+    return MPI_Ialltoall(op.send_numbers.data(), 1, MPI_UINT64_T, op.receive_numbers.data(), 1,
+                         MPI_UINT64_T, comm_, &op.request);
+  });
+  if (!told.ok()) return std::move(told).error();
+  const Numbers& sizes = (*told)->receive_numbers;
+  const auto wrong = std::find(sizes.begin(), sizes.end(), kWrong);
+  if (wrong != sizes.end()) {
+    return Break(Status(Code::kComm, "rank " + std::to_string(wrong - sizes.begin()) +
+                                         " has not one message per rank"));
+  }
+  return ExchangeInPieces(outgoing, (*told)->send_numbers, sizes);
+}
+
+inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeInPieces(
+    const std::vector<Bytes>& outgoing, const Numbers& send_sizes, const Numbers& receive_sizes) {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t longest = 0;
+  for (std::size_t rank = 0; rank < ranks(); ++rank) {
+    sent += send_sizes[rank];
+    received += receive_sizes[rank];
+    longest = std::max({longest, send_sizes[rank], receive_sizes[rank]});
+  }
+  // The ranks must make the same number of calls.
+  auto greatest = ReduceMax({std::max(sent, received), longest});
+  if (!greatest.ok()) return std::move(greatest).error();
+  const std::uint64_t piece = PieceLength(greatest->front());
+
+  std::vector<Bytes> parts(ranks());
+  for (std::uint64_t done = 0; done < greatest->back(); done += piece) {
+    auto operation = std::make_unique<Operation>();
+    operation->send_layout = LayOut(send_sizes, done, piece);
+    operation->receive_layout = LayOut(receive_sizes, done, piece);
+    operation->send.reserve(operation->send_layout.TotalBytes());
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      if (operation->send_layout.counts[rank] == 0) continue;
+      const auto begin = outgoing[rank].begin() + static_cast<std::ptrdiff_t>(done);
+      operation->send.insert(operation->send.end(), begin,
+                             begin + operation->send_layout.counts[rank]);
+    }
+    operation->receive.resize(operation->receive_layout.TotalBytes());
+    auto moved = Run("MPI_Ialltoallv", std::move(operation), [this](Operation& op) {
+      return MPI_Ialltoallv(op.send.data(), op.send_layout.counts.data(),
+                            op.send_layout.starts.data(), MPI_BYTE, op.receive.data(),
+                            op.receive_layout.counts.data(), op.receive_layout.starts.data(),
+                            MPI_BYTE, comm_, &op.request);
+    });
+    if (!moved.ok()) return std::move(moved).error();
+    Append(parts, (*moved)->receive, (*moved)->receive_layout);
+  }
+  return parts;
+}
+
+inline Result<MpiCommunicator::Numbers> MpiCommunicator::AllReduceMax(const Numbers& values) {
+  StartClock();
+  return ReduceMax(values);
+}
+
+// Reduced as signed numbers with the highest bit flipped, which keeps the order: the maximum of
+// unsigned numbers is wrong in MPICH 4.0 (pmodels/mpich#6083) and, for unsigned long, in Open MPI
+// 4.1 (open-mpi/ompi#10525), which compare them as signed.
+inline Result<MpiCommunicator::Numbers> MpiCommunicator::ReduceMax(const Numbers& values) {
+  if (!broken_.ok()) return broken_;
+  const std::size_t limit =
+      std::max<std::size_t>(1, options_.message_max_bytes / sizeof(std::uint64_t));
+  const auto flip = [](std::uint64_t number) { return number ^ (std::uint64_t{1} << 63); };
+  Numbers greatest;
+  greatest.reserve(values.size());
+  for (std::size_t done = 0; done < values.size(); done += limit) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(done);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(limit, values.size() - done));
+    auto operation = std::make_unique<Operation>();
+    std::transform(begin, begin + count, std::back_inserter(operation->send_numbers), flip);
+    operation->receive_numbers.resize(operation->send_numbers.size());
+    auto reduced = Run("MPI_Iallreduce", std::move(operation), [this](Operation& op) {
+      return MPI_Iallreduce(op.send_numbers.data(), op.receive_numbers.data(),
+                            static_cast<int>(op.send_numbers.size()), MPI_INT64_T, MPI_MAX, comm_,
+                            &op.request);
+    });
+    if (!reduced.ok()) return std::move(reduced).error();
+    const Numbers& numbers = (*reduced)->receive_numbers;
+    std::transform(numbers.begin(), numbers.end(), std::back_inserter(greatest), flip);
+  }
+  return greatest;
+}
+
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
