@@ -211,7 +211,7 @@ Status Placer::AddBoxes(LocalLayout& layout) const {
   }
   Shape strides(dims_.size(), 1);
   for (std::size_t d = dims_.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.shape[d];
-  layout.parts.push_back({.local_strides = strides});
+  layout.parts.emplace_back().local_strides = strides;
   for (std::size_t d = 0; d < dims_.size(); ++d) {
     std::vector<LocalPart> longer;
     for (const LocalPart& part : layout.parts) {
