@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows Sealpoint at work on a real training: a crash in the middle of a save, and what it leaves.
+# Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, and
+# how the training goes on, bit for bit, on other meshes of ranks.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
 # Every expectation is checked; the exit status is 0 only if all of them are met.
 set -euo pipefail
@@ -14,9 +15,12 @@ train=$build/examples/train_char_lm/train_char_lm
 inspect=$build/tools/ckpt-inspect/ckpt-inspect
 verify=$build/tools/ckpt-verify/ckpt-verify
 
-steps=60
-save_every=15
-crash_at=45
+steps=50
+save_every=10
+crash_at=30
+saved_mesh=data=2,tensor=2
+# Each goes on from the last checkpoint of the one before and trains save_every steps: "ranks mesh".
+resumes=("2 tensor=2" "3 data=3" "1 data=1,tensor=1")
 
 # More ranks than cores, also as root, on shared memory only.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -41,10 +45,11 @@ show() {  # log, command...
   "$@" 2>"$log.stderr" | tee "$log" | indent || status=${PIPESTATUS[0]}
 }
 
-train() {  # log, ranks, arguments...
-  local log=$1 ranks=$2
-  shift 2
-  show "$log" mpirun -n "$ranks" "$train" --steps $steps "$@"
+train() {  # log, ranks, mesh, steps, arguments...
+  local log=$1 ranks=$2 mesh=$3 until=$4
+  shift 4
+  show "$log" mpirun -n "$ranks" "$train" --mesh "$mesh" --steps "$until" \
+    --report-every $save_every "$@"
 }
 
 expect_status() {  # wanted, what
@@ -55,13 +60,31 @@ expect_line() {  # log, extended regular expression
   grep -Eq "$2" "$logs/$1" || fail "no line \"$2\" in $logs/$1"
 }
 
+answer() {  # question, command...
+  local question=$1 answer=no
+  shift
+  if "$@" >>"$logs/comparisons" 2>&1; then answer=yes; fi
+  printf '   %s: %s\n' "$question" $answer
+  [ $answer = yes ] || fail "$question: $answer"
+}
+
+# The fingerprint of parameters and optimizer state that was printed when a step was saved, or when
+# it was loaded. It is of the whole tensors, so that it does not depend on the mesh.
+state_of() {  # step, "saved" or "resumed from", log...
+  local step=$1 what=$2
+  shift 2
+  (cd "$logs" && cat "$@") | sed -nE "s/^step +$step  state ([0-9a-f]{16})  $what .*/\1/p" | head -n 1
+}
+
+newest() { echo "series/step-$(printf %012d "$1")"-*; }
+
 # Only what an earlier demo made is ever removed.
 start_clean() {
   if [ -e "$demo" ] && [ ! -e "$owner" ] && [ -n "$(ls -A "$demo")" ]; then
     echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
     exit 1
   fi
-  rm -rf -- "${demo:?}"/{series,flipped,logs,interrupted.f32,reference.f32}
+  rm -rf -- "${demo:?}"/{series,flipped,logs,interrupted.state,reference.state}
   mkdir -p "$logs"
   : >"$owner"
 }
@@ -77,9 +100,9 @@ build_programs() {
 }
 
 crash() {
-  heading "Train on 4 ranks, save every $save_every steps, kill rank 3 in the middle of a save"
-  train crash 4 --report-every $save_every --checkpoints series \
-    --save-every $save_every --die-at $crash_at:write-blobs --die-rank 3
+  heading "Train on 4 ranks (2 x 2), save every $save_every steps, kill rank 3 in the middle of a save"
+  train crash 4 $saved_mesh $steps --checkpoints series --save-every $save_every \
+    --die-at $crash_at:write-blobs --die-rank 3
   expect_status $((128 + 9)) "the training that is killed"
   expect_line crash '^rank 3 dies by SIGKILL'
 }
@@ -92,30 +115,53 @@ judge_series() {
   expect_line series "step-0*$crash_at-[0-9a-f]*: uncommitted, [1-9][0-9.]* [kM]?B left over\$"
 }
 
+show_plan() {
+  heading "What 3 data-parallel ranks would read of it:  ckpt-inspect --plan data=3 ${1##*/}"
+  show plan "$inspect" --plan data=3 "$1"
+  expect_status 0 "ckpt-inspect --plan"
+  expect_line plan '^placement +24 tensors as stored$'
+}
+
+same_text() { printf '%s %s\n' "$1" "$2" && [ -n "$1" ] && [ "$1" = "$2" ]; }
+
 resume() {
-  heading "Resume on 3 ranks from the newest committed checkpoint"
-  train resume 3 --report-every $save_every --checkpoints series --save-every $save_every \
-    --resume --final-parameters interrupted.f32
-  expect_status 0 "the resumed training"
-  expect_line resume "resumed from step-0*$((crash_at - save_every))-"
+  local from=$((crash_at - save_every)) logs_before=(crash) one ranks mesh
+  for one in "${resumes[@]}"; do
+    read -r ranks mesh <<<"$one"
+    heading "Resume on $ranks rank$([ "$ranks" = 1 ] || echo s) ($mesh)"
+    train "resume-$ranks" "$ranks" "$mesh" $((from + save_every)) --checkpoints series \
+      --save-every $save_every --resume --final-state interrupted.state
+    expect_status 0 "the resumed training"
+    answer "loaded parameters and optimizer state identical to the saved ones" same_text \
+      "$(state_of $from saved "${logs_before[@]}")" \
+      "$(state_of $from "resumed from" "resume-$ranks")"
+    logs_before+=("resume-$ranks")
+    from=$((from + save_every))
+  done
 }
 
 show_series() {
   heading "The series now:  ckpt-inspect series"
   show inspect "$inspect" series
   expect_status 0 "ckpt-inspect of the series"
-  expect_line inspect ': 4 committed, 1 not committed$'
+  expect_line inspect ': 5 committed, 1 not committed$'
+}
+
+# Every loss that was printed on the way is one of the uninterrupted run's.
+losses_are_the_same() {
+  grep -h "mean loss" "$logs"/crash "$logs"/resume-? | sort -u >"$logs/losses.interrupted"
+  grep "mean loss" "$logs/reference" | sort -u >"$logs/losses.reference"
+  [ -s "$logs/losses.reference" ] && diff "$logs"/losses.{interrupted,reference}
 }
 
 compare() {
   heading "Train again on 4 ranks, never interrupted, and compare"
-  train reference 4 --report-every $steps --final-parameters reference.f32
+  train reference 4 $saved_mesh $steps --final-state reference.state
   expect_status 0 "the uninterrupted training"
-  [ -s reference.f32 ] || fail "there are no parameters to compare"
-  local answer=no
-  if cmp interrupted.f32 reference.f32 >"$logs/cmp" 2>&1; then answer=yes; fi
-  printf '   parameters identical to an uninterrupted run: %s\n' $answer
-  [ $answer = yes ] || fail "the parameters differ"
+  answer "losses identical to those of the interrupted run" losses_are_the_same
+  [ -s reference.state ] || fail "there is no state to compare"
+  answer "final parameters and optimizer state identical, bit for bit" \
+    cmp interrupted.state reference.state
 }
 
 # Flips the lowest bit in the middle of a blob that holds a part of the tensor. Weights are in blobs
@@ -132,10 +178,9 @@ print(name)' "$1"
 }
 
 flip() {
-  local newest blob tensor=model.hidden0.weight
+  local blob tensor=model.hidden0.weight
   heading "Flip one bit in a copy of the newest checkpoint:  ckpt-verify flipped"
-  newest=$(echo "series/step-$(printf %012d $steps)"-*)
-  cp -r "$newest" flipped
+  cp -r "$(newest $steps)" flipped
   blob=$(flip_one_bit flipped $tensor)
   show flipped "$verify" flipped
   printf '   exit status %s\n' "$status"
@@ -161,6 +206,7 @@ cd "$demo"
 started=$SECONDS
 crash
 judge_series
+show_plan "$(newest $((crash_at - save_every)))"
 resume
 show_series
 compare

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sealpoint/checkpoint.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/series.h"
 
 namespace char_lm {
@@ -22,7 +22,7 @@ using sealpoint::PhaseEvent;
 using sealpoint::Result;
 using sealpoint::Status;
 
-// The slices are a few hundred KiB to a few MiB, so that a damaged chunk is a small part of one.
+// The shards are a few hundred KiB to a few MiB, so that a damaged chunk is a small part of one.
 constexpr std::uint64_t kChunkSizeBytes = sealpoint::kMiB;
 // Time that the other ranks may take in one step of a save, such as rank 0 to sync the index.
 constexpr std::chrono::seconds kDeadline(60);
@@ -49,46 +49,6 @@ bool IsRankZeros(Phase phase) {
          kRankZerosPhases.end();
 }
 
-// A tensor of few rows may leave a rank without any.
-bool HoldsAny(const ShardedTensor& slice) { return slice.extent.front() > 0; }
-
-sealpoint::Region RegionOf(const ShardedTensor& slice) {
-  return sealpoint::Region::Of({.offset = slice.offset, .extent = slice.extent});
-}
-
-// Which checkpoint to resume from: rank 0 looks, and sends all that is needed to open it.
-struct Found {
-  Bytes path;  // empty: none
-  Bytes marker;
-  Bytes index;
-};
-
-Result<Found> FindNewest(const std::string& series_directory) {
-  const auto newest = sealpoint::Series(series_directory).Newest();
-  if (!newest.ok()) {
-    return newest.error().code() == Code::kNotFound ? Result<Found>(Found()) : newest.error();
-  }
-  const auto opened = sealpoint::Checkpoint::Open(newest->entry.path);
-  if (!opened.ok()) {
-    return opened.error();
-  }
-  const sealpoint::ByteSpan path = sealpoint::AsBytes(newest->entry.path);
-  const sealpoint::ByteSpan marker = (*opened)->marker_bytes();
-  const sealpoint::ByteSpan index = (*opened)->index_bytes();
-  return Found{.path = {path.begin(), path.end()},
-               .marker = {marker.begin(), marker.end()},
-               .index = {index.begin(), index.end()}};
-}
-
-Status Broadcast(sealpoint::Communicator& communicator, Found& found) {
-  for (Bytes* bytes : {&found.path, &found.marker, &found.index}) {
-    if (Status sent = communicator.Broadcast(*bytes, 0); !sent.ok()) {
-      return sent;
-    }
-  }
-  return {};
-}
-
 Result<std::vector<StateObject>> ReadObjects(const sealpoint::Checkpoint& checkpoint) {
   std::vector<StateObject> objects;
   for (const sealpoint::ObjectInfo& info : checkpoint.objects()) {
@@ -103,29 +63,18 @@ Result<std::vector<StateObject>> ReadObjects(const sealpoint::Checkpoint& checkp
   return objects;
 }
 
-// Reads the rows that this rank owns, whoever wrote them. This rank may own no row of a tensor that
-// is stored, so what is unexpected is found by counting: all wanted ones are there, and no other.
-Status ReadTensors(const sealpoint::Checkpoint& checkpoint,
-                   const std::vector<ShardedTensor>& slices) {
-  if (checkpoint.tensor_count() != slices.size()) {
-    return {Code::kMismatch, "the model has " + std::to_string(slices.size()) +
-                                 " tensors, the checkpoint " +
-                                 std::to_string(checkpoint.tensor_count())};
-  }
+// What this rank wants: its part of each tensor, whoever has saved it.
+sealpoint::ReadRequest RequestOf(const std::vector<LocalTensor>& tensors) {
   sealpoint::ReadRequest request;
-  for (const ShardedTensor& slice : slices) {
-    if (!checkpoint.FindTensor(slice.name)) {
-      return Status(Code::kMismatch, "the checkpoint lacks a tensor").AtTensor(slice.name);
-    }
-    if (HoldsAny(slice)) {
-      request.items.push_back({.tensor = slice.name,
-                               .region = RegionOf(slice),
-                               .destination = sealpoint::MemoryView::MutableHost(slice.data),
-                               .dtype = sealpoint::DType::kF32,
-                               .shape = slice.shape});
+  for (const LocalTensor& tensor : tensors) {
+    const std::size_t first = request.items.size();
+    request.Add(tensor.name, tensor.layout, tensor.data, sizeof(float));
+    for (std::size_t i = first; i < request.items.size(); ++i) {
+      request.items[i].dtype = sealpoint::DType::kF32;
+      request.items[i].shape = tensor.shape;
     }
   }
-  return checkpoint.Load(request, sealpoint::LoadContract::Partial()).status();
+  return request;
 }
 
 }  // namespace
@@ -149,7 +98,10 @@ std::string SavePhaseNames() {
 
 Checkpointing::Checkpointing(const CheckpointOptions& options,
                              sealpoint::Communicator& communicator, Trainer& trainer)
-    : options_(options), communicator_(communicator), trainer_(trainer) {}
+    : options_(options),
+      communicator_(communicator),
+      trainer_(trainer),
+      tensors_(trainer.Tensors()) {}
 
 Result<std::unique_ptr<Checkpointing>> Checkpointing::Create(const CheckpointOptions& options,
                                                              sealpoint::Communicator& communicator,
@@ -176,20 +128,19 @@ Result<std::unique_ptr<Checkpointing>> Checkpointing::Create(const CheckpointOpt
 }
 
 Status Checkpointing::Declare() {
-  for (const ShardedTensor& slice : trainer_.Tensors()) {
-    if (!HoldsAny(slice)) {
-      continue;
+  for (const LocalTensor& tensor : tensors_) {
+    const bool is_moment = tensor.name.starts_with("optimizer.");
+    auto slots = declaration_.Add({.name = tensor.name,
+                                   .dtype = sealpoint::DType::kF32,
+                                   .shape = tensor.shape,
+                                   .chunk_size_bytes = kChunkSizeBytes,
+                                   .group = is_moment ? "optimizer" : "",
+                                   .placement = sealpoint::ToStrings(tensor.placement)},
+                                  tensor.layout);
+    if (!slots.ok()) {
+      return slots.error();
     }
-    const bool is_moment = slice.name.starts_with("optimizer.");
-    const auto slot = declaration_.Add({.tensor = {.name = slice.name,
-                                                   .dtype = sealpoint::DType::kF32,
-                                                   .shape = slice.shape,
-                                                   .chunk_size_bytes = kChunkSizeBytes,
-                                                   .group = is_moment ? "optimizer" : ""},
-                                        .region = RegionOf(slice)});
-    if (!slot.ok()) {
-      return slot.error();
-    }
+    slots_.push_back(std::move(*slots));
   }
   if (communicator_.rank() == 0) {
     for (const StateObject& object : trainer_.Objects()) {
@@ -202,39 +153,56 @@ Status Checkpointing::Declare() {
   return {};
 }
 
-Result<std::string> Checkpointing::Resume() {
-  Found found;
+// Rank 0 looks, and tells the others.
+Result<std::string> Checkpointing::FindNewest() {
+  Bytes path;
   if (communicator_.rank() == 0) {
-    auto newest = FindNewest(options_.series_directory);
-    if (!newest.ok()) {
+    const auto newest = sealpoint::Series(options_.series_directory).Newest();
+    if (!newest.ok() && newest.error().code() != Code::kNotFound) {
       return newest.error();
     }
-    found = std::move(*newest);
+    if (newest.ok()) {
+      const sealpoint::ByteSpan found = sealpoint::AsBytes(newest->entry.path);
+      path.assign(found.begin(), found.end());
+    }
   }
-  if (Status sent = Broadcast(communicator_, found); !sent.ok()) {
+  if (Status sent = communicator_.Broadcast(path, 0); !sent.ok()) {
     return sent;
   }
-  std::string path(sealpoint::AsText(found.path));
-  if (path.empty()) {
+  return std::string(sealpoint::AsText(path));
+}
+
+Result<std::string> Checkpointing::Resume() {
+  auto path = FindNewest();
+  if (!path.ok() || path->empty()) {
     return path;
   }
-  const auto checkpoint =
-      sealpoint::Checkpoint::OpenFrom(path, std::move(found.marker), std::move(found.index));
-  if (!checkpoint.ok()) {
-    return checkpoint.error();
+  if (Status restored = Restore(*path); !restored.ok()) {
+    return restored;
   }
-  const auto objects = ReadObjects(**checkpoint);
+  return path;
+}
+
+Status Checkpointing::Restore(const std::string& path) {
+  const auto reader = sealpoint::CollectiveReader::Open(communicator_, path);
+  if (!reader.ok()) {
+    return reader.error();
+  }
+  const auto objects = ReadObjects((*reader)->checkpoint());
   if (!objects.ok()) {
     return objects.error();
   }
   if (std::string why; !trainer_.RestoreObjects(*objects, why)) {
     return Status(Code::kMismatch, why).AtPath(path);
   }
-  if (Status read = ReadTensors(**checkpoint, trainer_.Tensors()); !read.ok()) {
-    return read;
+  // Nothing may be missing, and nothing be left over: not a tensor, and not an element.
+  const auto loaded =
+      (*reader)->Load(RequestOf(tensors_), {.coverage = sealpoint::OnMismatch::kError});
+  if (!loaded.ok()) {
+    return loaded.error();
   }
   trainer_.FinishRestore();
-  return path;
+  return {};
 }
 
 bool Checkpointing::IsSaveDue() const {
@@ -244,10 +212,8 @@ bool Checkpointing::IsSaveDue() const {
 Result<sealpoint::CommitInfo> Checkpointing::Save() {
   sealpoint::Sources sources(declaration_);
   // What cannot be bound stays unbound, which Save reports on all ranks.
-  for (const ShardedTensor& slice : trainer_.Tensors()) {
-    if (HoldsAny(slice)) {
-      static_cast<void>(sources.Bind(slice.name, sealpoint::MemoryView::Host(slice.data)));
-    }
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    static_cast<void>(sources.Bind(slots_[i], tensors_[i].layout, tensors_[i].data));
   }
   const std::vector<StateObject> objects = trainer_.Objects();
   if (communicator_.rank() == 0) {
@@ -257,7 +223,7 @@ Result<sealpoint::CommitInfo> Checkpointing::Save() {
   }
   return saver_->Save(sealpoint::SaveTarget::InSeries(options_.series_directory),
                       {.step = trainer_.step(),
-                       .mesh = {{"data", static_cast<std::uint32_t>(communicator_.size())}},
+                       .mesh = trainer_.mesh().axes(),
                        .provenance = {{"program", "train_char_lm"}}},
                       sources);
 }

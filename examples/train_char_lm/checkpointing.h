@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
@@ -39,13 +40,14 @@ struct CheckpointOptions {
 // Saves and restores a Trainer. Everything here is collective: all ranks call it at the same step.
 class Checkpointing {
  public:
-  // Borrows all three. `communicator` may be of any kind; its rank and size are the trainer's.
+  // Borrows all three. `communicator` may be of any kind; its ranks are those of the trainer's
+  // mesh.
   static sealpoint::Result<std::unique_ptr<Checkpointing>> Create(
       const CheckpointOptions& options, sealpoint::Communicator& communicator, Trainer& trainer);
 
   // Continues from the newest committed checkpoint of the series and returns its directory; changes
-  // nothing and returns an empty string where there is none. It may have been saved by any number
-  // of ranks. After an error the trainer is not to be used.
+  // nothing and returns an empty string where there is none. It may have been saved on any mesh.
+  // After an error the trainer is not to be used.
   sealpoint::Result<std::string> Resume();
 
   [[nodiscard]] bool IsSaveDue() const;
@@ -56,12 +58,16 @@ class Checkpointing {
   Checkpointing(const CheckpointOptions& options, sealpoint::Communicator& communicator,
                 Trainer& trainer);
   sealpoint::Status Declare();
+  sealpoint::Result<std::string> FindNewest();
+  sealpoint::Status Restore(const std::string& path);
   void DieIfDue(const sealpoint::PhaseEvent& event) const;
 
   const CheckpointOptions& options_;
   sealpoint::Communicator& communicator_;
   Trainer& trainer_;
+  std::vector<LocalTensor> tensors_;
   sealpoint::Declaration declaration_;
+  std::vector<std::vector<std::size_t>> slots_;  // in the declaration, of each of the tensors
   std::unique_ptr<sealpoint::Engine> engine_;
   std::unique_ptr<sealpoint::Saver> saver_;
 };

@@ -3,11 +3,14 @@
 // and saves and resumes checkpoints.
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "checkpointing.h"
 #include "corpus.h"
@@ -20,8 +23,15 @@
 namespace char_lm {
 namespace {
 
-bool WriteParameters(std::span<const float> parameters, const std::string& path) {
-  const auto bytes = std::as_bytes(parameters);
+// A number that tells parameters and moments from others, of whatever mesh. On rank 0; 0 elsewhere.
+// Collective. It gathers everything on every rank: for a demonstration, not for a real training.
+std::uint64_t FingerprintState(const Trainer& trainer, bool speaks) {
+  const std::vector<float> whole = trainer.WholeState();
+  return speaks ? Fingerprint(std::as_bytes(std::span(whole))) : 0;
+}
+
+bool WriteState(std::span<const float> state, const std::string& path) {
+  const auto bytes = std::as_bytes(state);
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     return false;
@@ -30,18 +40,27 @@ bool WriteParameters(std::span<const float> parameters, const std::string& path)
   return std::fclose(file) == 0 && written;
 }
 
-// One line about a save, from rank 0. A save that failed does not end the training.
-void ReportSave(std::uint64_t step, const sealpoint::Result<sealpoint::CommitInfo>& saved) {
-  const auto number = static_cast<unsigned long long>(step);
+void PrintState(std::uint64_t step, std::uint64_t state, const std::string& what) {
+  std::printf("step %4llu  state %016llx  %s\n", static_cast<unsigned long long>(step),
+              static_cast<unsigned long long>(state), what.c_str());
+}
+
+// The name of a checkpoint in the series.
+std::string NameOf(const std::string& directory) {
+  return directory.substr(directory.rfind('/') + 1);
+}
+
+// A save that failed does not end the training.
+void ReportSave(std::uint64_t step, std::uint64_t state,
+                const sealpoint::Result<sealpoint::CommitInfo>& saved) {
   if (!saved.ok()) {
-    std::printf("step %4llu  save failed: %s\n", number, saved.error().ToString().c_str());
+    PrintState(step, state, "save failed: " + saved.error().ToString());
     return;
   }
-  const std::string name = saved->directory.substr(saved->directory.rfind('/') + 1);
-  const double megabytes = static_cast<double>(saved->total_bytes) / 1e6;
-  const double seconds = saved->report.total_seconds();
-  std::printf("step %4llu  saved %s  %.1f MB in %.2f s, %.0f MB/s\n", number, name.c_str(),
-              megabytes, seconds, megabytes / seconds);
+  std::array<char, 64> cost{};
+  std::snprintf(cost.data(), cost.size(), "  %.1f MB in %.2f s",
+                static_cast<double>(saved->total_bytes) / 1e6, saved->report.total_seconds());
+  PrintState(step, state, "saved " + NameOf(saved->directory) + cost.data());
 }
 
 void RunSteps(const Options& options, bool speaks, Trainer& trainer, Checkpointing& checkpoints) {
@@ -51,15 +70,16 @@ void RunSteps(const Options& options, bool speaks, Trainer& trainer, Checkpointi
     loss_sum += static_cast<double>(trainer.Step());
     ++loss_count;
     if (speaks && trainer.step() % options.report_every == 0) {
-      std::printf("step %4llu  mean loss %.3f\n", static_cast<unsigned long long>(trainer.step()),
+      std::printf("step %4llu  mean loss %.6f\n", static_cast<unsigned long long>(trainer.step()),
                   loss_sum / static_cast<double>(loss_count));
       loss_sum = 0.0;
       loss_count = 0;
     }
     if (checkpoints.IsSaveDue()) {
+      const std::uint64_t state = FingerprintState(trainer, speaks);
       const auto saved = checkpoints.Save();
       if (speaks) {
-        ReportSave(trainer.step(), saved);
+        ReportSave(trainer.step(), state, saved);
       }
     }
   }
@@ -70,40 +90,75 @@ int Fail(const std::string& why) {
   return 1;
 }
 
+// With both axes, in the order that the user gave; an axis that was left out has one rank.
+sealpoint::Result<sealpoint::Mesh> MakeMesh(const std::string& text, std::size_t ranks) {
+  auto mesh = text.empty() ? sealpoint::Mesh::Create({{"data", static_cast<std::uint32_t>(ranks)}})
+                           : sealpoint::Mesh::Parse(text);
+  if (!mesh.ok()) {
+    return mesh;
+  }
+  sealpoint::MeshAxes axes = mesh->axes();
+  for (const char* const axis : {"data", "tensor"}) {
+    if (!mesh->Find(axis)) {
+      axes.emplace_back(axis, 1);
+    }
+  }
+  if (axes.size() != 2 || static_cast<std::size_t>(mesh->size()) != ranks) {
+    return sealpoint::Status(sealpoint::Code::kInvalidArgument,
+                             "the mesh " + text + " is not one of \"data\" and \"tensor\" with " +
+                                 std::to_string(ranks) + " ranks");
+  }
+  return sealpoint::Mesh::Create(std::move(axes));
+}
+
+void PrintTraining(const Trainer& trainer, const Corpus& corpus) {
+  std::string mesh;
+  for (const auto& [axis, size] : trainer.mesh().axes()) {
+    mesh += (mesh.empty() ? "" : " x ") + axis + " " + std::to_string(size);
+  }
+  std::printf("%s: %zu parameters; text: %zu files, %zu characters, %zu different\n", mesh.c_str(),
+              trainer.parameter_count(), corpus.file_count, corpus.tokens.size(),
+              corpus.vocabulary.size());
+}
+
+// Returns an error message, empty on success.
+std::string ResumeTraining(const Trainer& trainer, Checkpointing& checkpoints, bool speaks) {
+  const auto resumed = checkpoints.Resume();
+  if (!resumed.ok()) {
+    return "cannot resume: " + resumed.error().ToString();
+  }
+  const std::uint64_t state = FingerprintState(trainer, speaks);
+  if (speaks) {
+    PrintState(trainer.step(), state,
+               resumed->empty() ? "nothing to resume from" : "resumed from " + NameOf(*resumed));
+  }
+  return "";
+}
+
 int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exchange,
-            sealpoint::Communicator& communicator) {
+            const sealpoint::Mesh& mesh, sealpoint::Communicator& communicator) {
   const bool speaks = exchange.rank() == 0;
-  Trainer trainer(options.training, corpus, exchange);
+  Trainer trainer(options.training, corpus, exchange, mesh);
   const auto checkpoints = Checkpointing::Create(options.checkpoints, communicator, trainer);
   if (!checkpoints.ok()) {
     return Fail(checkpoints.error().ToString());
   }
   if (speaks) {
-    std::printf("%zu ranks; %zu parameters; text: %zu files, %zu characters, %zu different\n",
-                exchange.size(), trainer.parameters().size(), corpus.file_count,
-                corpus.tokens.size(), corpus.vocabulary.size());
+    PrintTraining(trainer, corpus);
   }
   if (options.checkpoints.resume) {
-    const auto resumed = (*checkpoints)->Resume();
-    if (!resumed.ok()) {
-      return Fail("cannot resume: " + resumed.error().ToString());
-    }
-    if (speaks) {
-      std::printf("step %4llu  %s%s\n", static_cast<unsigned long long>(trainer.step()),
-                  resumed->empty() ? "nothing to resume from" : "resumed from ",
-                  resumed->substr(resumed->rfind('/') + 1).c_str());
+    if (const std::string error = ResumeTraining(trainer, **checkpoints, speaks); !error.empty()) {
+      return Fail(error);
     }
   }
   RunSteps(options, speaks, trainer, **checkpoints);
+  const std::vector<float> state = trainer.WholeState();
   if (!speaks) {
     return 0;
   }
-  std::printf("step %4llu  done; parameters %016llx\n",
-              static_cast<unsigned long long>(trainer.step()),
-              static_cast<unsigned long long>(Fingerprint(std::as_bytes(trainer.parameters()))));
-  if (!options.parameters_file.empty() &&
-      !WriteParameters(trainer.parameters(), options.parameters_file)) {
-    return Fail("cannot write " + options.parameters_file);
+  PrintState(trainer.step(), Fingerprint(std::as_bytes(std::span(state))), "done");
+  if (!options.state_file.empty() && !WriteState(state, options.state_file)) {
+    return Fail("cannot write " + options.state_file);
   }
   return 0;
 }
@@ -114,6 +169,10 @@ int Train(const Options& options) {
   if (!communicator.ok()) {
     return Fail(communicator.error().ToString());
   }
+  const auto mesh = MakeMesh(options.mesh, exchange.size());
+  if (!mesh.ok()) {
+    return Fail(mesh.error().ToString());
+  }
   std::string error;
   const auto corpus = LoadCorpus(options.corpus_directory, error);
   if (!corpus) {
@@ -122,7 +181,7 @@ int Train(const Options& options) {
   if (corpus->tokens.size() <= options.training.model.context) {
     return Fail("the text is too short");
   }
-  return TrainOn(*corpus, options, exchange, **communicator);
+  return TrainOn(*corpus, options, exchange, *mesh, **communicator);
 }
 
 int Main(int argc, char** argv) {

@@ -37,19 +37,23 @@ Model::Model(const ModelConfig& config)
       dhidden1_(hidden1_.size()),
       doutput_(output_.size()),
       probability_error_(output_.size()) {
-  AddTensor("model.embedding.weight", {config.vocabulary, config.embedding});
-  AddTensor("model.hidden0.weight", {dense0_.outputs, dense0_.inputs});
+  // Rows of the vocabulary, outputs of one layer, inputs of the next: the pairs of Megatron-LM.
+  AddTensor("model.embedding.weight", {config.vocabulary, config.embedding}, 0);
+  AddTensor("model.hidden0.weight", {dense0_.outputs, dense0_.inputs}, 0);
   AddTensor("model.hidden0.bias", {dense0_.outputs});
-  AddTensor("model.hidden1.weight", {dense1_.outputs, dense1_.inputs});
+  AddTensor("model.hidden1.weight", {dense1_.outputs, dense1_.inputs}, 1);
   AddTensor("model.hidden1.bias", {dense1_.outputs});
-  AddTensor("model.output.weight", {dense2_.outputs, dense2_.inputs});
+  AddTensor("model.output.weight", {dense2_.outputs, dense2_.inputs}, 0);
   AddTensor("model.output.bias", {dense2_.outputs});
   AddTensor("model.output.scale", {1});
 }
 
-void Model::AddTensor(std::string name, std::vector<std::size_t> shape) {
-  ParameterTensor tensor{
-      .name = std::move(name), .shape = std::move(shape), .begin = parameter_count_};
+void Model::AddTensor(std::string name, sealpoint::Shape shape,
+                      std::optional<int> tensor_parallel_dim) {
+  ParameterTensor tensor{.name = std::move(name),
+                         .shape = std::move(shape),
+                         .begin = parameter_count_,
+                         .tensor_parallel_dim = tensor_parallel_dim};
   parameter_count_ += tensor.elements();
   tensors_.push_back(std::move(tensor));
 }

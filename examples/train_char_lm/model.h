@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,7 +51,8 @@ class Model {
                         std::span<float> gradient);
 
  private:
-  void AddTensor(std::string name, std::vector<std::size_t> shape);
+  void AddTensor(std::string name, sealpoint::Shape shape,
+                 std::optional<int> tensor_parallel_dim = std::nullopt);
   void Forward(const MicroBatch& batch, std::span<const float> parameters);
   float Softmax(const MicroBatch& batch, float scale);
   void Backward(const MicroBatch& batch, std::span<const float> parameters,

@@ -39,8 +39,11 @@ void DeclareTraining(CLI::App& app, Options& options) {
   app.add_option("--embedding", model.embedding, "width of the embedding")->check(lanes);
   app.add_option("--hidden0", model.hidden0, "width of the first hidden layer")->check(lanes);
   app.add_option("--hidden1", model.hidden1, "width of the second hidden layer")->check(lanes);
-  app.add_option("--final-parameters", options.parameters_file,
-                 "write the final parameters to this file, as raw little-endian floats");
+  app.add_option("--mesh", options.mesh,
+                 "how many ranks lie along \"data\" and \"tensor\"; without it all along data")
+      ->type_name("data=N,tensor=M");
+  app.add_option("--final-state", options.state_file,
+                 "write the final parameters and moments to this file, as raw floats");
 }
 
 void DeclareCheckpoints(CLI::App& app, CheckpointOptions& checkpoints, Arguments& arguments) {

@@ -13,7 +13,8 @@ namespace char_lm {
 // The command line.
 struct Options {
   std::string corpus_directory = "/usr/share/common-licenses";
-  std::string parameters_file;
+  std::string state_file;
+  std::string mesh;  // empty: all ranks on the axis "data"
   std::uint64_t steps = 60;
   std::uint64_t report_every = 10;
   TrainingArguments training;

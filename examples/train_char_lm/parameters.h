@@ -2,19 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "sealpoint/region.h"
 
 namespace char_lm {
 
 // One parameter tensor inside the flat vector of all parameters.
 struct ParameterTensor {
   std::string name;
-  std::vector<std::size_t> shape;  // row-major; dimension 0 is the one that is sharded
-  std::size_t begin;               // of its first element in the flat vector
+  sealpoint::Shape shape;  // row-major
+  std::size_t begin;       // of its first element in the flat vector
+  // The dimension that tensor parallelism cuts, as Megatron-LM does; none: each rank has it all.
+  std::optional<int> tensor_parallel_dim;
 
-  [[nodiscard]] std::size_t rows() const { return shape.front(); }
   [[nodiscard]] std::size_t row_elements() const {
     std::size_t count = 1;
     for (std::size_t d = 1; d < shape.size(); ++d) {
@@ -22,7 +25,7 @@ struct ParameterTensor {
     }
     return count;
   }
-  [[nodiscard]] std::size_t elements() const { return rows() * row_elements(); }
+  [[nodiscard]] std::size_t elements() const { return shape.front() * row_elements(); }
 
   template <typename T>
   [[nodiscard]] std::span<T> In(std::span<T> flat) const {

@@ -1,94 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharded_state.h"
 
-#include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace char_lm {
 namespace {
 
-// The rows of `tensor` in `rows`, as a part of the flat vector of all parameters.
-template <typename T>
-std::span<T> Rows(const ParameterTensor& tensor, Range rows, std::span<T> flat) {
-  return flat.subspan(tensor.begin + rows.begin * tensor.row_elements(),
-                      rows.size() * tensor.row_elements());
+using sealpoint::Placement;
+
+// What tensor parallelism does to a weight.
+sealpoint::PlacementRule OnTensorAxis(const ParameterTensor& tensor) {
+  if (!tensor.tensor_parallel_dim) {
+    return sealpoint::Replicate{"tensor"};
+  }
+  return sealpoint::Shard{
+      .dim = *tensor.tensor_parallel_dim, .axis = "tensor", .rule = sealpoint::SplitRule::kEven};
 }
 
-ShardedTensor Describe(const ParameterTensor& tensor, std::string name, Range rows, float* data) {
-  ShardedTensor shard{.name = std::move(name),
-                      .shape = {tensor.shape.begin(), tensor.shape.end()},
-                      .offset = std::vector<std::uint64_t>(tensor.shape.size(), 0),
-                      .extent = {tensor.shape.begin(), tensor.shape.end()},
-                      .data = data};
-  shard.offset.front() = rows.begin;
-  shard.extent.front() = rows.size();
-  return shard;
+Placement PlaceWeight(const ParameterTensor& tensor) {
+  return {OnTensorAxis(tensor), sealpoint::Replicate{"data"}};
+}
+
+Placement PlaceMoment(const ParameterTensor& tensor) {
+  return {OnTensorAxis(tensor), sealpoint::ShardFlat{.axes = {"data"}}};
+}
+
+std::size_t CountElements(const std::vector<ParameterTensor>& tensors) {
+  return tensors.empty() ? 0 : tensors.back().begin + tensors.back().elements();
 }
 
 }  // namespace
 
-ShardedState::ShardedState(std::vector<ParameterTensor> tensors, std::size_t rank, std::size_t size)
-    : tensors_(std::move(tensors)), rank_(rank), packed_sizes_(size, 0) {
-  std::size_t total = 0;
-  for (const ParameterTensor& tensor : tensors_) {
-    total += tensor.elements();
-    for (std::size_t owner = 0; owner < size; ++owner) {
-      packed_sizes_[owner] += EvenPart(tensor.rows(), owner, size).size() * tensor.row_elements();
+ShardedState::ShardedState(const std::vector<ParameterTensor>& tensors, const sealpoint::Mesh& mesh,
+                           std::size_t rank)
+    : tensors_(tensors),
+      rank_(rank),
+      weights_(tensors, mesh, PlaceWeight),
+      shards_(tensors, mesh, PlaceMoment),
+      parameters_(CountElements(tensors)),
+      local_weights_(weights_.packed_sizes()[rank]),
+      exp_avg_(shards_.packed_sizes()[rank]),
+      exp_avg_sq_(exp_avg_.size()) {}
+
+std::vector<LocalTensor> ShardedState::Tensors() {
+  std::vector<LocalTensor> all;
+  const auto add = [&](const std::string& prefix, const Layouts& layouts, float* packed) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      all.push_back({.name = prefix + tensors_[i].name,
+                     .shape = tensors_[i].shape,
+                     .placement = layouts.placement(i),
+                     .layout = layouts.layout(rank_, i),
+                     .data = packed + layouts.packed_begin(rank_, i)});
     }
-  }
-  parameters_.resize(total);
-  exp_avg_.resize(owned_size());
-  exp_avg_sq_.resize(owned_size());
+  };
+  add("", weights_, local_weights_.data());
+  add("optimizer.exp_avg.", shards_, exp_avg_.data());
+  add("optimizer.exp_avg_sq.", shards_, exp_avg_sq_.data());
+  return all;
 }
 
-void ShardedState::Pack(std::size_t owner, std::span<const float> flat,
-                        std::span<float> packed) const {
-  float* to = packed.data();
-  for (const ParameterTensor& tensor : tensors_) {
-    const auto rows = Rows(tensor, EvenPart(tensor.rows(), owner, packed_sizes_.size()), flat);
-    to = std::copy(rows.begin(), rows.end(), to);
-  }
-}
-
-void ShardedState::Unpack(std::size_t owner, std::span<const float> packed,
-                          std::span<float> flat) const {
-  for (const ParameterTensor& tensor : tensors_) {
-    const auto rows = Rows(tensor, EvenPart(tensor.rows(), owner, packed_sizes_.size()), flat);
-    std::copy_n(packed.begin(), rows.size(), rows.begin());
-    packed = packed.subspan(rows.size());
+void ShardedState::Gather(GradientExchange& exchange, const Layouts& layouts,
+                          std::span<const float> mine, std::span<float> flat) const {
+  const auto sizes = layouts.packed_sizes();
+  std::vector<float> packed(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+  exchange.AllGather(mine, packed, sizes);
+  std::span<const float> rest(packed);
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    layouts.Unpack(rank, rest.first(sizes[rank]), flat);
+    rest = rest.subspan(sizes[rank]);
   }
 }
 
-std::vector<ShardedTensor> ShardedState::Tensors() {
-  std::vector<ShardedTensor> parameters;
-  std::vector<ShardedTensor> first;
-  std::vector<ShardedTensor> second;
-  std::size_t packed_begin = 0;
-  for (const ParameterTensor& tensor : tensors_) {
-    const Range rows = EvenPart(tensor.rows(), rank_, packed_sizes_.size());
-    float* const values = Rows(tensor, rows, std::span<float>(parameters_)).data();
-    parameters.push_back(Describe(tensor, tensor.name, rows, values));
-    first.push_back(
-        Describe(tensor, "optimizer.exp_avg." + tensor.name, rows, exp_avg_.data() + packed_begin));
-    second.push_back(Describe(tensor, "optimizer.exp_avg_sq." + tensor.name, rows,
-                              exp_avg_sq_.data() + packed_begin));
-    packed_begin += rows.size() * tensor.row_elements();
-  }
-  parameters.insert(parameters.end(), first.begin(), first.end());
-  parameters.insert(parameters.end(), second.begin(), second.end());
-  return parameters;
+void ShardedState::AssembleFromShards(GradientExchange& exchange, std::span<const float> shard) {
+  Gather(exchange, shards_, shard, parameters_);
+  KeepWeights();
 }
 
-void ShardedState::AssembleParameters(GradientExchange& exchange) {
-  std::vector<float> owned(owned_size());
-  Pack(rank_, parameters_, owned);
-  gathered_.resize(parameters_.size());
-  exchange.AllGather(owned, gathered_, packed_sizes_);
-  std::span<const float> rest(gathered_);
-  for (std::size_t owner = 0; owner < packed_sizes_.size(); ++owner) {
-    Unpack(owner, rest, parameters_);
-    rest = rest.subspan(packed_sizes_[owner]);
-  }
+void ShardedState::AssembleFromWeights(GradientExchange& exchange) {
+  Gather(exchange, weights_, local_weights_, parameters_);
+}
+
+std::vector<float> ShardedState::Whole(GradientExchange& exchange) const {
+  std::vector<float> whole(3 * parameters_.size());
+  std::span<float> rest(whole);
+  const auto gather = [&](const Layouts& layouts, std::span<const float> mine) {
+    Gather(exchange, layouts, mine, rest.first(parameters_.size()));
+    rest = rest.subspan(parameters_.size());
+  };
+  gather(weights_, local_weights_);
+  gather(shards_, exp_avg_);
+  gather(shards_, exp_avg_sq_);
+  return whole;
 }
 
 }  // namespace char_lm

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <charconv>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -67,29 +68,31 @@ void AppendJsonNumber(std::string_view key, Number value, std::string& json) {
 }  // namespace
 
 Trainer::Trainer(const TrainingArguments& arguments, const Corpus& corpus,
-                 GradientExchange& exchange)
+                 GradientExchange& exchange, const sealpoint::Mesh& mesh)
     : arguments_(WithVocabulary(arguments, corpus)),
       corpus_(corpus),
       exchange_(exchange),
+      mesh_(mesh),
       model_(arguments_.model),
-      state_(model_.tensors(), exchange.rank(), exchange.size()),
+      state_(model_.tensors(), mesh, exchange.rank()),
       rng_(arguments.seed, 0),
       my_micro_batches_(EvenPart(kMicroBatches, exchange.rank(), exchange.size())),
       gradient_(model_.parameter_count()),
-      send_(my_micro_batches_.size() * model_.parameter_count()),
-      receive_(kMicroBatches * state_.owned_size()),
-      gradient_sum_(state_.owned_size()),
-      owned_(state_.owned_size()),
+      receive_(kMicroBatches * state_.shard_size()),
+      gradient_sum_(state_.shard_size()),
+      shard_(state_.shard_size()),
       my_losses_(my_micro_batches_.size()),
       losses_(kMicroBatches) {
   assert(corpus.tokens.size() > arguments.model.context);
   for (std::size_t r = 0; r < exchange.size(); ++r) {
     const std::size_t micro_batches = EvenPart(kMicroBatches, r, exchange.size()).size();
-    send_counts_.push_back(my_micro_batches_.size() * state_.packed_sizes()[r]);
-    receive_counts_.push_back(micro_batches * state_.owned_size());
+    send_counts_.push_back(my_micro_batches_.size() * state_.shards().packed_sizes()[r]);
+    receive_counts_.push_back(micro_batches * state_.shard_size());
     loss_counts_.push_back(micro_batches);
   }
+  send_.resize(std::accumulate(send_counts_.begin(), send_counts_.end(), std::size_t{0}));
   model_.Initialize(rng_, state_.parameters());
+  state_.KeepWeights();
 }
 
 float Trainer::Step() {
@@ -98,11 +101,10 @@ float Trainer::Step() {
   exchange_.AllGather(my_losses_, losses_, loss_counts_);
 
   SumGradients();
-  state_.Pack(exchange_.rank(), state_.parameters(), owned_);
-  AdamUpdate(arguments_.adam, step_ + 1, gradient_sum_, owned_, state_.exp_avg(),
+  state_.CopyShard(shard_);
+  AdamUpdate(arguments_.adam, step_ + 1, gradient_sum_, shard_, state_.exp_avg(),
              state_.exp_avg_sq());
-  state_.Unpack(exchange_.rank(), owned_, state_.parameters());
-  state_.AssembleParameters(exchange_);
+  state_.AssembleFromShards(exchange_, shard_);
 
   ++step_;
   rng_.Advance(kMicroBatches * kLanes);
@@ -131,9 +133,9 @@ void Trainer::ComputeGradients() {
     FillMicroBatch(my_micro_batches_.begin + i, batch);
     my_losses_[i] = model_.LossAndGradient(batch, state_.parameters(), gradient_);
     std::span<float> to(send_);
-    for (std::size_t owner = 0; owner < exchange_.size(); ++owner) {
-      const std::size_t size = state_.packed_sizes()[owner];
-      state_.Pack(owner, gradient_, to.subspan(i * size, size));
+    for (std::size_t rank = 0; rank < exchange_.size(); ++rank) {
+      const std::size_t size = state_.shards().packed_sizes()[rank];
+      state_.shards().Pack(rank, gradient_, to.subspan(i * size, size));
       to = to.subspan(count * size);
     }
   }

@@ -16,7 +16,7 @@
 
 namespace char_lm {
 
-// Everything that decides the numbers. How many ranks compute, and where the text lies, does not.
+// Everything that decides the numbers. The mesh, and where the text lies, does not.
 struct TrainingArguments {
   std::uint64_t seed = 1;
   ModelConfig model;  // `vocabulary` is taken from the corpus
@@ -31,24 +31,28 @@ struct StateObject {
 };
 
 // Trains on all ranks of `exchange`. A step is always kMicroBatches micro-batches, divided over the
-// ranks; each rank receives the micro-batch gradients of the rows that it owns and adds them in the
-// order of micro-batches. So the parameters after a step have the same bits on any number of ranks.
+// ranks; each rank receives the micro-batch gradients of its shard of the parameters and adds them
+// in the order of micro-batches. So the parameters after a step, and the losses, have the same bits
+// on any mesh.
 class Trainer {
  public:
   static constexpr std::size_t kMicroBatches = 12;
 
-  // `corpus` and `exchange` are borrowed. The corpus must be longer than the model's context.
-  Trainer(const TrainingArguments& arguments, const Corpus& corpus, GradientExchange& exchange);
+  // `corpus` and `exchange` are borrowed. The corpus must be longer than the model's context, and
+  // the mesh have as many ranks as `exchange` and the axes "data" and "tensor".
+  Trainer(const TrainingArguments& arguments, const Corpus& corpus, GradientExchange& exchange,
+          const sealpoint::Mesh& mesh);
 
   // Collective. Returns the mean loss per character, in nats, before the update.
   float Step();
 
   [[nodiscard]] std::uint64_t step() const { return step_; }  // steps done
-  [[nodiscard]] std::span<const float> parameters() const { return state_.parameters(); }
+  [[nodiscard]] const sealpoint::Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] std::size_t parameter_count() const { return model_.parameter_count(); }
 
   // The state of this rank, to save and to load: every tensor of ShardedState, and the objects
   // "training_arguments" (JSON), "rng" and "data_loader" (little-endian integers).
-  [[nodiscard]] std::vector<ShardedTensor> Tensors() { return state_.Tensors(); }
+  [[nodiscard]] std::vector<LocalTensor> Tensors() { return state_.Tensors(); }
   [[nodiscard]] std::vector<StateObject> Objects() const;
 
   // Takes the position from saved objects, in any order. Returns false, says why and changes
@@ -57,7 +61,9 @@ class Trainer {
   bool RestoreObjects(std::span<const StateObject> objects, std::string& error);
 
   // Collective; to be called when all ranks have filled their tensors.
-  void FinishRestore() { state_.AssembleParameters(exchange_); }
+  void FinishRestore() { state_.AssembleFromWeights(exchange_); }
+  // Collective: all parameters and moments of all ranks, the same on any mesh.
+  [[nodiscard]] std::vector<float> WholeState() const { return state_.Whole(exchange_); }
 
  private:
   [[nodiscard]] std::string ArgumentsJson() const;
@@ -68,6 +74,7 @@ class Trainer {
   TrainingArguments arguments_;
   const Corpus& corpus_;
   GradientExchange& exchange_;
+  const sealpoint::Mesh mesh_;
   Model model_;
   ShardedState state_;
   CounterRng rng_;
@@ -77,9 +84,9 @@ class Trainer {
   Range my_micro_batches_;
   std::vector<std::size_t> send_counts_, receive_counts_, loss_counts_;
   std::vector<float> gradient_;              // of one micro-batch
-  std::vector<float> send_;                  // [owner][my micro-batch][row elements]
-  std::vector<float> receive_;               // [micro-batch][owned row elements]
-  std::vector<float> gradient_sum_, owned_;  // [owned row elements]
+  std::vector<float> send_;                  // [rank][my micro-batch][element of its shard]
+  std::vector<float> receive_;               // [micro-batch][element of my shard]
+  std::vector<float> gradient_sum_, shard_;  // [element of my shard]
   std::vector<float> my_losses_, losses_;    // per micro-batch
 };
 

@@ -29,6 +29,9 @@ class SEALPOINT_EXPORT Mesh {
 
   // Errors: InvalidArgument (an empty or repeated name, a size of 0, more than 2^31 - 1 ranks).
   static Result<Mesh> Create(MeshAxes axes);
+  // As a person writes it on a command line: "data=2,tensor=4". Errors: as Create's, and for what
+  // is not of this form.
+  static Result<Mesh> Parse(std::string_view text);
 
   const MeshAxes& axes() const { return axes_; }
   // Ranks in all: the product of the sizes.

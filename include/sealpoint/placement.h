@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -101,6 +102,13 @@ using Placement = std::vector<PlacementRule>;
 // "shard(dim 0, tensor, even)"; what is stored as provenance.
 SEALPOINT_EXPORT std::string ToString(const PlacementRule& rule);
 SEALPOINT_EXPORT std::vector<std::string> ToStrings(const Placement& placement);
+
+// The inverse: the rule that a person or ToString wrote, for axes whose names have no blanks,
+// commas, parentheses or '='. More blanks do not matter; the split rule and a unit of 1 may be left
+// out. Whether the rule fits a mesh and a tensor is for PlaceTensor to say. Takes any text, in time
+// and memory linear in its length. Errors: InvalidArgument, with what is wrong.
+SEALPOINT_EXPORT Result<PlacementRule> ParsePlacementRule(std::string_view text);
+SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> texts);
 
 // A region of the global tensor and where the local tensor has it.
 struct LocalPart {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/mesh.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "lib/base/checked_math.h"
@@ -25,6 +27,36 @@ Result<Mesh> Mesh::Create(MeshAxes axes) {
   }
   mesh.size_ = static_cast<int>(size);
   return mesh;
+}
+
+namespace {
+
+// "data=2".
+Result<std::pair<std::string, std::uint32_t>> ParseAxis(std::string_view text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string_view name = text.substr(0, equals);
+  const std::string_view digits = text.substr(std::min(equals + 1, text.size()));
+  std::uint32_t size = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+  const bool is_size = error == std::errc() && end == digits.data() + digits.size();
+  if (is_size && name.find_first_of(" \t()") == std::string_view::npos) {
+    return std::pair(std::string(name), size);
+  }
+  return InvalidArgument("\"", text, "\" is no axis with its size, such as data=2");
+}
+
+}  // namespace
+
+Result<Mesh> Mesh::Parse(std::string_view text) {
+  MeshAxes axes;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    auto axis = ParseAxis(text.substr(0, comma));
+    if (!axis.ok()) return std::move(axis).error();
+    axes.push_back(std::move(*axis));
+    if (comma == std::string_view::npos) return Create(std::move(axes));
+    text.remove_prefix(comma + 1);
+  }
 }
 
 std::optional<std::size_t> Mesh::Find(std::string_view axis) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes the checkpoints on which the tools are tested, in the directory that the argument names:
-// good/ (two blobs, a bit of everything), series/ (three committed, one not) and unsupported/
-// (good/ with an unknown feature in its marker).
+// good/ (two blobs, a bit of everything), meshed/ (four ranks with placements), series/ (three
+// committed, one not) and unsupported/ (good/ with an unknown feature in its marker).
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +15,8 @@
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
+#include "sealpoint/mesh.h"
+#include "sealpoint/placement.h"
 #include "sealpoint/series.h"
 #include "tests/support/format_surgery.h"
 
@@ -109,6 +111,34 @@ void MakeGood(Engine& engine, const std::string& path) {
   maker.Commit({.mesh = {{"tensor", 2}}, .provenance = {{"framework", "cli test"}}});
 }
 
+// As a job on 2 x 2 ranks saves it: weights cut over "tensor", the flat moments over "data" too.
+void MakeMeshed(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x31), 7);
+  const Mesh mesh = Take(Mesh::Create({{"data", 2}, {"tensor", 2}}));
+  const Shard columns{.dim = 0, .axis = "tensor", .rule = SplitRule::kEven};
+  const Shard rows{.dim = 1, .axis = "tensor", .rule = SplitRule::kEven};
+  const ShardFlat flat{.axes = {"data"}};
+  const std::vector<std::pair<TensorSpec, Placement>> tensors = {
+      {{.name = "layer.0.weight", .shape = {96, 64}}, {columns, Replicate{"data"}}},
+      {{.name = "layer.1.weight", .shape = {64, 96}}, {rows, Replicate{"data"}}},
+      {{.name = "layer.1.bias", .shape = {64}}, {Replicate{"tensor"}, Replicate{"data"}}},
+      {{.name = "moment.layer.0.weight", .shape = {96, 64}}, {columns, flat}},
+      {{.name = "moment.layer.1.weight", .shape = {64, 96}}, {rows, flat}},
+  };
+  for (int rank = 0; rank < mesh.size(); ++rank) {
+    auto writer = maker.Writer();
+    for (auto [spec, placement] : tensors) {
+      spec.placement = ToStrings(placement);
+      spec.chunk_size_bytes = 4 * kKiB;
+      const LocalLayout layout = Take(PlaceTensor(mesh, rank, spec.shape, placement));
+      if (layout.replicas.front() != rank) continue;
+      for (const LocalPart& part : layout.parts) maker.Add(*writer, spec, part.region);
+    }
+    maker.Finish(std::move(writer));
+  }
+  maker.Commit({.mesh = mesh.axes()});
+}
+
 void MakeSeries(Engine& engine, const std::string& path) {
   std::optional<ParentRef> parent;
   for (const unsigned number : {1u, 2u, 3u, 4u}) {
@@ -142,6 +172,7 @@ int main(int argc, char** argv) {
   const std::string directory = argv[1];
   const auto engine = Take(Engine::Create());
   MakeGood(*engine, directory + "/good");
+  MakeMeshed(*engine, directory + "/meshed");
   MakeSeries(*engine, directory + "/series");
   MakeUnsupported(directory + "/good", directory + "/unsupported");
   return 0;

@@ -188,11 +188,58 @@ def run_cases(run):
     run.case("inspect-series-json", "inspect", "--json", "series")
     run.case("inspect-empty", "inspect", "empty")
     run.case("inspect-missing", "inspect", "missing")
+    run.case("inspect-plan", "inspect", "--plan", "data=2,tensor=2", "meshed")
+    run.case("inspect-plan-other", "inspect", "--plan", "data=3", "meshed")
+    run.case("inspect-plan-json", "inspect", "--plan", "tensor=2", "--json", "meshed")
+    run.case("inspect-plan-place", "inspect", "--plan", "tensor=4,pod=2",
+             "--place", "*=shard(dim 0, tensor)", "--place", "moment.*=shard_flat(tensor x pod)",
+             "--place", "*.bias=hold_here(tensor)", "meshed")
+    run.case("inspect-plan-whole", "inspect", "--plan", "data=2", "good")
+    run.case("inspect-plan-no-blob", "inspect", "--plan", "data=2", "no-blob")
+    run.case("inspect-plan-no-marker", "inspect", "--plan", "data=2", "no-marker")
+    run.case("inspect-plan-series", "inspect", "--plan", "data=2", "series")
     run.case("inspect-version", "inspect", "--version")
     run.case("inspect-help", "inspect", "--help")
 
 
+# Arguments behind --plan that are wrong, and a part of what is said then.
+BAD_PLANS = (
+    ([""], "such as data=2"),
+    (["data"], "such as data=2"),
+    (["data=0"], "size 0"),
+    (["data=2,data=2"], "two axes"),
+    (["data=16385"], "more than 16384 ranks"),
+    (["data=2", "--tensor", "layer.0.weight"], "excludes"),
+    (["data=2", "--place", "*"], "PATTERN=RULE"),
+    (["data=2", "--place", "=replicate(data)"], "PATTERN=RULE"),
+    (["data=2", "--place", "*="], "parentheses"),
+    (["data=2", "--place", "*=cut(dim 0, data)"], "the rules are replicate"),
+    (["data=2", "--place", "*=shard(dim 0, model)"], "no axis model"),
+    (["data=2", "--place", "layers.*=replicate(data)"], "no tensor has such a name"),
+    (["data=2", "--place", "*=shard(dim 2, data)"], "tensor layer.0.weight"),
+    (["data=2", "--place", "*=shard(dim 0, data), replicate(data)"], "is named twice"),
+)
+
+
+def check_bad_plans(run):
+    for arguments, message in BAD_PLANS:
+        result = run.run("inspect", "meshed", "--plan", *arguments)
+        said = result.stderr.decode()
+        run.expect(f"plan {arguments}", result.returncode == 64 and message in said, str(result))
+    run.expect("--place alone", run.run("inspect", "good", "--place", "a=pad(b)").returncode == 64)
+
+
+def check_plan_reads_no_payload(run):
+    plans = [
+        run.run("inspect", "--plan", "data=2", name).stdout.decode().replace(name, "")
+        for name in ("good", "bad-chunk")
+    ]
+    run.expect("plan of damaged payload", "together" in plans[0] and plans[0] == plans[1], plans[1])
+
+
 def run_checks(run):
+    check_bad_plans(run)
+    check_plan_reads_no_payload(run)
     for tool, arguments in (
         ("verify", []),
         ("verify", ["--level", "deep", "good"]),

@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "checkpointing.h"
 #include "corpus.h"
 #include "fingerprint.h"
+#include "sealpoint/communicator.h"
 #include "trainer.h"
 
 namespace char_lm {
@@ -73,18 +75,29 @@ class ThreadExchange final : public GradientExchange {
   std::size_t rank_;
 };
 
-void OnRanks(std::size_t size, const std::function<void(GradientExchange&)>& body) {
-  ThreadGroup group(size);
+// What a rank may use to talk to the others.
+struct Rank {
+  GradientExchange& exchange;
+  sealpoint::Communicator& communicator;
+};
+
+void OnMesh(const sealpoint::Mesh& mesh, const std::function<void(const Rank&)>& body) {
+  ThreadGroup group(static_cast<std::size_t>(mesh.size()));
+  auto communicators = sealpoint::ThreadCommunicators(mesh.size());
   std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&group, &body, rank] {
+  for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
+    threads.emplace_back([&group, &body, &communicators, rank] {
       ThreadExchange exchange(group, rank);
-      body(exchange);
+      body({.exchange = exchange, .communicator = *communicators[rank]});
     });
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
+}
+
+sealpoint::Mesh MeshOf(std::uint32_t data, std::uint32_t tensor) {
+  return sealpoint::Mesh::Create({{"data", data}, {"tensor", tensor}}).value();
 }
 
 std::string SomeText() {
@@ -104,124 +117,124 @@ TrainingArguments SmallArguments() {
   return arguments;
 }
 
-std::vector<float> TrainOn(std::size_t ranks, std::size_t steps) {
+// The losses of some steps, and all parameters and moments behind the last one.
+struct Trained {
+  std::vector<float> losses;
+  std::vector<float> state;
+};
+
+// Trains up to a step. All ranks must see the same.
+Trained TrainTo(std::uint64_t steps, Trainer& trainer) {
+  Trained trained;
+  while (trainer.step() < steps) {
+    trained.losses.push_back(trainer.Step());
+  }
+  trained.state = trainer.WholeState();
+  return trained;
+}
+
+void ExpectSame(const Trained& a, const Trained& b) {
+  EXPECT_TRUE(SameBits(a.losses, b.losses));
+  EXPECT_TRUE(SameBits(a.state, b.state));
+}
+
+Trained TrainOn(const sealpoint::Mesh& mesh, std::uint64_t steps) {
   const Corpus corpus = TokenizeText(SomeText());
-  std::vector<std::vector<float>> results(ranks);
-  OnRanks(ranks, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
-    while (trainer.step() < steps) {
-      trainer.Step();
-    }
-    results[exchange.rank()].assign(trainer.parameters().begin(), trainer.parameters().end());
+  std::vector<Trained> results(static_cast<std::size_t>(mesh.size()));
+  OnMesh(mesh, [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, mesh);
+    results[rank.exchange.rank()] = TrainTo(steps, trainer);
   });
-  for (const std::vector<float>& result : results) {
-    EXPECT_TRUE(SameBits(result, results.front())) << "ranks hold different parameters";
+  for (const Trained& result : results) {
+    ExpectSame(result, results.front());
   }
   return results.front();
 }
 
-TEST(Training, BitsDoNotDependOnTheNumberOfRanks) {
-  const std::vector<float> alone = TrainOn(1, 8);
-  for (const std::size_t ranks : {2U, 3U, 4U, 5U, 8U, 13U}) {
-    EXPECT_TRUE(SameBits(alone, TrainOn(ranks, 8))) << ranks << " ranks";
+TEST(Training, BitsDoNotDependOnTheMesh) {
+  const Trained alone = TrainOn(MeshOf(1, 1), 8);
+  EXPECT_EQ(alone.losses.size(), 8U);
+  const sealpoint::Mesh tensor_first =
+      sealpoint::Mesh::Create({{"tensor", 3}, {"data", 2}}).value();
+  for (const sealpoint::Mesh& mesh : {MeshOf(2, 1), MeshOf(3, 1), MeshOf(13, 1), MeshOf(1, 2),
+                                      MeshOf(2, 2), MeshOf(1, 5), tensor_first}) {
+    SCOPED_TRACE(testing::PrintToString(mesh.axes()));
+    ExpectSame(alone, TrainOn(mesh, 8));
   }
 }
 
 TEST(Training, LossFalls) {
   const Corpus corpus = TokenizeText(SomeText());
-  OnRanks(1, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
-    const float first = trainer.Step();
-    float last = first;
-    while (trainer.step() < 300) {
-      last = trainer.Step();
-    }
-    EXPECT_LT(last, 0.6F * first);
+  OnMesh(MeshOf(1, 1), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(1, 1));
+    const Trained trained = TrainTo(300, trainer);
+    EXPECT_LT(trained.losses.back(), 0.6F * trained.losses.front());
   });
 }
 
-// A checkpoint in memory: whole tensors by name.
-using Saved = std::map<std::string, std::vector<float>>;
-
-// Copies between this rank's rows and the whole tensors.
-void CopyTensors(Trainer& trainer, Saved& saved, bool save) {
-  for (const ShardedTensor& tensor : trainer.Tensors()) {
-    std::size_t row = 1;
-    for (std::size_t d = 1; d < tensor.shape.size(); ++d) {
-      row *= tensor.shape[d];
-    }
-    std::vector<float>& whole = saved.at(tensor.name);
-    ASSERT_EQ(whole.size(), tensor.shape[0] * row);
-    const std::span<float> rows =
-        std::span(whole).subspan(tensor.offset[0] * row, tensor.extent[0] * row);
-    if (save) {
-      std::copy_n(tensor.data, rows.size(), rows.begin());
-    } else {
-      std::copy(rows.begin(), rows.end(), tensor.data);
-    }
+class Resuming : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "resuming-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    options_.series_directory = pattern;
   }
-}
+  void TearDown() override { std::filesystem::remove_all(options_.series_directory); }
 
-Saved EmptyCheckpoint(Trainer& trainer) {
-  Saved saved;
-  for (const ShardedTensor& tensor : trainer.Tensors()) {
-    std::size_t elements = 1;
-    for (const std::uint64_t extent : tensor.shape) {
-      elements *= extent;
-    }
-    saved[tensor.name].resize(elements);
-  }
-  return saved;
-}
+  CheckpointOptions options_;
+};
 
-TEST(Training, ResumesOnAnotherNumberOfRanksWithTheSameBits) {
+TEST_F(Resuming, OnAnotherMeshGoesOnWithTheSameBits) {
   const Corpus corpus = TokenizeText(SomeText());
-  Saved saved;
-  std::vector<StateObject> objects;
-  OnRanks(1, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
-    saved = EmptyCheckpoint(trainer);
-  });
-  OnRanks(4, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
-    while (trainer.step() < 5) {
-      trainer.Step();
-    }
-    CopyTensors(trainer, saved, true);
-    if (exchange.rank() == 0) {
-      objects = trainer.Objects();
+  std::vector<float> saved;
+  OnMesh(MeshOf(2, 2), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(2, 2));
+    const auto checkpointing = Checkpointing::Create(options_, rank.communicator, trainer);
+    const Trained trained = TrainTo(5, trainer);
+    EXPECT_TRUE((*checkpointing)->Save().ok());
+    if (rank.exchange.rank() == 0) {
+      saved = trained.state;
     }
   });
-  std::vector<float> resumed;
-  OnRanks(3, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
-    std::string error;
-    ASSERT_TRUE(trainer.RestoreObjects(objects, error)) << error;
-    CopyTensors(trainer, saved, false);
-    trainer.FinishRestore();
-    EXPECT_EQ(trainer.step(), 5U);
-    while (trainer.step() < 8) {
-      trainer.Step();
-    }
-    if (exchange.rank() == 0) {
-      resumed.assign(trainer.parameters().begin(), trainer.parameters().end());
-    }
+  Trained expected = TrainOn(MeshOf(1, 1), 8);
+  expected.losses.erase(expected.losses.begin(), expected.losses.begin() + 5);
+  for (const sealpoint::Mesh& mesh : {MeshOf(1, 1), MeshOf(1, 2), MeshOf(3, 1), MeshOf(2, 3)}) {
+    SCOPED_TRACE(testing::PrintToString(mesh.axes()));
+    OnMesh(mesh, [&](const Rank& rank) {
+      Trainer trainer(SmallArguments(), corpus, rank.exchange, mesh);
+      const auto checkpointing = Checkpointing::Create(options_, rank.communicator, trainer);
+      const auto resumed = (*checkpointing)->Resume();
+      ASSERT_TRUE(resumed.ok()) << resumed.error().ToString();
+      EXPECT_EQ(trainer.step(), 5U);
+      EXPECT_TRUE(SameBits(trainer.WholeState(), saved));
+      ExpectSame(TrainTo(8, trainer), expected);
+    });
+  }
+}
+
+TEST_F(Resuming, FromAnEmptySeriesChangesNothing) {
+  const Corpus corpus = TokenizeText(SomeText());
+  OnMesh(MeshOf(2, 1), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(2, 1));
+    const std::vector<float> before = trainer.WholeState();
+    const auto checkpointing = Checkpointing::Create(options_, rank.communicator, trainer);
+    EXPECT_EQ((*checkpointing)->Resume().value(), "");
+    EXPECT_TRUE(SameBits(trainer.WholeState(), before));
   });
-  EXPECT_TRUE(SameBits(resumed, TrainOn(1, 8)));
 }
 
 TEST(Training, RefusesObjectsOfAnotherTraining) {
   const Corpus corpus = TokenizeText(SomeText());
   const Corpus changed = TokenizeText(SomeText() + "f");
-  OnRanks(1, [&](GradientExchange& exchange) {
-    Trainer trainer(SmallArguments(), corpus, exchange);
+  OnMesh(MeshOf(1, 1), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(1, 1));
     TrainingArguments other = SmallArguments();
     other.adam.learning_rate = 0.5F;
     std::string error;
-    Trainer faster(other, corpus, exchange);
+    Trainer faster(other, corpus, rank.exchange, MeshOf(1, 1));
     EXPECT_FALSE(faster.RestoreObjects(trainer.Objects(), error));
     EXPECT_NE(error.find("\"learning_rate\": 0.5"), std::string::npos) << error;
-    Trainer elsewhere(SmallArguments(), changed, exchange);
+    Trainer elsewhere(SmallArguments(), changed, rank.exchange, MeshOf(1, 1));
     EXPECT_FALSE(elsewhere.RestoreObjects(trainer.Objects(), error));
     EXPECT_NE(error.find("another corpus"), std::string::npos) << error;
     std::vector<StateObject> objects = trainer.Objects();
@@ -231,24 +244,42 @@ TEST(Training, RefusesObjectsOfAnotherTraining) {
   });
 }
 
-TEST(ShardedState, EachRowHasExactlyOneOwnerAndSomeRanksOwnNone) {
+TEST(ShardedState, MomentsLieOnOneDataRankAndVectorsOnAllTensorRanks) {
   const Model model({.vocabulary = 3, .context = 4, .embedding = 6, .hidden0 = 16, .hidden1 = 8});
-  constexpr std::size_t kRanks = 5;
-  std::map<std::string, std::uint64_t> next_row;
-  std::size_t empty = 0;
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    ShardedState state(model.tensors(), rank, kRanks);
-    for (const ShardedTensor& tensor : state.Tensors()) {
-      EXPECT_EQ(tensor.offset[0], next_row[tensor.name]) << tensor.name;
-      next_row[tensor.name] += tensor.extent[0];
-      empty += tensor.extent[0] == 0 ? 1U : 0U;
-      if (rank + 1 == kRanks) {
-        EXPECT_EQ(next_row[tensor.name], tensor.shape[0]) << tensor.name;
-      }
+  const sealpoint::Mesh mesh = MeshOf(4, 2);
+  std::vector<int> holders(model.parameter_count());
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    const ShardedState state(model.tensors(), mesh, rank);
+    std::vector<float> held(model.parameter_count());
+    state.shards().Unpack(rank, std::vector<float>(state.shard_size(), 1.0F), held);
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      holders[i] += held[i] > 0.0F ? 1 : 0;
     }
   }
-  // [3, 6], [3, 8], [3] leave two ranks without rows, [1] leaves four; with both moments.
-  EXPECT_EQ(empty, 3U * (2 + 2 + 2 + 4));
+  for (const ParameterTensor& tensor : model.tensors()) {
+    for (const int count : tensor.In(std::span(holders))) {
+      ASSERT_EQ(count, tensor.tensor_parallel_dim ? 1 : 2) << tensor.name;
+    }
+  }
+}
+
+TEST(ShardedState, TensorsTellWhatTheRankHas) {
+  const Model model({.vocabulary = 3, .context = 4, .embedding = 6, .hidden0 = 16, .hidden1 = 8});
+  ShardedState state(model.tensors(), MeshOf(2, 2), 3);
+  std::map<std::string, std::string> regions;
+  for (const LocalTensor& tensor : state.Tensors()) {
+    ASSERT_LE(tensor.layout.parts.size(), 1U);
+    regions[tensor.name] =
+        tensor.layout.parts.empty() ? "" : tensor.layout.parts[0].region.ToString();
+  }
+  EXPECT_EQ(regions.size(), 24U);
+  EXPECT_EQ(regions["model.hidden0.weight"], "[8:16, 0:24]");
+  EXPECT_EQ(regions["model.hidden1.weight"], "[0:8, 8:16]");
+  EXPECT_EQ(regions["model.hidden1.bias"], "[0:8]");
+  EXPECT_EQ(regions["optimizer.exp_avg.model.hidden0.weight"], "[8:16, 0:24] run 96:192");
+  EXPECT_EQ(regions["optimizer.exp_avg_sq.model.hidden1.weight"], "[0:8, 8:16] run 32:64");
+  EXPECT_EQ(regions["optimizer.exp_avg.model.hidden1.bias"], "[0:8] run 4:8");
+  EXPECT_EQ(regions["optimizer.exp_avg.model.output.scale"], "");
 }
 
 // The slope of the loss along its own gradient, by central differences, for each tensor alone.

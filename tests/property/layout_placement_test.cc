@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -185,6 +186,52 @@ RC_GTEST_PROP(PlacementProperty, CoversEachElementOnceButForReplicas, ()) {
     }
   }
   RC_ASSERT(std::count(covered.begin(), covered.end(), 1) == static_cast<std::ptrdiff_t>(count));
+}
+
+RC_GTEST_PROP(PlacementProperty, TextIsReadBack, ()) {
+  const Case one;
+  const std::vector<std::string> texts = ToStrings(one.placement);
+  const auto parsed = ParsePlacement(texts);
+  if (!parsed.ok()) RC_FAIL(parsed.error().ToString());
+  RC_ASSERT(*parsed == one.placement);
+}
+
+// Words of the language in any order, so that some are rules.
+RC_GTEST_PROP(PlacementProperty, AnyTextIsRefusedOrARuleThatIsReadBack, ()) {
+  constexpr std::array kWords = {"shard",
+                                 "shard_flat",
+                                 "shard_sections",
+                                 "strided_shard",
+                                 "pad",
+                                 "replicate",
+                                 "hold_here",
+                                 "(",
+                                 ")",
+                                 ",",
+                                 ", ",
+                                 "dim ",
+                                 "unit ",
+                                 "size ",
+                                 "split factor ",
+                                 "even",
+                                 "+",
+                                 " x ",
+                                 "0",
+                                 "7",
+                                 "tensor",
+                                 "data",
+                                 "\xff",
+                                 " "};
+  std::string text = kWords.at(AnyIn(0, 6));
+  if (AnyIn(0, 3) > 0) text += "(";
+  if (AnyIn(0, 1) > 0) text += "dim 0, ";
+  for (std::uint64_t count = AnyIn(0, 6); count > 0; --count) {
+    text += kWords.at(AnyIn(0, kWords.size() - 1));
+  }
+  if (AnyIn(0, 3) > 0) text += ")";
+  const auto rule = ParsePlacementRule(text);
+  RC_CLASSIFY(rule.ok());
+  if (rule.ok()) RC_ASSERT(ParsePlacementRule(ToString(*rule)).value() == *rule);
 }
 
 RC_GTEST_PROP(PlacementProperty, BucketsGiveEachMemberElementToOneRange, ()) {

@@ -68,16 +68,16 @@ class StraceTest(system_job.SystemTest):
             self.assertTrue(self.fail_sync(RANKS, rank, number, persists))
 
     def train(self, name, wrappers, *arguments):
-        """Trains a small model on three ranks; what it printed, and the parameters at the end."""
-        parameters = self.folder / f"{name}.parameters"
+        """Trains a small model on three ranks; what it printed, and its state at the end."""
+        state = self.folder / f"{name}.state"
         command = [tools.mpiexec]
         for rank in range(RANKS):
             command += [":"] if rank else []
             command += ["-n", 1, *wrappers.get(rank, []), tools.train, "--corpus", self.folder / "corpus", "--steps", 3,
-                        "--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--final-parameters", parameters, *arguments]
+                        "--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--final-state", state, *arguments]
         done = run(command)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout, parameters.read_bytes()
+        return done.stdout, state.read_bytes()
 
     def test_a_training_goes_on_after_a_failed_sync(self):
         self.needs_mpi()
@@ -88,9 +88,9 @@ class StraceTest(system_job.SystemTest):
         _, expected = self.train("reference", {})
         for rank in range(RANKS) if tools.all else (1,):
             series = self.folder / f"training-{rank}"
-            output, parameters = self.train(f"rank-{rank}", {rank: strace("error=EIO:when=2")},
+            output, state = self.train(f"rank-{rank}", {rank: strace("error=EIO:when=2")},
                                             "--checkpoints", series, "--save-every", 1)
-            self.assertEqual(parameters, expected)
+            self.assertEqual(state, expected)
             self.assertEqual(output.count("save failed: Io"), 1, output)
             status, report = verify("--series", series)
             self.assertEqual((status, [one["step"] for one in report["reports"]]), (VALID, [3, 2]), report)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/ckpt-inspect/checkpoint_view.h"
+#include "tools/ckpt-inspect/plan.h"
 
 namespace sealpoint::tools {
 
@@ -15,11 +16,13 @@ void PrintCheckpoint(const CheckpointView& view, std::optional<std::size_t> dept
 // One tensor with its shards. Errors: NotFound.
 Status PrintTensor(const Checkpoint& checkpoint, const std::string& name);
 void PrintSeries(const SeriesView& view);
+void PrintPlan(const Checkpoint& checkpoint, const PlanView& view);
 
 // The same facts for programs.
 void PrintCheckpointJson(const CheckpointView& view);
 Status PrintTensorJson(const Checkpoint& checkpoint, const std::string& name);
 void PrintSeriesJson(const SeriesView& view);
+void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view);
 
 }  // namespace sealpoint::tools
 

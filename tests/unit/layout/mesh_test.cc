@@ -52,6 +52,22 @@ TEST(Mesh, RefusesWhatIsNoMesh) {
             Code::kInvalidArgument);
 }
 
+TEST(Mesh, ReadsWhatAPersonWrites) {
+  EXPECT_EQ(Mesh::Parse("data=2,tensor=4").value(),
+            Mesh::Create({{"data", 2}, {"tensor", 4}}).value());
+  EXPECT_EQ(Mesh::Parse("x=1").value().size(), 1);
+}
+
+TEST(Mesh, RefusesTextThatIsNoMesh) {
+  for (const char* const text : {"", "data", "data=", "=", "data=2,", ",data=2", "data=-2",
+                                 "data=2x", "data=4294967296", "data= 2", "data =2", "a(b)=2"}) {
+    EXPECT_THAT(Mesh::Parse(text).error().message(), HasSubstr("such as data=2")) << text;
+  }
+  EXPECT_THAT(Mesh::Parse("=2").error().message(), HasSubstr("no name"));
+  EXPECT_THAT(Mesh::Parse("data=0").error().message(), HasSubstr("size 0"));
+  EXPECT_THAT(Mesh::Parse("data=2,data=2").error().message(), HasSubstr("two axes"));
+}
+
 TEST(Mesh, RefusesRanksAndCoordinatesOutsideOfIt) {
   const Mesh mesh = Mesh::Create({{"a", 2}, {"b", 3}}).value();
   EXPECT_FALSE(mesh.CoordinatesOf(-1).ok());

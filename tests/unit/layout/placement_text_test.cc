@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "sealpoint/placement.h"
+
+namespace sealpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+PlacementRule Parsed(std::string_view text) {
+  const Result<PlacementRule> rule = ParsePlacementRule(text);
+  EXPECT_TRUE(rule.ok()) << rule.error().ToString();
+  return rule.ok() ? *rule : PlacementRule();
+}
+
+std::string ErrorOf(std::string_view text) {
+  const Result<PlacementRule> rule = ParsePlacementRule(text);
+  EXPECT_FALSE(rule.ok()) << text;
+  return rule.ok() ? "" : rule.error().message();
+}
+
+TEST(PlacementText, IsReadBackRuleByRule) {
+  const Placement placement = {
+      Replicate{"data"},
+      HoldHere{"pipeline"},
+      Shard{.dim = 1, .axis = "tensor", .rule = SplitRule::kEven, .unit = 128},
+      ShardSections{.dim = 0, .axis = "tensor", .sections = {4096, 1024, 1024}},
+      StridedShard{.dim = 0, .axis = "data", .split_factor = 2},
+      Pad{.dim = 0, .size = 50304},
+      ShardFlat{.axes = {"pod", "x", "data"}, .unit = 64}};
+  EXPECT_EQ(ParsePlacement(ToStrings(placement)).value(), placement);
+}
+
+TEST(PlacementText, OfAPersonMayLeaveOutWhatIsUsual) {
+  const PlacementRule shard = Shard{.dim = 0, .axis = "tensor"};
+  EXPECT_EQ(Parsed("shard(dim 0, tensor)"), shard);
+  EXPECT_EQ(Parsed("  shard ( dim  0,tensor ,ceil_chunk , unit 1 ) "), shard);
+  EXPECT_EQ(Parsed("shard_sections(dim 1, t, 2 + 3)"),
+            PlacementRule(ShardSections{.dim = 1, .axis = "t", .sections = {2, 3}}));
+}
+
+// An axis may be called like a word of the language.
+TEST(PlacementText, TakesWordsByTheirPlace) {
+  EXPECT_EQ(Parsed("shard(dim 0, even, even)"),
+            PlacementRule(Shard{.dim = 0, .axis = "even", .rule = SplitRule::kEven}));
+  EXPECT_EQ(Parsed("replicate(unit)"), PlacementRule(Replicate{"unit"}));
+}
+
+TEST(PlacementText, RefusesWhatIsNoRuleAndSaysWhy) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("parentheses"));
+  EXPECT_THAT(ErrorOf("shard"), HasSubstr("parentheses"));
+  EXPECT_THAT(ErrorOf("shard(dim 0, tensor) x"), HasSubstr("parentheses"));
+  EXPECT_THAT(ErrorOf("tensor: shard (dim 0)"), HasSubstr("the rules are replicate, hold_here"));
+  EXPECT_THAT(ErrorOf("replicate()"), HasSubstr("an axis without a name"));
+  EXPECT_THAT(ErrorOf("replicate(a b)"), HasSubstr("\"a b\" is no name of an axis"));
+  EXPECT_THAT(ErrorOf("replicate(a, b)"), HasSubstr("\"b\" is too much"));
+  EXPECT_THAT(ErrorOf("shard(0, tensor)"), HasSubstr("\"0\" is not \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim, tensor)"), HasSubstr("is not \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim0, tensor)"), HasSubstr("is not \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, evenly)"), HasSubstr("is not \"unit\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, even, unit 1, 2)"), HasSubstr("\"2\" is too much"));
+  EXPECT_THAT(ErrorOf("strided_shard(dim 0, a)"), HasSubstr("\"split factor\" and a number"));
+  EXPECT_THAT(ErrorOf("shard_flat(a, 3)"), HasSubstr("is not \"unit\" and a number"));
+}
+
+TEST(PlacementText, RefusesNumbersOutsideOfTheirRange) {
+  EXPECT_THAT(ErrorOf("shard(dim -1, tensor)"), HasSubstr("\"-1\" is no number"));
+  EXPECT_THAT(ErrorOf("shard(dim 2147483648, a)"), HasSubstr("no dimension 2147483648"));
+  EXPECT_THAT(ErrorOf("pad(dim 2147483648, size 1)"), HasSubstr("no dimension 2147483648"));
+  EXPECT_THAT(ErrorOf("pad(dim 0, size 18446744073709551616)"), HasSubstr("no number of 64 bits"));
+  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1++2)"), HasSubstr("\"\" is no number"));
+}
+
+TEST(PlacementText, RepeatsOnlyTheBeginningOfALongText) {
+  EXPECT_LT(ErrorOf(std::string(1 << 20, 'x')).size(), 300u);
+  EXPECT_LT(ErrorOf("replicate(" + std::string(1 << 20, '=') + ")").size(), 300u);
+}
+
+TEST(PlacementText, NamesTheRuleOfSeveralThatIsWrong) {
+  const std::vector<std::string> texts = {"replicate(data)", "shard(tensor)"};
+  EXPECT_THAT(ParsePlacement(texts).error().message(), HasSubstr("\"shard(tensor)\""));
+}
+
+}  // namespace
+}  // namespace sealpoint

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_CKPT_INSPECT_PLACEMENTS_H_
+#define SEALPOINT_TOOLS_CKPT_INSPECT_PLACEMENTS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/mesh.h"
+#include "sealpoint/placement.h"
+
+namespace sealpoint::tools {
+
+// Rules for the tensors whose names fit a pattern of the shell.
+struct PlaceOption {
+  std::string text;  // as given
+  std::string pattern;
+  Placement placement;
+};
+
+// "layers.*=shard(dim 0, tensor), replicate(data)". Errors: InvalidArgument.
+Result<PlaceOption> ParsePlaceOption(const std::string& text);
+
+// Where each tensor of a checkpoint shall lie on a mesh.
+struct ChosenPlacements {
+  Mesh mesh;  // the wanted one, with the axes that only stored placements name, of one rank each
+  std::vector<TensorInfo> tensors;
+  std::vector<Placement> placements;  // of each tensor; every axis is named
+  std::size_t stored_count = 0;
+  std::size_t given_count = 0;
+  std::size_t whole_count = 0;
+  std::vector<std::string> notes;
+};
+
+// A placement as it was stored, unless an option says otherwise; whole on every rank without
+// either. Errors: InvalidArgument (an option that fits no tensor, an axis that does not exist).
+Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& wanted,
+                                          const std::vector<PlaceOption>& options);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_CKPT_INSPECT_PLACEMENTS_H_
