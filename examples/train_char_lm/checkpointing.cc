@@ -49,10 +49,10 @@ bool IsRankZeros(Phase phase) {
          kRankZerosPhases.end();
 }
 
-Result<std::vector<StateObject>> ReadObjects(const sealpoint::Checkpoint& checkpoint) {
+Result<std::vector<StateObject>> ReadObjects(sealpoint::CollectiveReader& reader) {
   std::vector<StateObject> objects;
-  for (const sealpoint::ObjectInfo& info : checkpoint.objects()) {
-    const auto bytes = checkpoint.ReadObject(info.name);
+  for (const sealpoint::ObjectInfo& info : reader.checkpoint().objects()) {
+    const auto bytes = reader.ReadObject(info.name);
     if (!bytes.ok()) {
       return bytes.error();
     }
@@ -188,7 +188,7 @@ Status Checkpointing::Restore(const std::string& path) {
   if (!reader.ok()) {
     return reader.error();
   }
-  const auto objects = ReadObjects((*reader)->checkpoint());
+  const auto objects = ReadObjects(**reader);
   if (!objects.ok()) {
     return objects.error();
   }

@@ -215,7 +215,7 @@ BAD_PLANS = (
     (["data=2", "--place", "*="], "parentheses"),
     (["data=2", "--place", "*=cut(dim 0, data)"], "the rules are replicate"),
     (["data=2", "--place", "*=shard(dim 0, model)"], "no axis model"),
-    (["data=2", "--place", "layers.*=replicate(data)"], "no tensor has such a name"),
+    (["data=2", "--place", "layers.*=replicate(data)"], "no tensor matches the pattern"),
     (["data=2", "--place", "*=shard(dim 2, data)"], "tensor layer.0.weight"),
     (["data=2", "--place", "*=shard(dim 0, data), replicate(data)"], "is named twice"),
 )

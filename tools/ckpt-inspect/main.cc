@@ -38,13 +38,12 @@ std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Option
       app.add_option("--tensor", options.tensor, "One tensor: shards, their regions and blobs")
           ->type_name("NAME");
   app.add_option("--depth", options.depth_max, "Levels of the tree of tensors")->type_name("N");
-  CLI::Option* const plan =
-      app.add_option("--plan", options.plan.mesh,
-                     "What each rank of a mesh would read, such as\n"
-                     "data=4,tensor=2. Tensors are placed as stored;\n"
-                     "an axis that is left out has one rank")
-          ->type_name("AXIS=N,...")
-          ->excludes(tensor);
+  CLI::Option* const plan = app.add_option("--plan", options.plan.mesh,
+                                           "What each rank of a mesh would read, such as\n"
+                                           "data=4,tensor=2. Tensors are placed as stored;\n"
+                                           "an axis that is left out has one rank")
+                                ->type_name("AXIS=N,...")
+                                ->excludes(tensor);
   app.add_option("--place", options.plan.places,
                  "Other rules for some tensors, such as\n"
                  "'layers.*=shard(dim 0, tensor), replicate(data)'\n"

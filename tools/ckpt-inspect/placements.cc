@@ -2,7 +2,6 @@
 #include "tools/ckpt-inspect/placements.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <map>
@@ -70,8 +69,10 @@ class Tally {
 class Chooser {
  public:
   Chooser(const Mesh& wanted, const std::vector<PlaceOption>& options)
-      : wanted_(wanted), options_(options), is_used_(options.size()) {}
+      : wanted_(wanted), options_(options) {}
 
+  // To be called before the first Choose.
+  Status MatchOptions(const Checkpoint& checkpoint);
   void Choose(TensorInfo tensor) {
     chosen_.placements.push_back(PlacementOf(tensor));
     chosen_.tensors.push_back(std::move(tensor));
@@ -86,7 +87,7 @@ class Chooser {
 
   const Mesh& wanted_;
   const std::vector<PlaceOption>& options_;
-  std::vector<bool> is_used_;
+  std::map<std::string, const PlaceOption*> given_;  // by tensor
   ChosenPlacements chosen_;
   MeshAxes stored_axes_;  // that the wanted mesh lacks
   Tally whole_;
@@ -94,6 +95,17 @@ class Chooser {
   Tally here_;
   std::map<std::string, Tally> replicated_;  // by axis
 };
+
+Status Chooser::MatchOptions(const Checkpoint& checkpoint) {
+  for (const PlaceOption& option : options_) {
+    const auto tensors = checkpoint.MatchTensors({option.pattern});
+    if (!tensors.ok()) {
+      return UsageError(fmt::format("--place {}: {}", option.text, tensors.error().message()));
+    }
+    for (const TensorInfo& tensor : *tensors) given_[tensor.name] = &option;
+  }
+  return {};
+}
 
 // Those that the wanted mesh lacks. False if they are more than any training has.
 bool Chooser::AdoptAxes(const Placement& stored) {
@@ -110,15 +122,9 @@ bool Chooser::AdoptAxes(const Placement& stored) {
 }
 
 Placement Chooser::PlacementOf(const TensorInfo& tensor) {
-  const PlaceOption* given = nullptr;
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    if (::fnmatch(options_[i].pattern.c_str(), tensor.name.c_str(), 0) != 0) continue;
-    given = &options_[i];
-    is_used_[i] = true;
-  }
-  if (given != nullptr) {
+  if (const auto given = given_.find(tensor.name); given != given_.end()) {
     ++chosen_.given_count;
-    return given->placement;
+    return given->second->placement;
   }
   Result<Placement> stored = ParsePlacement(tensor.placement);
   if (stored.ok() && !stored->empty() && AdoptAxes(*stored)) {
@@ -161,11 +167,6 @@ void Chooser::AddNotes() {
 }
 
 Result<ChosenPlacements> Chooser::Finish() && {
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    if (!is_used_[i]) {
-      return UsageError(fmt::format("--place {}: no tensor has such a name", options_[i].text));
-    }
-  }
   MeshAxes axes = wanted_.axes();
   axes.insert(axes.end(), stored_axes_.begin(), stored_axes_.end());
   Result<Mesh> mesh = Mesh::Create(std::move(axes));
@@ -201,6 +202,7 @@ Result<PlaceOption> ParsePlaceOption(const std::string& text) {
 Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& wanted,
                                           const std::vector<PlaceOption>& options) {
   Chooser chooser(wanted, options);
+  if (Status matched = chooser.MatchOptions(checkpoint); !matched.ok()) return matched;
   for (TensorInfo& tensor : checkpoint.tensors()) chooser.Choose(std::move(tensor));
   return std::move(chooser).Finish();
 }

@@ -12,7 +12,7 @@
 
 namespace sealpoint::tools {
 
-// Rules for the tensors whose names fit a pattern of the shell.
+// Rules for the tensors whose names match a pattern (Checkpoint::MatchTensors).
 struct PlaceOption {
   std::string text;  // as given
   std::string pattern;
