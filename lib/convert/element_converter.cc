@@ -52,10 +52,10 @@ std::string TextOf(const Number& number) {
 }  // namespace
 
 struct ElementConverter::Components {
-  Decode decode;
-  Encode encode;
-  std::uint32_t size_bytes;
-  std::uint32_t count;
+  Decode decode = nullptr;
+  Encode encode = nullptr;
+  std::uint32_t size_bytes = 0;
+  std::uint32_t count = 0;
 
   template <typename Codec>
   static Components Of(std::uint32_t count = 1) {
@@ -63,7 +63,7 @@ struct ElementConverter::Components {
   }
 };
 
-std::optional<ElementConverter::Components> ElementConverter::ComponentsOf(DType dtype) {
+ElementConverter::Components ElementConverter::ComponentsOf(DType dtype) {
   switch (dtype) {
     case DType::kInt8:
       return Components::Of<IntegerCodec<std::int8_t>>();
@@ -105,24 +105,24 @@ std::optional<ElementConverter::Components> ElementConverter::ComponentsOf(DType
       return Components::Of<F8E8M0FnuCodec>();
     case DType::kBool:
     case DType::kF4E2M1X2:
-      return std::nullopt;
+      return {};
   }
-  return std::nullopt;
+  return {};
 }
 
 std::optional<ElementConverter> ElementConverter::Make(DType from, const Conversion& conversion) {
-  const std::optional<Components> source = ComponentsOf(from);
-  const std::optional<Components> target = ComponentsOf(conversion.to);
+  const Components source = ComponentsOf(from);
+  const Components target = ComponentsOf(conversion.to);
   // A complex number is no real one, nor the other way round.
-  if (!source || !target || source->count != target->count) return std::nullopt;
+  if (source.count == 0 || source.count != target.count) return std::nullopt;
   ElementConverter converter;
   converter.from_ = from;
   converter.conversion_ = conversion;
-  converter.decode_ = source->decode;
-  converter.encode_ = target->encode;
-  converter.component_count_ = source->count;
-  converter.source_component_size_ = source->size_bytes;
-  converter.target_component_size_ = target->size_bytes;
+  converter.decode_ = source.decode;
+  converter.encode_ = target.encode;
+  converter.component_count_ = source.count;
+  converter.source_component_size_ = source.size_bytes;
+  converter.target_component_size_ = target.size_bytes;
   return converter;
 }
 

@@ -36,9 +36,10 @@ class ElementConverter {
                           Number* numbers);
   using Encode = std::size_t (*)(const Number* numbers, std::size_t count, Rounding rounding,
                                  std::byte* target, std::int64_t stride_bytes);
-  // A dtype as the numbers that make one element: two of a complex one.
+  // A dtype as the numbers that make one element: two of a complex one, none where it does not
+  // convert.
   struct Components;
-  static std::optional<Components> ComponentsOf(DType dtype);
+  static Components ComponentsOf(DType dtype);
 
   std::uint64_t ConvertNumbers(const std::byte* source, std::int64_t source_stride_bytes,
                                std::byte* target, std::int64_t target_stride_bytes,

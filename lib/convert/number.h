@@ -19,8 +19,9 @@ namespace sealpoint::internal {
 
 struct Number {
   enum class Kind : std::uint8_t { kFinite, kInfinite, kNan };
-  std::uint64_t significand = 0;  // of a NaN its payload, from the highest bit on
-  std::int32_t exponent = 0;      // the value is significand * 2^exponent
+  // Of a NaN its payload, from the highest bit on; of an infinity 0.
+  std::uint64_t significand = 0;
+  std::int32_t exponent = 0;  // the value is significand * 2^exponent
   Kind kind = Kind::kFinite;
   bool is_negative = false;  // also of zero
 };
@@ -133,9 +134,9 @@ struct FloatCodec {
       magnitude = biased + (number.significand << -shift);
       return true;
     }
-    // Below half of the least value nothing is left; its bits would be shifted too far.
-    if (shift > 64) return false;
-    const std::uint64_t kept = shift == 64 ? 0 : number.significand >> shift;
+    // Far below half of the least value: what has 64 bits is an integer, and not that small.
+    if (shift >= 64) return false;
+    const std::uint64_t kept = number.significand >> shift;
     const std::uint64_t rest = number.significand << (64 - shift);  // from the highest bit on
     constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
     const bool is_up = rest > kHalf || (rest == kHalf && kept % 2 == 1);
@@ -178,8 +179,8 @@ struct F8E8M0FnuCodec {
   static bool Encode(const Number& number, Rounding, Stored& stored) {
     stored = kNan;
     if (number.kind == Number::Kind::kNan) return true;
-    if (number.kind == Number::Kind::kInfinite || number.is_negative) return false;
-    if (!std::has_single_bit(number.significand)) return false;
+    if (number.is_negative) return false;
+    if (!std::has_single_bit(number.significand)) return false;  // zero and infinity have none
     const int exponent = number.exponent + std::countr_zero(number.significand);
     if (exponent < -kBias || exponent > kBias) return false;
     stored = static_cast<Stored>(exponent + kBias);

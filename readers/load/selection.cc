@@ -48,7 +48,8 @@ Result<NamePattern> NamePattern::Parse(std::string_view text) {
       is_prefix = false;
       continue;
     }
-    if (text[i] == '\\' && ++i == text.size()) {
+    if (text[i] == '\\') ++i;
+    if (i == text.size()) {
       return InvalidArgument("the pattern ", text, " ends with a backslash");
     }
     pattern.parts_.push_back(static_cast<unsigned char>(text[i]));

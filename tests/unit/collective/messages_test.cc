@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,10 +91,11 @@ TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
   }
 }
 
-// One rank, to which an exchange brings what a test says.
+// One rank, to which an exchange or a gathering brings what a test says.
 class ForgedExchange final : public Communicator {
  public:
-  explicit ForgedExchange(Bytes bytes) : bytes_(std::move(bytes)) {}
+  explicit ForgedExchange(Bytes bytes, std::optional<Bytes> gathered = {})
+      : bytes_(std::move(bytes)), gathered_(std::move(gathered)) {}
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -104,7 +106,10 @@ class ForgedExchange final : public Communicator {
   Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
     return inner_->Gather(bytes, root);
   }
-  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override { return inner_->AllGather(bytes); }
+  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
+    if (gathered_) return std::vector<Bytes>{*gathered_};
+    return inner_->AllGather(bytes);
+  }
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override {
     return std::vector<Bytes>{bytes_};
   }
@@ -116,6 +121,7 @@ class ForgedExchange final : public Communicator {
  private:
   const std::unique_ptr<Communicator> inner_ = SelfCommunicator();
   const Bytes bytes_;
+  const std::optional<Bytes> gathered_;
 };
 
 using ContractOfAllTest = ChunkWishTest;
@@ -135,12 +141,45 @@ TEST_F(ContractOfAllTest, RefusesATensorThatIsNotInTheIndex) {
   EXPECT_THAT(judge(2), HasCode(Code::kComm));
 }
 
+TEST_F(ContractOfAllTest, RefusesARegionOutsideOfItsTensor) {
+  const auto judge = [&](std::uint64_t extent) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    out.Put(std::uint64_t{0});  // the tensor
+    out.Put(std::uint64_t{1});
+    out.Put(std::vector<std::uint64_t>{0});
+    out.Put(std::vector<std::uint64_t>{extent});
+    out.Put(std::uint64_t{0});
+    out.Put(extent);
+    ForgedExchange comm(bytes);
+    return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
+        .status();
+  };
+  EXPECT_TRUE(judge(5).ok());
+  EXPECT_THAT(judge(6), HasCode(Code::kComm));
+}
+
+TEST_F(ContractOfAllTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
+  const auto judge = [&](std::uint64_t tensor) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    out.Put(std::uint64_t{1});
+    out.Put(tensor);
+    out.Put(std::string_view("why"));
+    ForgedExchange comm({}, bytes);
+    return JudgeTogether(comm, files_->index.contents, {}, LoadContract::Partial()).status();
+  };
+  EXPECT_THAT(judge(0), HasCode(Code::kMismatch));
+  EXPECT_EQ(judge(0).message(), "why");
+  EXPECT_THAT(judge(1), HasCode(Code::kComm));
+}
+
 Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
   const auto comm = SelfCommunicator();
   RequestedChunks requested;
   requested.ranks.assign(held.size(), {0});
   return PassOn(*comm, requested, std::move(held), {std::move(expected)}, 100,
-                [](std::size_t, ByteSpan) {})
+                [](std::size_t, ByteSpan raw) { EXPECT_EQ(raw.size(), 4u) << "sent are 4"; })
       .status();
 }
 

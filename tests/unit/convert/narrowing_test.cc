@@ -60,6 +60,19 @@ TEST(Narrowing, FarAwayNumbers) {
   }
 }
 
+TEST(Narrowing, EveryPowerOfTwo) {
+  for (const SmallFloat& format : SmallFloats()) {
+    const std::vector<double> values = format.Values();
+    for (int exponent = -1074; exponent < 1024; ++exponent) {
+      // The second has 53 bits.
+      for (const double x : {1.0, 2.0 - 0x1p-52}) {
+        ExpectAsDefined(format, values, std::ldexp(x, exponent));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Narrowing, OverflowGoesWhereTorchSendsIt) {
   EXPECT_EQ(ToPattern(DType::kF32, 65519.0f, DType::kF16, kNearest), 0x7bffu);
   EXPECT_EQ(ToPattern(DType::kF32, 65520.0f, DType::kF16, kNearest), 0x7c00u);
