@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
@@ -114,11 +113,11 @@ void Measure(const Options& options, bool is_grid) {
 
 int main(int argc, char** argv) {
   sealpoint::bench::Options options;
-  CLI::App app("Figures of a large index.");
-  app.add_option("--tensors", options.tensors, "tensors of ten shards each");
-  app.add_option("--blobs", options.blobs, "blobs that the shards lie in");
-  app.add_option("--rounds", options.rounds, "counted rounds");
-  CLI11_PARSE(app, argc, argv);
+  sealpoint::bench::Arguments arguments("Figures of a large index.");
+  arguments.Add("--tensors", options.tensors, "tensors of ten shards each");
+  arguments.Add("--blobs", options.blobs, "blobs that the shards lie in");
+  arguments.Add("--rounds", options.rounds, "counted rounds");
+  if (const auto status = arguments.Parse(argc, argv)) return *status;
   sealpoint::bench::Measure(options, true);
   sealpoint::bench::Measure(options, false);
   return 0;

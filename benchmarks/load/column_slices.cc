@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
@@ -82,10 +81,11 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   sealpoint::bench::Options options;
-  CLI::App app("Column slices of a matrix, by how it was cut when it was saved.");
-  app.add_option("--directory", options.directory, "on the file system to measure");
-  app.add_option("--extent", options.extent, "rows and columns, a multiple of 64");
-  app.add_option("--rounds", options.rounds, "counted rounds");
-  CLI11_PARSE(app, argc, argv);
+  sealpoint::bench::Arguments arguments(
+      "Column slices of a matrix, by how it was cut when it was saved.");
+  arguments.Add("--directory", options.directory, "on the file system to measure");
+  arguments.Add("--extent", options.extent, "rows and columns, a multiple of 64");
+  arguments.Add("--rounds", options.rounds, "counted rounds");
+  if (const auto status = arguments.Parse(argc, argv)) return *status;
   return sealpoint::bench::Run(options);
 }

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/mpi_communicator.h"
@@ -141,18 +140,13 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  CLI::App app("A collective load into another layout, against each rank alone, paired.");
-  app.add_option("--directory", options.directory, "on the file system to measure");
-  app.add_option("--mib", options.mib, "at most so many MiB of payload in all");
-  app.add_option("--rounds", options.rounds, "counted rounds");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    MPI_Finalize();
-    return status;
-  }
-  const int status = sealpoint::bench::Run(options);
+  sealpoint::bench::Arguments arguments(
+      "A collective load into another layout, against each rank alone, paired.");
+  arguments.Add("--directory", options.directory, "on the file system to measure");
+  arguments.Add("--mib", options.mib, "at most so many MiB of payload in all");
+  arguments.Add("--rounds", options.rounds, "counted rounds");
+  const auto ended = arguments.Parse(argc, argv);
+  const int status = ended ? *ended : sealpoint::bench::Run(options);
   MPI_Finalize();
   return status;
 }

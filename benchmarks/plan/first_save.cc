@@ -9,8 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
@@ -98,18 +97,12 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  CLI::App app("Planning in the first save against the second, paired.");
-  app.add_option("--directory", options.directory, "where to save");
-  app.add_option("--tensors", options.tensors, "tensors of the model");
-  app.add_option("--rounds", options.rounds, "rounds of two saves");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    MPI_Finalize();
-    return status;
-  }
-  const int status = sealpoint::bench::Run(options);
+  sealpoint::bench::Arguments arguments("Planning in the first save against the second, paired.");
+  arguments.Add("--directory", options.directory, "where to save");
+  arguments.Add("--tensors", options.tensors, "tensors of the model");
+  arguments.Add("--rounds", options.rounds, "rounds of two saves");
+  const auto ended = arguments.Parse(argc, argv);
+  const int status = ended ? *ended : sealpoint::bench::Run(options);
   MPI_Finalize();
   return status;
 }

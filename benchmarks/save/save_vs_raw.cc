@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/raw_file.h"
 #include "sealpoint/mpi_communicator.h"
@@ -103,20 +102,14 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  CLI::App app("A collective save against plain O_DIRECT writes, paired.");
-  app.add_option("--directory", options.directory, "on the file system to measure");
-  app.add_option("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
-  app.add_option("--rounds", options.rounds, "counted rounds");
-  app.add_flag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
-  app.add_flag("--phases", options.phases, "print where the last save's time went on rank 0");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    MPI_Finalize();
-    return status;
-  }
-  const int status = sealpoint::bench::Run(options);
+  sealpoint::bench::Arguments arguments("A collective save against plain O_DIRECT writes, paired.");
+  arguments.Add("--directory", options.directory, "on the file system to measure");
+  arguments.Add("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
+  arguments.Add("--rounds", options.rounds, "counted rounds");
+  arguments.AddFlag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
+  arguments.AddFlag("--phases", options.phases, "print where the last save's time went on rank 0");
+  const auto ended = arguments.Parse(argc, argv);
+  const int status = ended ? *ended : sealpoint::bench::Run(options);
   MPI_Finalize();
   return status;
 }

@@ -11,8 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/raw_file.h"
 #include "sealpoint/blob_writer.h"
@@ -130,14 +129,15 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   sealpoint::bench::Options options;
-  CLI::App app("Full verification against unverified O_DIRECT reads, paired.");
-  app.add_option("--directory", options.directory, "on the file system to measure");
-  app.add_option("--mib", options.mib, "payload in MiB");
-  app.add_option("--blobs", options.blobs, "files the payload is divided into");
-  app.add_option("--rounds", options.rounds, "counted rounds");
-  app.add_option("--raw-buffers", options.raw_buffers, "buffers per thread of the baseline");
-  app.add_option("--threads", options.threads, "thread counts to measure");
-  CLI11_PARSE(app, argc, argv);
+  sealpoint::bench::Arguments arguments(
+      "Full verification against unverified O_DIRECT reads, paired.");
+  arguments.Add("--directory", options.directory, "on the file system to measure");
+  arguments.Add("--mib", options.mib, "payload in MiB");
+  arguments.Add("--blobs", options.blobs, "files the payload is divided into");
+  arguments.Add("--rounds", options.rounds, "counted rounds");
+  arguments.Add("--raw-buffers", options.raw_buffers, "buffers per thread of the baseline");
+  arguments.Add("--threads", options.threads, "thread counts to measure");
+  if (const auto status = arguments.Parse(argc, argv)) return *status;
   sealpoint::bench::Run(options);
   return 0;
 }
