@@ -50,7 +50,7 @@ Result<std::uint64_t> ParseNumber(std::string_view text) {
   return InvalidArgument(Quote(text), " is no number of 64 bits");
 }
 
-Result<std::string> ParseAxis(std::string_view text) {
+Result<std::string> ParseAxisName(std::string_view text) {
   if (text.empty()) return InvalidArgument("an axis without a name");
   const bool is_plain = text.find_first_of("()=") == std::string_view::npos &&
                         text.find_first_of(kBlanks) == std::string_view::npos;
@@ -64,7 +64,7 @@ class Arguments {
   explicit Arguments(std::string_view text) : words_(SplitAt(text, ",")) {}
 
   Status TakeAxis(std::string& axis) {
-    SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxis(Next()));
+    SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxisName(Next()));
     return CheckEnd();
   }
   // "dim 0, tensor"
@@ -75,7 +75,7 @@ class Arguments {
       return InvalidArgument("there is no dimension ", number);
     }
     dim = static_cast<int>(number);
-    SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxis(Next()));
+    SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxisName(Next()));
     return Status();
   }
   // "unit 4"
@@ -173,7 +173,7 @@ Result<PlacementRule> ParseShardFlat(Arguments& in) {
   ShardFlat rule;
   if (const std::string_view axes = in.Next(); !axes.empty()) {
     for (const std::string_view one : SplitAt(axes, " x ")) {
-      SEALPOINT_ASSIGN_OR_RETURN(std::string axis, ParseAxis(one));
+      SEALPOINT_ASSIGN_OR_RETURN(std::string axis, ParseAxisName(one));
       rule.axes.push_back(std::move(axis));
     }
   }
