@@ -14,6 +14,11 @@ namespace sealpoint::internal {
 
 struct Number;
 
+// Converts elements until one cannot be; returns how many it did.
+using ConvertRow = std::uint64_t (*)(const std::byte* source, std::int64_t source_stride_bytes,
+                                     std::byte* target, std::int64_t target_stride_bytes,
+                                     std::uint64_t count, Rounding rounding);
+
 // Changes the dtype of elements. A small value; thread safety: as a const object.
 class ElementConverter {
  public:
@@ -47,6 +52,7 @@ class ElementConverter {
 
   DType from_{};
   Conversion conversion_{};
+  ConvertRow convert_row_ = nullptr;  // instead of decode_ and encode_, where there is one
   Decode decode_ = nullptr;
   Encode encode_ = nullptr;
   std::uint32_t component_count_ = 1;

@@ -116,7 +116,8 @@ struct FloatCodec {
     }
     const bool loses_sign = kFormat.specials == Specials::kUnsignedNan && magnitude == 0;
     const bool has_sign = number.is_negative && !loses_sign;
-    stored = static_cast<Stored>(magnitude | (has_sign ? kFormat.sign_bit() : 0));
+    const std::uint64_t sign = std::uint64_t{has_sign} << (kFormat.size_bits - 1);
+    stored = static_cast<Stored>(magnitude | sign);
     return may_round || (is_exact && has_sign == number.is_negative);
   }
 
@@ -139,8 +140,10 @@ struct FloatCodec {
     const std::uint64_t kept = number.significand >> shift;
     const std::uint64_t rest = number.significand << (64 - shift);  // from the highest bit on
     constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
-    const bool is_up = rest > kHalf || (rest == kHalf && kept % 2 == 1);
-    magnitude = biased + kept + (is_up ? 1 : 0);
+    // Without branches, which nothing could predict.
+    const auto is_above = static_cast<std::uint64_t>(rest > kHalf);
+    const auto is_tie = static_cast<std::uint64_t>(rest == kHalf);
+    magnitude = biased + kept + (is_above | (is_tie & kept));
     return rest == 0;
   }
 
