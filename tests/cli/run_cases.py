@@ -237,7 +237,19 @@ def check_plan_reads_no_payload(run):
     run.expect("plan of damaged payload", "together" in plans[0] and plans[0] == plans[1], plans[1])
 
 
+def check_plan_is_that_of_a_load(run):
+    for mesh in ("data=2,tensor=2", "data=3,tensor=1", "tensor=4,data=1", "tensor=3,data=5"):
+        plan = json.loads(run.run("inspect", "--json", "--plan", mesh, "meshed").stdout)
+        load = subprocess.run([run.arguments.plan_load, "meshed", mesh], stdout=subprocess.PIPE, check=True)
+        keys = ("bytes_wanted", "bytes_read", "files", "requests")
+        said = [[rank[key] for key in keys] for rank in plan["ranks"]]
+        *ranks, together = ([int(word) for word in line.split()] for line in load.stdout.splitlines())
+        run.expect(f"plan {mesh}", said == ranks, f"{said} but {ranks}")
+        run.expect(f"plan {mesh} together", [plan["together"]["bytes_read"]] == together, str(plan))
+
+
 def run_checks(run):
+    check_plan_is_that_of_a_load(run)
     check_bad_plans(run)
     check_plan_reads_no_payload(run)
     for tool, arguments in (
@@ -258,7 +270,7 @@ def run_checks(run):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("verify", "inspect", "generator"):
+    for name in ("verify", "inspect", "generator", "plan-load"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--update", action="store_true", help="write the golden files")
     arguments = parser.parse_args()

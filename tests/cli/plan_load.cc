@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan_load DIRECTORY MESH: what the library says of a collective load of the checkpoint on this
+// mesh, placed as it was stored: a line per rank with the bytes wanted and read, the files and the
+// requests of that rank alone, then the bytes that all read together.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/collective_reader.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/mesh.h"
+#include "sealpoint/placement.h"
+
+namespace {
+
+using namespace sealpoint;  // a program of one file
+
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "%s\n", result.error().ToString().c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+CollectiveLoadPlan PlanOnRank(Communicator& comm, const std::string& path, const Mesh& mesh) {
+  const auto reader = Take(CollectiveReader::Open(comm, path));
+  std::vector<std::vector<std::byte>> memory;
+  ReadRequest request;
+  for (const TensorInfo& tensor : reader->checkpoint().tensors()) {
+    const Placement placement = Take(ParsePlacement(tensor.placement));
+    const LocalLayout layout = Take(PlaceTensor(mesh, comm.rank(), tensor.shape, placement));
+    memory.emplace_back(Take(ElementCount(layout.shape)) * tensor.element_size);
+    request.Add(tensor.name, layout, memory.back().data(), tensor.element_size);
+  }
+  return Take(reader->Plan(request));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 64;
+  const Mesh mesh = Take(Mesh::Parse(argv[2]));
+  auto communicators = ThreadCommunicators(mesh.size());
+  std::vector<CollectiveLoadPlan> plans(communicators.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+    threads.emplace_back(
+        [&, rank] { plans[rank] = PlanOnRank(*communicators[rank], argv[1], mesh); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const RankLoad& one : plans.front().ranks) {
+    std::printf("%ju %ju %ju %ju\n", std::uintmax_t{one.alone.bytes_wanted},
+                std::uintmax_t{one.alone.bytes_read}, std::uintmax_t{one.alone.files},
+                std::uintmax_t{one.alone.requests});
+  }
+  std::printf("%ju\n", std::uintmax_t{plans.front().bytes_read});
+  return 0;
+}
