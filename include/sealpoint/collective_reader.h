@@ -32,7 +32,7 @@ struct CollectiveLoadReport {
   // Of the contract, over all ranks: the same on each.
   std::vector<LoadFinding> findings{};
   std::uint64_t bytes_read = 0;      // stored bytes of chunks that this rank fetched
-  std::uint64_t bytes_received = 0;  // decoded bytes of chunks that came from other ranks
+  std::uint64_t bytes_received = 0;  // decoded, that came from other ranks
   // Over all ranks: stored bytes of chunks that were fetched, and of those that any rank wanted.
   // They are equal: no chunk is read twice.
   std::uint64_t all_bytes_read = 0;

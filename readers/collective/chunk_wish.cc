@@ -5,6 +5,7 @@
 #include <bit>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kElementSizeMax = 256;  // R-IDX-09
 
-struct Wisher {
+struct WishOfRank {
   const ChunkWish* wish = nullptr;
   int rank = 0;
 };
@@ -27,7 +28,7 @@ struct Wisher {
 auto Key(const ChunkWish& wish) { return std::tuple(wish.blob, wish.chunk.offset); }
 
 Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
-  ChunkWish wish;
+  ChunkWish wish{.parts = ChunkParts(0)};
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(wish.tensor, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(wish.chunk.offset, in.Number());
@@ -47,6 +48,7 @@ Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
   wish.chunk.raw_size = static_cast<std::uint32_t>(raw_size);
   wish.chunk.codec = static_cast<Codec>(codec);
   wish.chunk.element_size = static_cast<std::uint16_t>(element_size);
+  SEALPOINT_ASSIGN_OR_RETURN(wish.parts, ChunkParts::Decode(in, raw_size));
   return wish;
 }
 
@@ -90,6 +92,7 @@ void EncodeWish(const ChunkWish& wish, Bytes& bytes) {
   out.Put(std::uint64_t{wish.chunk.element_size});
   out.Put(wish.chunk.raw_digest);
   out.Put(wish.chunk.stored_digest);
+  wish.parts.Encode(out);
 }
 
 Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& index) {
@@ -97,29 +100,29 @@ Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& inde
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(ChunkWish wish, DecodeWish(in, index));
-    wishes.push_back(wish);
+    wishes.push_back(std::move(wish));
   }
   return wishes;
 }
 
 RequestedChunks MergeWishes(const std::vector<std::vector<ChunkWish>>& wishes,
                             const Contents& index, std::uint64_t range_size_max) {
-  std::vector<Wisher> all;
+  std::vector<WishOfRank> all;
   for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
     for (const ChunkWish& wish : wishes[rank]) all.push_back({&wish, static_cast<int>(rank)});
   }
-  std::sort(all.begin(), all.end(), [](const Wisher& a, const Wisher& b) {
+  std::sort(all.begin(), all.end(), [](const WishOfRank& a, const WishOfRank& b) {
     return std::tuple(Key(*a.wish), a.rank) < std::tuple(Key(*b.wish), b.rank);
   });
   RequestedChunks requested;
   const ChunkWish* last = nullptr;
-  for (const Wisher& one : all) {
+  for (const WishOfRank& one : all) {
     if (last == nullptr || Key(*last) != Key(*one.wish)) {
       AppendChunk(*one.wish, index, range_size_max, requested.plan);
-      requested.ranks.emplace_back();
+      requested.wishers.emplace_back();
       last = one.wish;
     }
-    requested.ranks.back().push_back(one.rank);
+    requested.wishers.back().push_back({one.rank, one.wish->parts});
   }
   for (const PlanRange& range : requested.plan.ranges) {
     const std::uint64_t begin = range.offset - range.offset % kDirectIoAlignmentBytes;

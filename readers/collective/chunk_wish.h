@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/format/contents.h"
+#include "readers/collective/chunk_parts.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
@@ -18,6 +19,7 @@ struct ChunkWish {
   std::uint32_t blob = 0;
   std::uint64_t tensor = 0;  // in the index, for errors
   PlanChunk chunk{};         // without copies and name
+  ChunkParts parts;          // which are to be sent
 };
 
 void EncodeWish(const ChunkWish& wish, Bytes& out);
@@ -28,8 +30,12 @@ Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& inde
 // What one rank reads in a round: the chunks that any rank wished of it, each once, and who gets
 // it.
 struct RequestedChunks {
-  ReadPlanData plan;                    // ranges and chunks, without copies
-  std::vector<std::vector<int>> ranks;  // per chunk, ascending
+  struct Wisher {
+    int rank = 0;
+    ChunkParts parts;
+  };
+  ReadPlanData plan;                         // ranges and chunks, without copies
+  std::vector<std::vector<Wisher>> wishers;  // per chunk, by rank
 };
 
 // `wishes[r]` are those of rank r.

@@ -21,13 +21,13 @@ class Sender {
     std::vector<Bytes> outgoing(size_);
     std::uint64_t total = 0;
     while (!is_done()) {
-      Bytes& raw = held_[chunk_];
-      if (total > 0 && total + raw.size() > max_bytes) break;
-      total += raw.size();
-      Bytes& out = outgoing[static_cast<std::size_t>(requested_.ranks[chunk_][wisher_])];
-      out.insert(out.end(), raw.begin(), raw.end());
-      if (++wisher_ < requested_.ranks[chunk_].size()) continue;
-      raw = Bytes();
+      const RequestedChunks::Wisher& wisher = requested_.wishers[chunk_][wisher_];
+      const std::uint64_t size = wisher.parts.size_bytes();
+      if (total > 0 && total + size > max_bytes) break;
+      total += size;
+      wisher.parts.Pack(held_[chunk_], outgoing[static_cast<std::size_t>(wisher.rank)]);
+      if (++wisher_ < requested_.wishers[chunk_].size()) continue;
+      held_[chunk_] = Bytes();
       wisher_ = 0;
       ++chunk_;
     }
@@ -48,7 +48,7 @@ Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
                         std::vector<Bytes> held,
                         const std::vector<std::vector<ExpectedChunk>>& expected,
                         std::uint64_t send_max_bytes,
-                        const std::function<void(std::size_t chunk, ByteSpan raw)>& take) {
+                        const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take) {
   PassedOn passed;
   Sender sender(requested, std::move(held), comm.size());
   std::vector<std::size_t> next(expected.size());
@@ -60,11 +60,12 @@ Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
       if (!is_mine) passed.bytes_received += incoming[rank].size();
       for (ByteSpan rest = incoming[rank]; !rest.empty();) {
         const bool fits = next[rank] < expected[rank].size() &&
-                          expected[rank][next[rank]].raw_size <= rest.size();
+                          expected[rank][next[rank]].parts.size_bytes() <= rest.size();
         if (!fits) return MakeError(Code::kComm, "rank ", rank, " sent what it was not asked for");
         const ExpectedChunk& chunk = expected[rank][next[rank]++];
-        take(chunk.chunk, rest.first(chunk.raw_size));
-        rest = rest.subspan(chunk.raw_size);
+        const std::uint64_t size = chunk.parts.size_bytes();
+        take(chunk, rest.first(size));
+        rest = rest.subspan(size);
       }
     }
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> open,

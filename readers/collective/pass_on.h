@@ -17,7 +17,7 @@ namespace sealpoint::internal {
 // A chunk that this rank asked another for.
 struct ExpectedChunk {
   std::size_t chunk = 0;  // in this rank's plan
-  std::uint32_t raw_size = 0;
+  ChunkParts parts;
 };
 
 struct PassedOn {
@@ -25,16 +25,16 @@ struct PassedOn {
   std::uint64_t exchanges = 0;
 };
 
-// Sends the raw bytes of each chunk that this rank read to all who wished it, in as many exchanges
-// as it takes to send no more than `send_max_bytes` (or one chunk) at a time from each rank, and
-// gives what arrives to `take`. `held` has the raw bytes of each requested chunk, and is emptied on
-// the way; `expected[r]` are the chunks that rank r was asked for, in the order of their place in
-// the files. Collective. Errors: Comm, Timeout.
+// Sends of each chunk that this rank read the wished parts to all who wished them, in as many
+// exchanges as it takes to send no more than `send_max_bytes` (or the parts of one chunk) at a time
+// from each rank, and gives what arrives to `take`, packed. `held` has the raw bytes of each
+// requested chunk, and is emptied on the way; `expected[r]` are the chunks that rank r was asked
+// for, in the order of their place in the files. Collective. Errors: Comm, Timeout.
 Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
                         std::vector<Bytes> held,
                         const std::vector<std::vector<ExpectedChunk>>& expected,
                         std::uint64_t send_max_bytes,
-                        const std::function<void(std::size_t chunk, ByteSpan raw)>& take);
+                        const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take);
 
 }  // namespace sealpoint::internal
 

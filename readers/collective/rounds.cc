@@ -116,9 +116,10 @@ Result<RequestedChunks> Rounds::AskReaders(const ReadingWindow& window, Expected
   for (const OwnChunk& one : wanted) {
     const auto reader = static_cast<std::size_t>(window.ReaderOf(one.position, comm_.size()));
     const PlanChunk& chunk = plan_.chunks[one.chunk];
-    expected[reader].push_back({.chunk = one.chunk, .raw_size = chunk.raw_size});
-    EncodeWish({.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk},
+    ChunkParts parts = ChunkParts::WantedOf(plan_, chunk);
+    EncodeWish({.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk, .parts = parts},
                outgoing[reader]);
+    expected[reader].push_back({.chunk = one.chunk, .parts = std::move(parts)});
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm_.AllToAll(outgoing));
   std::vector<std::vector<ChunkWish>> wishes;
@@ -156,13 +157,19 @@ Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t en
 
 // After an element that does not convert the rest is left out, but this rank goes on with the
 // others until they agree.
-void Rounds::Deliver(std::size_t chunk, ByteSpan raw) {
+void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
   if (!delivered_.ok()) return;
-  const PlanChunk& one = plan_.chunks[chunk];
+  const PlanChunk& one = plan_.chunks[expected.chunk];
+  ByteSpan raw = packed;
+  if (packed.size() != one.raw_size) {
+    unpacked_.resize(one.raw_size);
+    expected.parts.Unpack(packed, unpacked_);
+    raw = unpacked_;
+  }
   Status status = CopyOut(plan_, one, raw);
   if (status.ok()) return;
   const auto behind = std::upper_bound(
-      plan_.ranges.begin(), plan_.ranges.end(), chunk,
+      plan_.ranges.begin(), plan_.ranges.end(), expected.chunk,
       [](std::size_t at, const PlanRange& range) { return at < range.first_chunk; });
   delivered_ = Status(
       std::move(status).AtPath(checkpoint_.BlobPath(std::prev(behind)->blob)).AtOffset(one.offset));
@@ -178,13 +185,13 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
     std::vector<Bytes> held(round.requested.plan.chunks.size());
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadRequested(round.requested, held)));
     report.bytes_read += round.requested.plan.summary.bytes_read;
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const PassedOn passed,
-        PassOn(comm_, round.requested, std::move(held), round.expected,
-               std::min(share(), kExchangeSizeMax), [&](std::size_t chunk, ByteSpan raw) {
-                 Deliver(chunk, raw);
-                 bytes_done += plan_.chunks[chunk].stored_size;
-               }));
+    SEALPOINT_ASSIGN_OR_RETURN(const PassedOn passed,
+                               PassOn(comm_, round.requested, std::move(held), round.expected,
+                                      std::min(share(), kExchangeSizeMax),
+                                      [&](const ExpectedChunk& expected, ByteSpan packed) {
+                                        Deliver(expected, packed);
+                                        bytes_done += plan_.chunks[expected.chunk].stored_size;
+                                      }));
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
     report.bytes_received += passed.bytes_received;

@@ -53,7 +53,7 @@ class Rounds {
   Result<ReadingWindow> AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const;
   Result<RequestedChunks> AskReaders(const ReadingWindow& window, Expected& expected);
   Status ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const;
-  void Deliver(std::size_t chunk, ByteSpan raw);
+  void Deliver(const ExpectedChunk& expected, ByteSpan packed);
 
   Communicator& comm_;
   const CheckpointImpl& checkpoint_;
@@ -62,6 +62,7 @@ class Rounds {
   std::vector<OwnChunk> own_;
   std::size_t next_ = 0;                // of own_
   std::vector<std::uint64_t> tensors_;  // in the index, by PlanChunk::name
+  Bytes unpacked_;                      // the chunk of which parts came last
   Status delivered_;                    // why this rank could not take what it got
 };
 

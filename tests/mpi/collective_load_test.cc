@@ -124,6 +124,23 @@ TEST(CollectiveLoadTest, EachWantedChunkIsReadByOneRank) {
   });
 }
 
+TEST(CollectiveLoadTest, OnlyWantedPartsOfChunksAreSent) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wish wish = MatrixWish(Columns(0, kColumns / 4));
+    ReadRequest request;
+    wish.AddTo(request);
+    const auto report = reader->Load(request, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ExpectMatrix(wish);
+    EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
+    EXPECT_LE(report->bytes_received, wish.bytes.size());
+    EXPECT_EQ(report->bytes_received == 0, job.size() == 1);
+  });
+}
+
 TEST(CollectiveLoadTest, ReadingIsDealtEvenly) {
   OnRanks([](Communicator& comm) {
     LoadJob job(comm);

@@ -58,6 +58,7 @@ class ChunkWishTest : public ::testing::Test {
     }
     out.Put(Digest());
     out.Put(Digest());
+    ChunkParts(wish.raw_size).Encode(out);
     return DecodeWishes(bytes, files_->index.contents).status();
   }
 
@@ -177,20 +178,20 @@ TEST_F(ContractOfAllTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
 Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
   const auto comm = SelfCommunicator();
   RequestedChunks requested;
-  requested.ranks.assign(held.size(), {0});
+  requested.wishers.assign(held.size(), {{.rank = 0, .parts = ChunkParts(4)}});
   return PassOn(*comm, requested, std::move(held), {std::move(expected)}, 100,
-                [](std::size_t, ByteSpan raw) { EXPECT_EQ(raw.size(), 4u) << "sent are 4"; })
+                [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); })
       .status();
 }
 
 TEST(PassOn, RefusesWhatWasNotAskedFor) {
-  EXPECT_TRUE(PassToSelf({Bytes(4)}, {{.chunk = 0, .raw_size = 4}}).ok());
+  EXPECT_TRUE(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(4)}}).ok());
   EXPECT_THAT(PassToSelf({Bytes(4)}, {}), HasCode(Code::kComm));
-  EXPECT_THAT(PassToSelf({Bytes(4)}, {{.chunk = 0, .raw_size = 5}}), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(5)}}), HasCode(Code::kComm));
 }
 
 TEST(PassOn, RefusesLessThanWasAskedFor) {
-  EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .raw_size = 4}}), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .parts = ChunkParts(4)}}), HasCode(Code::kComm));
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/collective/chunk_parts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// More pieces take longer to copy one by one than they save.
+constexpr std::size_t kPieceCountMax = std::size_t{1} << 16;
+constexpr std::size_t kPatternCountMax = 64;
+
+struct Piece {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  friend auto operator<=>(const Piece&, const Piece&) = default;
+};
+
+// False where there are too many.
+bool AppendSourceOf(const StridedCopy& copy, std::vector<Piece>& pieces) {
+  const CopyRow row = RowOf(copy);
+  const bool is_dense =
+      row.count == 1 || row.source_stride_bytes == static_cast<std::int64_t>(copy.element_size);
+  const std::uint64_t length = is_dense ? row.count * copy.element_size : copy.element_size;
+  const std::uint64_t count = is_dense ? 1 : row.count;
+  VisitRows(copy, [&](std::int64_t source_at, std::int64_t) {
+    auto at = static_cast<std::uint64_t>(source_at);
+    for (std::uint64_t i = 0; i < count && pieces.size() <= kPieceCountMax; ++i) {
+      pieces.push_back({at, at + length});
+      at += static_cast<std::uint64_t>(row.source_stride_bytes);
+    }
+    return pieces.size() <= kPieceCountMax;
+  });
+  return pieces.size() <= kPieceCountMax;
+}
+
+void JoinPieces(std::vector<Piece>& pieces) {
+  std::sort(pieces.begin(), pieces.end());
+  std::size_t kept = 0;
+  for (const Piece& piece : pieces) {
+    if (kept > 0 && piece.begin <= pieces[kept - 1].end) {
+      pieces[kept - 1].end = std::max(pieces[kept - 1].end, piece.end);
+    } else {
+      pieces[kept++] = piece;
+    }
+  }
+  pieces.resize(kept);
+}
+
+}  // namespace
+
+ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length = raw_size}} {}
+
+ChunkParts ChunkParts::WantedOf(const ReadPlanData& plan, const PlanChunk& chunk) {
+  std::vector<Piece> pieces;
+  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
+    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy, pieces)) {
+      return ChunkParts(chunk.raw_size);
+    }
+  }
+  JoinPieces(pieces);
+  ChunkParts parts((std::vector<Pattern>()));
+  for (const Piece& piece : pieces) {
+    parts.Append(piece.begin, piece.end - piece.begin);
+    if (parts.patterns_.size() > kPatternCountMax) return ChunkParts(chunk.raw_size);
+  }
+  // Taking the last quarter along costs less than packing the others.
+  if (parts.size_bytes() > chunk.raw_size - chunk.raw_size / 4) return ChunkParts(chunk.raw_size);
+  return parts;
+}
+
+void ChunkParts::Append(std::uint64_t begin, std::uint64_t length) {
+  if (!patterns_.empty() && patterns_.back().length == length) {
+    Pattern& last = patterns_.back();
+    if (last.count == 1) last.distance = begin - last.begin;
+    if (begin == last.begin + last.count * last.distance) {
+      ++last.count;
+      return;
+    }
+  }
+  patterns_.push_back({.begin = begin, .length = length});
+}
+
+template <typename Visit>
+void ChunkParts::ForEachPiece(const Visit& visit) const {
+  for (const Pattern& pattern : patterns_) {
+    for (std::uint64_t i = 0; i < pattern.count; ++i) {
+      visit(pattern.begin + i * pattern.distance, pattern.length);
+    }
+  }
+}
+
+std::uint64_t ChunkParts::size_bytes() const {
+  std::uint64_t size = 0;
+  for (const Pattern& pattern : patterns_) size += pattern.count * pattern.length;
+  return size;
+}
+
+void ChunkParts::Pack(ByteSpan raw, Bytes& out) const {
+  std::size_t at = out.size();
+  out.resize(at + size_bytes());
+  ForEachPiece([&](std::uint64_t begin, std::uint64_t length) {
+    std::memcpy(out.data() + at, raw.data() + begin, length);
+    at += length;
+  });
+}
+
+void ChunkParts::Unpack(ByteSpan packed, MutableByteSpan raw) const {
+  std::size_t at = 0;
+  ForEachPiece([&](std::uint64_t begin, std::uint64_t length) {
+    std::memcpy(raw.data() + begin, packed.data() + at, length);
+    at += length;
+  });
+}
+
+void ChunkParts::Encode(WireWriter& out) const {
+  out.Put(std::uint64_t{patterns_.size()});
+  for (const Pattern& pattern : patterns_) {
+    for (const std::uint64_t number :
+         {pattern.begin, pattern.length, pattern.count, pattern.distance}) {
+      out.Put(number);
+    }
+  }
+}
+
+Result<ChunkParts> ChunkParts::Decode(WireReader& in, std::uint64_t raw_size) {
+  const auto cannot_be = [] {
+    return MakeError(Code::kComm, "another rank wants parts that its chunk has not");
+  };
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t pattern_count, in.Number());
+  if (pattern_count == 0 || pattern_count > kPatternCountMax) return cannot_be();
+  ChunkParts parts((std::vector<Pattern>()));
+  std::uint64_t end = 0;  // of the pieces so far
+  for (std::uint64_t i = 0; i < pattern_count; ++i) {
+    Pattern pattern;
+    for (std::uint64_t* number :
+         {&pattern.begin, &pattern.length, &pattern.count, &pattern.distance}) {
+      SEALPOINT_ASSIGN_OR_RETURN(*number, in.Number());
+    }
+    const bool is_sound = pattern.begin >= end && pattern.length > 0 && pattern.count > 0 &&
+                          (pattern.count == 1 || pattern.distance >= pattern.length) &&
+                          RangeFits(pattern.begin, pattern.length, raw_size);
+    if (!is_sound) return cannot_be();
+    const std::uint64_t rest = raw_size - pattern.begin - pattern.length;
+    if (pattern.count > 1 && pattern.count - 1 > rest / pattern.distance) return cannot_be();
+    end = pattern.begin + (pattern.count - 1) * pattern.distance + pattern.length;
+    parts.patterns_.push_back(pattern);
+  }
+  return parts;
+}
+
+}  // namespace sealpoint::internal
