@@ -116,7 +116,7 @@ judge_series() {
 }
 
 show_plan() {
-  heading "What 3 data-parallel ranks would read of it:  ckpt-inspect --plan data=3 ${1##*/}"
+  heading "What 3 data-parallel ranks would read of the newest:  ckpt-inspect --plan data=3 ..."
   show plan "$inspect" --plan data=3 "$1"
   expect_status 0 "ckpt-inspect --plan"
   expect_line plan '^placement +24 tensors as stored$'
@@ -132,7 +132,7 @@ resume() {
     train "resume-$ranks" "$ranks" "$mesh" $((from + save_every)) --checkpoints series \
       --save-every $save_every --resume --final-state interrupted.state
     expect_status 0 "the resumed training"
-    answer "loaded parameters and optimizer state identical to the saved ones" same_text \
+    answer "loaded parameters and optimizer state identical to what was saved" same_text \
       "$(state_of $from saved "${logs_before[@]}")" \
       "$(state_of $from "resumed from" "resume-$ranks")"
     logs_before+=("resume-$ranks")
