@@ -20,9 +20,9 @@ enum class Phase : std::uint8_t {
   kPlan,        // declarations compared, tiling proven, replicas divided
   kWriteBlobs,  // payload to storage
   kSyncBlobs,   // trailers written; blobs and the directory synced and closed
-  kAgree,       // every rank's outcome known to all; summaries at rank 0
+  kAgree,       // every rank's outcome known to all; what blobs hold merged, and at rank 0
   kCheckBlobs,  // rank 0: every blob is there with its length
-  kBuildIndex,  // rank 0: summaries merged
+  kBuildIndex,  // rank 0: the index made of what was merged
   kCheckIndex,  // rank 0: the reader's whole pass over the index bytes
   kWriteIndex,  // rank 0: index and unpublished marker written, synced; directory synced
   kPublish,     // rank 0: published as COMMIT; directory synced

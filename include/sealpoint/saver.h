@@ -59,10 +59,9 @@ struct SaverOptions {
 // sequence of collectives whatever its own outcome; a failure of one rank becomes the same error on
 // all, naming the first cause (rank, host, operation, path, errno). After such a failure each rank
 // has removed its own files and no marker exists, unless OutcomeIsUnknown. Where the communicator
-// itself fails, ranks may return different results: once its summaries left a rank, the outcome is
-// unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never travels through the
-// communicator. Thread safety: one call at a time. Engine and communicator outlive the
-// saver.
+// itself fails, ranks may return different results: once a rank handed rank 0 what it needs, the
+// outcome is unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never travels through
+// the communicator. Thread safety: one call at a time. Engine and communicator outlive the saver.
 class SEALPOINT_EXPORT Saver {
  public:
   static Result<std::unique_ptr<Saver>> Create(Engine& engine, Communicator& communicator,

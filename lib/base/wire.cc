@@ -11,6 +11,26 @@ namespace {
 
 Status Malformed() { return MakeError(Code::kComm, "a rank sent a malformed message"); }
 
+// Numbers first, first + step, first + 2 * step, …, modulo 2^64.
+struct Stretch {
+  std::uint64_t first = 0;
+  std::uint64_t step = 0;
+  std::uint64_t count = 0;
+};
+constexpr std::size_t kNumbersPerStretch = 3;
+
+std::vector<Stretch> CutIntoStretches(std::span<const std::uint64_t> numbers) {
+  std::vector<Stretch> stretches;
+  for (std::size_t i = 0; i < numbers.size();) {
+    const std::uint64_t step = i + 1 < numbers.size() ? numbers[i + 1] - numbers[i] : 0;
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] - numbers[end - 1] == step) ++end;
+    stretches.push_back({.first = numbers[i], .step = step, .count = end - i});
+    i = end;
+  }
+  return stretches;
+}
+
 }  // namespace
 
 void WireWriter::Put(std::uint64_t number) {
@@ -31,6 +51,20 @@ void WireWriter::Put(const std::vector<std::uint64_t>& numbers) {
   for (const std::uint64_t number : numbers) Put(number);
 }
 
+void WireWriter::PutSequence(std::span<const std::uint64_t> numbers) {
+  std::vector<Stretch> stretches = CutIntoStretches(numbers);
+  if (kNumbersPerStretch * stretches.size() >= numbers.size()) stretches.clear();
+  Put(std::uint64_t{numbers.size()});
+  Put(std::uint64_t{stretches.size()});  // 0: the numbers themselves follow
+  for (const Stretch& stretch : stretches) {
+    Put(stretch.first);
+    Put(stretch.step);
+    Put(stretch.count);
+  }
+  if (!stretches.empty()) return;
+  for (const std::uint64_t number : numbers) Put(number);
+}
+
 Result<std::uint64_t> WireReader::Number() {
   if (!RangeFits(at_, sizeof(std::uint64_t), bytes_.size())) return Malformed();
   const auto number = LoadLe<std::uint64_t>(bytes_, at_);
@@ -38,12 +72,17 @@ Result<std::uint64_t> WireReader::Number() {
   return number;
 }
 
-Result<std::string> WireReader::Text() {
+Result<ByteSpan> WireReader::Span() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, Number());
   if (!RangeFits(at_, size, bytes_.size())) return Malformed();
-  std::string text(AsText(bytes_.subspan(at_, size)));
+  const ByteSpan span = bytes_.subspan(at_, size);
   at_ += size;
-  return text;
+  return span;
+}
+
+Result<std::string> WireReader::Text() {
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan span, Span());
+  return std::string(AsText(span));
 }
 
 Result<Id128> WireReader::Id() {
@@ -59,6 +98,29 @@ Result<std::vector<std::uint64_t>> WireReader::Numbers() {
   std::vector<std::uint64_t> numbers(count);
   for (std::uint64_t& number : numbers) {
     SEALPOINT_ASSIGN_OR_RETURN(number, Number());
+  }
+  return numbers;
+}
+
+Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t stretches, Number());
+  const bool is_plain = stretches == 0;
+  if (count > count_max) return Malformed();
+  if (is_plain && count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return Malformed();
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(count);
+  while (numbers.size() < count) {
+    Stretch stretch{.first = 0, .step = 0, .count = 1};
+    SEALPOINT_ASSIGN_OR_RETURN(stretch.first, Number());
+    if (!is_plain) {
+      SEALPOINT_ASSIGN_OR_RETURN(stretch.step, Number());
+      SEALPOINT_ASSIGN_OR_RETURN(stretch.count, Number());
+    }
+    if (stretch.count == 0 || stretch.count > count - numbers.size()) return Malformed();
+    for (std::uint64_t i = 0; i < stretch.count; ++i) {
+      numbers.push_back(stretch.first + i * stretch.step);
+    }
   }
   return numbers;
 }

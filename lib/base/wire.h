@@ -3,6 +3,7 @@
 #define SEALPOINT_LIB_BASE_WIRE_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ class WireWriter {
   void Put(std::string_view text);
   void Put(const Id128& id);
   void Put(const std::vector<std::uint64_t>& numbers);
+  // As stretches of equal steps, where that is shorter: ranks along an axis of a mesh, cuts at
+  // equal distances. Read by Sequence.
+  void PutSequence(std::span<const std::uint64_t> numbers);
 
  private:
   Bytes& out_;
@@ -37,8 +41,12 @@ class WireReader {
   bool at_end() const { return at_ == bytes_.size(); }
   Result<std::uint64_t> Number();
   Result<std::string> Text();
+  // The same without a copy.
+  Result<ByteSpan> Span();
   Result<Id128> Id();
   Result<std::vector<std::uint64_t>> Numbers();
+  // Errors: also Comm where there are more than `count_max`: a stretch needs no bytes per number.
+  Result<std::vector<std::uint64_t>> Sequence(std::uint64_t count_max);
 
  private:
   ByteSpan bytes_;

@@ -178,23 +178,26 @@ Status Placer::operator()(const ShardFlat& rule) {
   return Status();
 }
 
+// Ascending: the axes are gone through from the fastest on, each adding blocks behind those before.
 std::vector<int> Placer::Replicas() const {
-  std::vector<std::vector<std::uint32_t>> all = {coordinates_};
-  for (std::size_t axis = 0; axis < is_replicated_.size(); ++axis) {
-    if (!is_replicated_[axis]) continue;
-    std::vector<std::vector<std::uint32_t>> more;
-    for (const std::vector<std::uint32_t>& one : all) {
-      for (std::uint32_t i = 0; i < mesh_.axes()[axis].second; ++i) {
-        more.push_back(one);
-        more.back()[axis] = i;
-      }
-    }
-    all = std::move(more);
+  int first = 0;
+  int stride = 1;  // of the axis at hand in rank numbers
+  for (std::size_t axis = coordinates_.size(); axis-- > 0;) {
+    if (!is_replicated_[axis]) first += static_cast<int>(coordinates_[axis]) * stride;
+    stride *= static_cast<int>(mesh_.axes()[axis].second);
   }
-  std::vector<int> ranks;
-  ranks.reserve(all.size());
-  for (const std::vector<std::uint32_t>& one : all) ranks.push_back(mesh_.RankAt(one).value());
-  return ranks;  // ascending: the axes were gone through from the slowest on
+  std::vector<int> ranks = {first};
+  stride = 1;
+  for (std::size_t axis = coordinates_.size(); axis-- > 0;) {
+    const int extent = static_cast<int>(mesh_.axes()[axis].second);
+    const std::size_t block = ranks.size();
+    if (is_replicated_[axis]) ranks.reserve(block * static_cast<std::size_t>(extent));
+    for (int i = 1; is_replicated_[axis] && i < extent; ++i) {
+      for (std::size_t k = 0; k < block; ++k) ranks.push_back(ranks[k] + i * stride);
+    }
+    stride *= extent;
+  }
+  return ranks;
 }
 
 // The part of a global interval that is not padding.

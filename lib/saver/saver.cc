@@ -16,6 +16,7 @@
 #include "lib/saver/agree_on_declarations.h"
 #include "lib/saver/commit_info_codec.h"
 #include "lib/saver/declarations_add_up.h"
+#include "lib/saver/merge_at_judges.h"
 #include "lib/saver/preflight.h"
 #include "lib/saver/save_plan.h"
 #include "lib/storage/durable.h"
@@ -198,20 +199,22 @@ Result<CommitInfo> SaverImpl::WriteAndCommit(const Attempt& attempt, const SaveO
   Status mine = writer.status();
   if (mine.ok()) mine = Write(**writer, sources);
   recorder.Begin(Phase::kSyncBlobs);
-  Bytes summaries;
+  std::vector<BlobSummary> summaries;
   if (mine.ok()) {
     auto finished = (*writer)->Finish();
     mine = finished.status();
-    if (finished.ok()) summaries = SerializeSummaries(*finished);
+    if (finished.ok()) summaries = *std::move(finished);
   }
   BlobWriter* const own = writer.ok() ? writer->get() : nullptr;
   recorder.Begin(Phase::kAgree);
   if (mine.ok()) mine = recorder.failure();
   const Status agreed = AgreeOnStatus(comm_, mine);
   if (!agreed.ok()) return Fail(attempt, own, agreed);
-  auto gathered = comm_.Gather(summaries, 0);
+  const auto merged = MergeAtJudges(comm_, summaries, options_.limits);
+  if (!merged.ok()) return Fail(attempt, own, merged.error());
+  auto gathered = comm_.Gather(*merged, 0);
   if (!gathered.ok()) {
-    // Rank 0 cannot go on without the summaries. Another rank's may have arrived (R-CMT-20).
+    // Rank 0 cannot go on without all of it. Another rank's may have arrived (R-CMT-20).
     return comm_.rank() == 0 ? Fail(attempt, own, gathered.error()) : Unknown(gathered.error());
   }
   return CommitAndTell(attempt, own, options, *gathered, recorder);
@@ -268,12 +271,7 @@ Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
 Result<CommitInfo> SaverImpl::CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
                                            const std::vector<Bytes>& gathered,
                                            PhaseRecorder& recorder) {
-  std::vector<BlobSummary> summaries;
-  for (const Bytes& bytes : gathered) {
-    SEALPOINT_ASSIGN_OR_RETURN(std::vector<BlobSummary> of_rank,
-                               DeserializeSummaries(bytes, options_.limits));
-    for (BlobSummary& summary : of_rank) summaries.push_back(std::move(summary));
-  }
+  SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
   CommitOptions commit{.attempt = attempt.id,
                        .step = options.step,
                        .parent = attempt.parent,
@@ -281,7 +279,10 @@ Result<CommitInfo> SaverImpl::CommitOnRoot(const Attempt& attempt, const SaveOpt
                        .provenance = options.provenance,
                        .limits = options_.limits};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  return RunCommit(*attempt.opened, attempt.publish, commit, summaries, recorder);
+  const auto make_index = [&](const IndexFacts& facts) {
+    return JoinGathered(parts, facts, options_.limits);
+  };
+  return RunCommit(*attempt.opened, attempt.publish, commit, parts.blobs, make_index, recorder);
 }
 
 // After an agreed failure before publication every rank removes its own files; the last one out is

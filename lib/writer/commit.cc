@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <set>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -66,7 +67,17 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
                              opened->Probe(internal::ProbeName(own.attempt)));
   SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(*opened, capabilities));
-  return internal::RunCommit(*opened, capabilities.publish, own, summaries, recorder);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<internal::CommittedBlob> blobs,
+                             internal::CommittedBlobsOf(summaries));
+  std::vector<internal::BlobContribution> contributions;
+  contributions.reserve(summaries.size());
+  for (const BlobSummary& summary : summaries) {
+    contributions.push_back({summary.decoded()->pin, &summary.decoded()->manifest});
+  }
+  const auto make_index = [&](const internal::IndexFacts& facts) {
+    return internal::EncodeIndex(contributions, facts, own.limits);
+  };
+  return internal::RunCommit(*opened, capabilities.publish, own, blobs, make_index, recorder);
 }
 
 bool OutcomeIsUnknown(const Status& error) {

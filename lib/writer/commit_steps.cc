@@ -18,20 +18,19 @@
 namespace sealpoint::internal {
 namespace {
 
-Status CheckBlobsAreThere(const Directory& directory, std::span<const BlobSummary> summaries) {
-  for (const BlobSummary& summary : summaries) {
-    if (summary.decoded() == nullptr) return InvalidArgument("a summary is that of no blob");
-    const std::string name = BlobName(summary.blob());
+Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
+  for (const CommittedBlob& blob : blobs) {
+    const std::string name = BlobName(blob.pin.id);
     const auto info = directory.Stat(name);
     if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
-    const bool is_whole = info.ok() && info->kind == EntryKind::kFile &&
-                          info->size_bytes == summary.file_size_bytes();
+    const bool is_whole =
+        info.ok() && info->kind == EntryKind::kFile && info->size_bytes == blob.pin.file_size;
     if (is_whole) continue;
     const std::string found = !info.ok()                       ? "missing"
                               : info->kind != EntryKind::kFile ? "no regular file"
                                                                : StrCat(info->size_bytes, " bytes");
     return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
-                     summary.file_size_bytes(), " bytes")
+                     blob.pin.file_size, " bytes")
         .AtPath(JoinPath(directory.path(), name));
   }
   return Status();
@@ -50,22 +49,21 @@ IndexFacts FactsOf(const CommitOptions& options) {
   return facts;
 }
 
+Status CheckAttempts(const CommitOptions& options, std::span<const CommittedBlob> blobs) {
+  for (const CommittedBlob& blob : blobs) {
+    if (blob.attempt.is_zero() || blob.attempt == options.attempt) continue;
+    return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", blob.pin.id.ToHex(),
+                     " belongs to attempt ", blob.attempt.ToHex());
+  }
+  return Status();
+}
+
 // Shared, because what is decoded of it refers to it.
 Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options,
-                                                    std::span<const BlobSummary> summaries) {
-  std::vector<BlobContribution> contributions;
-  contributions.reserve(summaries.size());
-  for (const BlobSummary& summary : summaries) {
-    const DecodedSummary* const one = summary.decoded();
-    const bool is_ours = one->header.attempt.is_zero() || one->header.attempt == options.attempt;
-    if (!is_ours) {
-      return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", one->pin.id.ToHex(),
-                       " belongs to attempt ", one->header.attempt.ToHex());
-    }
-    contributions.push_back({one->pin, &one->manifest});
-  }
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer,
-                             EncodeIndex(contributions, FactsOf(options), options.limits));
+                                                    std::span<const CommittedBlob> blobs,
+                                                    const IndexMaker& make_index) {
+  SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(FactsOf(options)));
   auto file = std::make_shared<Bytes>(kHeaderSize + buffer.size());
   std::copy(buffer.begin(), buffer.end(), file->begin() + kHeaderSize);
   EncodeHeader({.kind = FileKind::kIndex,
@@ -149,15 +147,26 @@ void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own) {
 
 }  // namespace
 
+Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries) {
+  std::vector<CommittedBlob> blobs;
+  blobs.reserve(summaries.size());
+  for (const BlobSummary& summary : summaries) {
+    const DecodedSummary* const decoded = summary.decoded();
+    if (decoded == nullptr) return InvalidArgument("a summary is that of no blob");
+    blobs.push_back({.pin = decoded->pin, .attempt = decoded->header.attempt});
+  }
+  return blobs;
+}
+
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
-                             const CommitOptions& options, std::span<const BlobSummary> summaries,
-                             PhaseRecorder& recorder) {
+                             const CommitOptions& options, std::span<const CommittedBlob> blobs,
+                             const IndexMaker& make_index, PhaseRecorder& recorder) {
   CommitInfo info{.directory = directory.path()};
   recorder.Begin(Phase::kCheckBlobs);
-  SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, summaries));
+  SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, blobs));
   recorder.Begin(Phase::kBuildIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const std::shared_ptr<const Bytes> index_file,
-                             BuildIndexFile(options, summaries));
+                             BuildIndexFile(options, blobs, make_index));
   recorder.Begin(Phase::kCheckIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const Marker marker,
                              CheckIndexAndMakeMarker(options, index_file, info));

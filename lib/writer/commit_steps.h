@@ -2,10 +2,13 @@
 #ifndef SEALPOINT_LIB_WRITER_COMMIT_STEPS_H_
 #define SEALPOINT_LIB_WRITER_COMMIT_STEPS_H_
 
+#include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lib/base/phase_recorder.h"
+#include "lib/format/contents_builder.h"
 #include "lib/format/marker.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "sealpoint/commit.h"
@@ -22,11 +25,23 @@ Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance);
 // InvalidArgument for a parent that no checkpoint can have.
 Status CheckParent(const std::optional<ParentRef>& parent);
 
+// What the committer knows of a blob: fixed in size, whatever the blob holds.
+struct CommittedBlob {
+  BlobPin pin{};
+  AttemptId attempt{};  // zero where its writer did not know it
+  friend bool operator==(const CommittedBlob&, const CommittedBlob&) = default;
+};
+// Of summaries. Errors: InvalidArgument (a summary of no blob).
+Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries);
+
+// Makes the FlatBuffer of the index.
+using IndexMaker = std::function<Result<Bytes>(const IndexFacts& facts)>;
+
 // The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` is set.
 // Phases are told to `recorder`; its report is in the result.
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
-                             const CommitOptions& options, std::span<const BlobSummary> summaries,
-                             PhaseRecorder& recorder);
+                             const CommitOptions& options, std::span<const CommittedBlob> blobs,
+                             const IndexMaker& make_index, PhaseRecorder& recorder);
 
 }  // namespace sealpoint::internal
 

@@ -18,6 +18,7 @@ namespace sealpoint::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -449,6 +450,29 @@ TEST(SaveFailureTest, ABrokenCommunicatorIsNoAgreement) {
         EXPECT_THAT(job.Save(UsualDeclaration(job.comm), "more").status(), HasCode(Code::kTimeout));
       },
       2);
+}
+
+// Rank 0 cannot publish without what each rank merged, so that who lost the others before it handed
+// that over knows the outcome.
+void ExpectAKnownFailure(const std::function<void(WatchedCommunicator&)>& break_it) {
+  OnJobs([&](SaveJob& job) {
+    break_it(job.comm);
+    const Status status = job.Save(UsualDeclaration(job.comm)).status();
+    EXPECT_THAT(status, HasCode(Code::kTimeout));
+    EXPECT_FALSE(OutcomeIsUnknown(status));
+    job.Barrier();
+    EXPECT_THAT(FileNames(*job.posix, job.path("ckpt")), Not(Contains(EndsWith(".blob"))));
+  });
+}
+
+// Before it there is that of the sums.
+TEST(SaveFailureTest, NothingIsPublishedWhereTheBlobsAreNotKnownToAll) {
+  ExpectAKnownFailure([](WatchedCommunicator& comm) { comm.BreakAfterAllGather(2); });
+}
+
+// Before it there is that of the names that were declared.
+TEST(SaveFailureTest, NothingIsPublishedWhereTheJudgesCannotMerge) {
+  ExpectAKnownFailure([](WatchedCommunicator& comm) { comm.BreakAfterAllToAll(2); });
 }
 
 // Rank 0 knows what it committed, whatever becomes of the verdict.

@@ -15,10 +15,12 @@ class WatchedCommunicator final : public Communicator {
   explicit WatchedCommunicator(Communicator& inner) : inner_(inner) {}
 
   int exchange_count() const { return exchange_count_; }
-  // The n-th Gather or Broadcast from now on (from 1) takes effect and then returns Timeout; so do
-  // all calls behind it, without taking effect.
+  // The n-th such call from now on (from 1) takes effect and then returns Timeout; so do all calls
+  // behind it, without taking effect.
   void BreakAfterGather(int nth) { gathers_left_ = nth; }
   void BreakAfterBroadcast(int nth) { broadcasts_left_ = nth; }
+  void BreakAfterAllGather(int nth) { all_gathers_left_ = nth; }
+  void BreakAfterAllToAll(int nth) { all_to_alls_left_ = nth; }
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -40,12 +42,18 @@ class WatchedCommunicator final : public Communicator {
   }
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
     if (!broken_.ok()) return broken_;
-    return inner_.AllGather(bytes);
+    auto gathered = inner_.AllGather(bytes);
+    CountDown(all_gathers_left_);
+    if (!broken_.ok()) return broken_;
+    return gathered;
   }
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
     if (!broken_.ok()) return broken_;
     ++exchange_count_;
-    return inner_.AllToAll(outgoing);
+    auto incoming = inner_.AllToAll(outgoing);
+    CountDown(all_to_alls_left_);
+    if (!broken_.ok()) return broken_;
+    return incoming;
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {
@@ -62,6 +70,8 @@ class WatchedCommunicator final : public Communicator {
   int exchange_count_ = 0;
   int gathers_left_ = 0;
   int broadcasts_left_ = 0;
+  int all_gathers_left_ = 0;
+  int all_to_alls_left_ = 0;
   Status broken_;
 };
 

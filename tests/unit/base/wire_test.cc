@@ -48,6 +48,65 @@ TEST(WireTest, RefusesEveryTruncation) {
   }
 }
 
+TEST(WireTest, SequencesComeBack) {
+  const std::vector<std::vector<std::uint64_t>> lists = {
+      {},
+      {5},
+      {0, 128, 256, 384},
+      {3, 3, 3, 3, 3},
+      {9, 6, 3, 0},
+      {1, 2, 4, 8, 16, 32, 64},
+      {0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 104, 105, 106, 107}};
+  for (const auto& list : lists) {
+    Bytes bytes;
+    WireWriter(bytes).PutSequence(list);
+    WireReader in(bytes);
+    EXPECT_EQ(in.Sequence(list.size()).value(), list);
+    EXPECT_TRUE(in.at_end());
+  }
+}
+
+TEST(WireTest, EqualStepsTakeTheSameRoomHoweverMany) {
+  std::vector<std::uint64_t> list;
+  for (std::uint64_t i = 0; i < 1000; ++i) list.push_back(8 * i);
+  Bytes bytes;
+  WireWriter(bytes).PutSequence(list);
+  EXPECT_EQ(bytes.size(), 5 * sizeof(std::uint64_t));
+}
+
+TEST(WireTest, RefusesASequenceAboveTheGivenCountWithoutAllocating) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  for (const std::uint64_t number : {std::uint64_t{1} << 60, std::uint64_t{1}, std::uint64_t{0},
+                                     std::uint64_t{1}, std::uint64_t{1} << 60}) {
+    out.Put(number);
+  }
+  EXPECT_EQ(WireReader(bytes).Sequence(1000).status().code(), Code::kComm);
+}
+
+TEST(WireTest, RefusesEveryTruncationOfASequence) {
+  for (const std::vector<std::uint64_t>& list :
+       {std::vector<std::uint64_t>{1, 2, 4, 8}, std::vector<std::uint64_t>{1, 2, 3, 4, 5}}) {
+    Bytes bytes;
+    WireWriter(bytes).PutSequence(list);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(WireReader(ByteSpan(bytes).first(size)).Sequence(9).ok()) << size;
+    }
+  }
+}
+
+TEST(WireTest, RefusesAStretchThatIsEmptyOrTooLong) {
+  for (const std::uint64_t stretch : {std::uint64_t{0}, std::uint64_t{6}}) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    for (const std::uint64_t number :
+         {std::uint64_t{5}, std::uint64_t{1}, std::uint64_t{0}, std::uint64_t{1}, stretch}) {
+      out.Put(number);
+    }
+    EXPECT_EQ(WireReader(bytes).Sequence(9).status().code(), Code::kComm) << stretch;
+  }
+}
+
 TEST(WireTest, RefusesATextLongerThanTheMessage) {
   Bytes bytes;
   WireWriter(bytes).Put(~std::uint64_t{0});

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_
+#define SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "lib/base/endian.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+
+// The rank to which all ranks send what they know of a tensor or object of this name.
+inline std::size_t JudgeOfName(std::string_view name, int size) {
+  const Digest digest = ComputeDigest(AsBytes(name));
+  return static_cast<std::size_t>(LoadLe<std::uint64_t>(digest.bytes, 0) %
+                                  static_cast<std::uint64_t>(size));
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_

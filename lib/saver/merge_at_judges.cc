@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/merge_at_judges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "lib/format/contents_exchange.h"
+#include "lib/saver/judge_of_name.h"
+
+namespace sealpoint::internal {
+namespace {
+
+void EncodeBlob(const CommittedBlob& blob, WireWriter& out) {
+  const BlobPin& pin = blob.pin;
+  out.Put(pin.id);
+  out.Put(pin.file_size);
+  out.Put(pin.table_offset);
+  out.Put(std::uint64_t{pin.record_count});
+  out.Put(std::uint64_t{pin.shard_count});
+  out.Put(pin.group_list_digest);
+  out.Put(pin.trailer_digest);
+  out.Put(blob.attempt);
+}
+
+Result<CommittedBlob> DecodeBlob(WireReader& in) {
+  CommittedBlob blob;
+  BlobPin& pin = blob.pin;
+  SEALPOINT_ASSIGN_OR_RETURN(pin.id, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.file_size, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.table_offset, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t record_count, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.group_list_digest, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(pin.trailer_digest, in.Id());
+  SEALPOINT_ASSIGN_OR_RETURN(blob.attempt, in.Id());
+  pin.record_count = static_cast<std::uint32_t>(record_count);
+  pin.shard_count = static_cast<std::uint32_t>(shard_count);
+  return blob;
+}
+
+}  // namespace
+
+Bytes EncodeBlobIds(std::span<const BlobSummary> own) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  for (const BlobSummary& summary : own) out.Put(summary.blob());
+  return bytes;
+}
+
+Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all) {
+  std::vector<BlobId> ids;
+  for (const Bytes& of_rank : all) {
+    WireReader in(of_rank);
+    while (!in.at_end()) {
+      SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, in.Id());
+      ids.push_back(id);
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<Bytes> EncodeForJudges(std::span<const BlobSummary> own,
+                                   std::span<const BlobId> all_blobs, int size) {
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
+  for (const BlobSummary& summary : own) {
+    const auto place = std::lower_bound(all_blobs.begin(), all_blobs.end(), summary.blob());
+    EncodeEntries(
+        summary.decoded()->manifest, static_cast<std::uint32_t>(place - all_blobs.begin()),
+        [&](std::string_view name) -> Bytes& { return outgoing[JudgeOfName(name, size)]; });
+  }
+  return outgoing;
+}
+
+Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(std::uint64_t{own.size()});
+  for (const BlobSummary& summary : own) {
+    EncodeBlob({.pin = summary.decoded()->pin, .attempt = summary.decoded()->header.attempt}, out);
+  }
+  out.Put(AsText(part));
+  return bytes;
+}
+
+Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages) {
+  GatheredParts gathered;
+  for (const Bytes& message : messages) {
+    WireReader in(message);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      SEALPOINT_ASSIGN_OR_RETURN(CommittedBlob blob, DecodeBlob(in));
+      gathered.blobs.push_back(std::move(blob));
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan part, in.Span());
+    gathered.parts.push_back(part);
+  }
+  std::sort(gathered.blobs.begin(), gathered.blobs.end(),
+            [](const CommittedBlob& a, const CommittedBlob& b) { return a.pin.id < b.pin.id; });
+  return gathered;
+}
+
+Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexFacts& facts,
+                           const Limits& limits) {
+  std::vector<BlobPin> pins;
+  pins.reserve(gathered.blobs.size());
+  for (const CommittedBlob& blob : gathered.blobs) pins.push_back(blob.pin);
+  return JoinIndex(gathered.parts, pins, facts, limits);
+}
+
+Result<Bytes> MergeAtJudges(Communicator& comm, std::span<const BlobSummary> own,
+                            const Limits& limits) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids, comm.AllGather(EncodeBlobIds(own)));
+  const auto blobs = DecodeBlobIds(all_ids);
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
+  if (blobs.ok()) outgoing = EncodeForJudges(own, *blobs, comm.size());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> received, comm.AllToAll(outgoing));
+  const Result<Bytes> part =
+      blobs.ok() ? MergeEntries(received, *blobs, limits) : Result<Bytes>(blobs.error());
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, part.status()));
+  return EncodeForCommitter(own, *part);
+}
+
+}  // namespace sealpoint::internal
