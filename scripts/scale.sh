@@ -4,6 +4,7 @@
 #   scripts/scale.sh                     all three trainings on 16,384 ranks: an hour or more on two cores, 8 GB of memory
 #   scripts/scale.sh megatron            one of megatron, hsdp, experts
 #   scripts/scale.sh hsdp 8              with an eighth of the data ranks; also compares the index with that of all summaries
+#   scripts/scale.sh hsdp 1 64           plans every 64th rank alone: figures per rank in a minute
 # Real are planning, judging, merging, commit, opening and read plans; the ranks run one after the other in one process.
 # Builds in build/dev, or in $BUILD.
 set -euo pipefail

@@ -6,16 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/comm/agree.h"
 #include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
+#include "lib/saver/judge_of_name.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/declaration_codec.h"
 #include "lib/writer/tensor_checks.h"
-#include "sealpoint/digest.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -32,21 +31,15 @@ struct Judged {
   std::map<std::string, std::vector<int>> object_ranks{};
 };
 
-std::size_t JudgeOf(std::string_view name, int size) {
-  const Digest digest = ComputeDigest(AsBytes(name));
-  return static_cast<std::size_t>(LoadLe<std::uint64_t>(digest.bytes, 0) %
-                                  static_cast<std::uint64_t>(size));
-}
-
 std::vector<Bytes> EncodeForJudges(const Declaration& declaration, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (const HeldTensor& held : declaration.tensors()) {
-    WireWriter out(outgoing[JudgeOf(held.tensor.name, size)]);
+    WireWriter out(outgoing[JudgeOfName(held.tensor.name, size)]);
     out.Put(std::uint64_t{1});
     EncodeHeldTensor(held, out);
   }
   for (const HeldObject& object : declaration.objects()) {
-    WireWriter out(outgoing[JudgeOf(object.name, size)]);
+    WireWriter out(outgoing[JudgeOfName(object.name, size)]);
     out.Put(std::uint64_t{0});
     EncodeHeldObject(object, out);
   }

@@ -60,7 +60,7 @@ void PrintSave(const ScaleFigures& f) {
   Line("declared to judges, per rank, max", f.declared_bytes.max / 1e6, "MB");
   Line("declared to one judge, max", f.judged_bytes.max / 1e6, "MB");
   Line("judge of the most names", f.judge_seconds * 1e3, "ms");
-  std::printf("  declarations %s\n", f.adds_up ? "add up" : "do not add up");
+  if (f.adds_up) std::printf("  declarations add up\n");
   Line("payload", static_cast<double>(f.raw_bytes) / 1e12, "TB");
   Line("blobs", static_cast<double>(f.blobs), "");
   Line("shards", static_cast<double>(f.shards) / 1e6, "million");
@@ -92,15 +92,16 @@ void PrintLoad(const char* what, const LoadFigures& load) {
   Line("  files", static_cast<double>(load.plan.files), "");
 }
 
-int Run(std::string_view name, std::uint32_t scale, bool both_ways) {
+int Run(std::string_view name, std::uint32_t scale, std::size_t stride) {
   const std::optional<Job> job = JobNamed(name, scale);
   if (!job) return EXIT_FAILURE;
   std::printf("%s: %s, %.4g parameters, %llu tensors\n", job->saved.name.c_str(),
               job->saved.title.c_str(), static_cast<double>(ParameterCount(job->saved)),
               static_cast<unsigned long long>(TensorCount(job->saved)));
-  Simulation simulation(job->saved, {.threads = 2});
+  Simulation simulation(job->saved, {.threads = 2, .stride = stride});
   simulation.PlanAndWrite();
   PrintSave(simulation.figures());
+  if (stride > 1) return EXIT_SUCCESS;
   simulation.MergeAndCommit();
   PrintCommit(simulation.figures());
   simulation.Open();
@@ -109,7 +110,7 @@ int Run(std::string_view name, std::uint32_t scale, bool both_ways) {
   PrintLoad(("one rank of " + job->resharded.title).c_str(),
             simulation.PlanLoad(job->resharded, job->resharded.mesh.size() / 2, ""));
   PrintLoad("one process, the model", simulation.PlanLoad(job->alone, 0, "model"));
-  if (!both_ways) return EXIT_SUCCESS;
+  if (scale == 1) return EXIT_SUCCESS;
   const Bytes index = simulation.IndexOfSummaries();
   const ByteSpan stored = simulation.checkpoint().index_bytes();
   const bool is_same = std::equal(index.begin(), index.end(),
@@ -121,12 +122,15 @@ int Run(std::string_view name, std::uint32_t scale, bool both_ways) {
 }  // namespace
 }  // namespace sealpoint::testing
 
-// simulate SCENARIO [DIVISOR]
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s megatron|hsdp|experts [divisor of the data ranks]\n", argv[0]);
+  const auto number = [&](int i) -> unsigned long {
+    return argc > i ? std::strtoul(argv[i], nullptr, 10) : 1;
+  };
+  if (argc < 2 || number(2) == 0 || number(3) == 0) {
+    std::fprintf(stderr,
+                 "usage: %s megatron|hsdp|experts [divisor of the data ranks [stride of ranks]]\n",
+                 argv[0]);
     return EXIT_FAILURE;
   }
-  const unsigned long scale = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1;
-  return sealpoint::testing::Run(argv[1], static_cast<std::uint32_t>(scale), scale > 1);
+  return sealpoint::testing::Run(argv[1], static_cast<std::uint32_t>(number(2)), number(3));
 }

@@ -179,7 +179,9 @@ void Simulation::PlanAndWrite() {
   to_judge_.resize(figures_.ranks);
   to_all_.resize(figures_.ranks);
   judged_bytes_.resize(figures_.ranks);
-  ForEachOnThreads(options_.threads, figures_.ranks, [&](std::size_t rank) {
+  const std::size_t planned = figures_.ranks / options_.stride;
+  ForEachOnThreads(options_.threads, planned, [&](std::size_t number) {
+    const std::size_t rank = number * options_.stride;
     RankCost cost;
     const std::vector<HollowBlob> blobs = PlanRank(static_cast<int>(rank), cost);
     std::vector<BlobSummary> summaries;
@@ -198,7 +200,7 @@ void Simulation::PlanAndWrite() {
     }
     summaries_[rank] = std::move(summaries);
   });
-  if (options_.with_agreement) MeasureJudge();
+  if (options_.with_agreement && options_.stride == 1) MeasureJudge();
 }
 
 // The exchange and the merge of every rank: what arrives at rank 0.

@@ -65,6 +65,8 @@ class Simulation {
   struct Options {
     int threads = 1;
     bool with_agreement = true;  // of declarations
+    // Only every so-many-th rank is planned: figures per rank, and nothing to commit.
+    std::size_t stride = 1;
   };
   Simulation(Scenario scenario, Options options);
 
