@@ -69,6 +69,13 @@ TEST_F(SeriesRemoveTest, RefusesToDeleteWhatIsKeptUncommittedOrNotThere) {
   EXPECT_THAT(Files("a"), SizeIs(4));
 }
 
+TEST_F(SeriesRemoveTest, WhatIsNotListedIsNotFound) {
+  const Status status = series_.Delete("nothing");
+  EXPECT_THAT(status, HasCode(Code::kNotFound));
+  EXPECT_EQ(status.message(), "no such checkpoint");
+  EXPECT_EQ(status.place().path, Path("nothing"));
+}
+
 TEST_F(SeriesRemoveTest, DeletesOnlyBehindADurableNewerOne) {
   Put("c", 3, 2, 3);
   ReplaceFile(*memory_, Path("c"), BlobOf(3), nullptr);
@@ -152,6 +159,13 @@ TEST_F(SeriesRemoveTest, WritesNothingIntoACommittedOneThatItRefusesToCleanUp) {
   EXPECT_THAT(storage_->changes(), IsEmpty());
 }
 
+// It may be a committed one.
+TEST_F(SeriesRemoveTest, CleansUpNothingThatCouldNotBeRead) {
+  storage_->Fail({.op = StorageOp::kRead, .name = "COMMIT"});
+  EXPECT_THAT(series_.RemoveUncommitted("a").status(), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(3));
+}
+
 TEST_F(SeriesRemoveTest, PublishesNoVoidMarkerThatCannotBeDurable) {
   PutFile("dead", BlobOf(7));
   storage_->Claim({.publish = PublishMethod::kLink});
@@ -205,6 +219,16 @@ TEST_F(SeriesRemoveTest, AFailedVoidMarkerRemovesNothing) {
   EXPECT_THAT(Files("dead"), ElementsAre(BlobOf(7)));
 }
 
+TEST_F(SeriesRemoveTest, AFileThatStoodUnderTheMarkersUnpublishedNameStays) {
+  PutFile("dead", BlobOf(7));
+  storage_->Fail({.op = StorageOp::kCreate,
+                  .name = ".commit",
+                  .error = {Code::kAlreadyExists, "injected"},
+                  .takes_effect = true});
+  EXPECT_THAT(PublishVoidMarker(*storage_, Path("dead")), HasCode(Code::kAlreadyExists));
+  EXPECT_THAT(Files("dead"), SizeIs(2));
+}
+
 TEST_F(SeriesRemoveTest, AWriterThatCommitsMeanwhileWins) {
   StoreFiles(*memory_, Path("slow"), Container(7).files);
   const Bytes marker = Container(7).marker();
@@ -234,6 +258,12 @@ TEST_F(SeriesRemoveTest, AMarkerWhoseRemovalIsNotDurableKeepsItsFiles) {
   storage_->Fail({.op = StorageOp::kSyncDirectory, .nth = 2});
   EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
   EXPECT_THAT(Files("a"), SizeIs(2));
+}
+
+TEST_F(SeriesRemoveTest, AMarkerThatCannotBeRemovedKeepsItsFiles) {
+  storage_->Fail({.op = StorageOp::kRemove, .name = "COMMIT"});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(3));
 }
 
 TEST_F(SeriesRemoveTest, ADeletionThatIsNotDurableIsAnError) {
