@@ -28,6 +28,7 @@ BUILD = ROOT / "build/mutants"
 EQUIVALENT = ROOT / "tests/mutants/equivalent.txt"
 STORAGE = re.compile(r"Sync|::fsync|Publish|::link|::rename|Close\(|::close|Durabl")
 EFFECT = re.compile(r"(?<![\w>])::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
+SLOW_SECONDS = 0.3  # tests that take longer are run behind all others
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS]
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_storage", "unit_format", "unit_open", "unit_load", "unit_verify",
                  "unit_writer", "unit_series", "unit_saver", "crash_directory_sync", "fault_system_calls"]
@@ -63,27 +64,41 @@ def differs_only_where_noted(mutant):
         mutant.kind in ("guard", "pass") and EFFECT.search(mutant.text) is None)
 
 
-def stages_of(mutant, everything):
-    """Lists of (program, tests): those to which the step made a difference, then all others that come to it."""
-    noted, others, module = [], [], mutant.path.split("/")[1]
+def tests_by_note(everything):
+    """For each note that a test has left: the tests of each program that left it."""
+    found = {}
     for program in everything:
+        for test, (_, names) in program.tests.items():
+            for name in names:
+                found.setdefault(name, {}).setdefault(program, []).append(test)
+    return found
+
+
+def stages_of(mutant, noted_by):
+    """Lists of (program, tests): those to which the step made a difference, then all others that come to it."""
+    differs, comes = noted_by.get(f"{mutant.name}!", {}), noted_by.get(mutant.name, {})
+    noted, others, module = [], [], mutant.path.split("/")[1]
+    for program, tests in comes.items():
         for runs, wanted in (noted, True), (others, False):
-            if tests := [test for test, (_, names) in program.tests.items()
-                         if mutant.name in names and (f"{mutant.name}!" in names) == wanted]:
-                runs.append((program, tests))
+            chosen = [test for test in tests if (test in differs.get(program, ())) == wanted]
+            for is_slow in False, True:
+                if some := [test for test in chosen if (program.tests[test][0] > SLOW_SECONDS) == is_slow]:
+                    seconds = sum(program.tests[test][0] for test in some)
+                    runs.append(((is_slow, program.name != f"unit.{module}", seconds), program, some))
     for runs in noted, others:
-        runs.sort(key=lambda run: (run[0].name != f"unit.{module}", sum(run[0].tests[test][0] for test in run[1])))
-    return noted + ([] if differs_only_where_noted(mutant) else others)
+        runs.sort(key=lambda run: run[0])
+    return [run[1:] for run in noted + ([] if differs_only_where_noted(mutant) else others)]
 
 
-def judge(mutant, everything):
+def judge(mutant, noted_by):
     """("killed" and by whom, "alive", or "unreached"), seconds."""
     started = time.monotonic()
-    runs = stages_of(mutant, everything)
+    runs = stages_of(mutant, noted_by)
     for program, tests in runs:
         limit = max(programs.FLOOR_SECONDS, 10 * sum(program.tests[test][0] for test in tests))
-        if program.run(tests, limit, SEALPOINT_MUTANT=mutant.name) != 0:
-            return f"killed   {program.name}", time.monotonic() - started
+        if (status := program.run(tests, limit, SEALPOINT_MUTANT=mutant.name)) != 0:
+            how = " (too long)" if status is None else ""
+            return f"killed   {program.name}{how}", time.monotonic() - started
     return "alive" if runs else "unreached", time.monotonic() - started
 
 
@@ -110,9 +125,9 @@ def report(counts, options, seconds):
 
 def run_all(chosen, equivalent, everything, jobs):
     counts = {"mutants": len(chosen), "killed": 0, "equivalent": 0, "alive": 0}
-    stale = []
+    stale, noted_by = [], tests_by_note(everything)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for mutant, (verdict, seconds) in zip(chosen, pool.map(lambda one: judge(one, everything), chosen)):
+        for mutant, (verdict, seconds) in zip(chosen, pool.map(lambda one: judge(one, noted_by), chosen)):
             is_killed = verdict.startswith("killed")
             if mutant.name in equivalent:
                 counts["equivalent"] += 1
