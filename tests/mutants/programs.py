@@ -7,17 +7,19 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 
 KINDS = ("unit", "crash", "conformance", "property", "fault")
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 30  # of a processor, that tests are the same ones on a busy machine
 FLOOR_SECONDS = 20.0
 
 
-def limit_process():
+def limit_process(processor_seconds):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, resource.RLIM_INFINITY))
 
 
 class Program:
@@ -27,7 +29,7 @@ class Program:
         self.name, self.path, self.environment = name, path, environment
         self.tests = {}
 
-    def run(self, tests, seconds, **variables):
+    def run(self, tests, seconds, processor_seconds=resource.RLIM_INFINITY, **variables):
         """The exit status of these tests, run until the first failure; None when they take too long."""
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             environment = {**os.environ, **self.environment, **variables, "TMPDIR": folder}
@@ -36,9 +38,10 @@ class Program:
             command = [str(self.path), "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=" + ":".join(tests)]
             process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                       start_new_session=True, preexec_fn=limit_process)
+                                       start_new_session=True, preexec_fn=lambda: limit_process(processor_seconds))
             try:
-                return process.wait(seconds)
+                status = process.wait(seconds)
+                return None if status == -signal.SIGXCPU else status
             except subprocess.TimeoutExpired:
                 return None
             finally:
@@ -65,7 +68,7 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             reached = pathlib.Path(folder) / "reached"
             started = time.monotonic()
-            status = self.run([test], LIMIT_SECONDS, SEALPOINT_MUTANTS_REACHED=str(reached))
+            status = self.run([test], 4 * LIMIT_SECONDS, LIMIT_SECONDS, SEALPOINT_MUTANTS_REACHED=str(reached))
             seconds = time.monotonic() - started
             names = sorted(set(reached.read_text().split())) if reached.exists() else []
         return status, seconds, names
