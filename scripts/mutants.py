@@ -75,7 +75,7 @@ def tests_by_note(everything):
 
 
 def stages_of(mutant, noted_by):
-    """Lists of (program, tests): those to which the step made a difference, then all others that come to it."""
+    """[(is slow, program, tests)]: those to which the step made a difference, then all others that come to it."""
     differs, comes = noted_by.get(f"{mutant.name}!", {}), noted_by.get(mutant.name, {})
     noted, others, module = [], [], mutant.path.split("/")[1]
     for program, tests in comes.items():
@@ -87,13 +87,15 @@ def stages_of(mutant, noted_by):
                     runs.append(((is_slow, program.name != f"unit.{module}", seconds), program, some))
     for runs in noted, others:
         runs.sort(key=lambda run: run[0])
-    return [run[1:] for run in noted + ([] if differs_only_where_noted(mutant) else others)]
+    chosen = noted if differs_only_where_noted(mutant) else noted + others
+    return [(order[0], program, tests) for order, program, tests in chosen]
 
 
-def judge(mutant, noted_by):
-    """("killed" and by whom, "alive", or "unreached"), seconds."""
+def judge(mutant, noted_by, is_equivalent):
+    """("killed" and by whom, "alive", or "unreached"), seconds. Equivalent: no slow tests are spent on it."""
     started = time.monotonic()
-    runs = stages_of(mutant, noted_by)
+    runs = [(program, tests) for is_slow, program, tests in stages_of(mutant, noted_by)
+            if not (is_slow and is_equivalent)]
     for program, tests in runs:
         limit = max(programs.FLOOR_SECONDS, 10 * sum(program.tests[test][0] for test in tests))
         if (status := program.run(tests, limit, SEALPOINT_MUTANT=mutant.name)) != 0:
@@ -126,8 +128,12 @@ def report(counts, options, seconds):
 def run_all(chosen, equivalent, everything, jobs):
     counts = {"mutants": len(chosen), "killed": 0, "equivalent": 0, "alive": 0}
     stale, noted_by = [], tests_by_note(everything)
+
+    def judge_one(mutant):
+        return judge(mutant, noted_by, mutant.name in equivalent)
+
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for mutant, (verdict, seconds) in zip(chosen, pool.map(lambda one: judge(one, noted_by), chosen)):
+        for mutant, (verdict, seconds) in zip(chosen, pool.map(judge_one, chosen)):
             is_killed = verdict.startswith("killed")
             if mutant.name in equivalent:
                 counts["equivalent"] += 1

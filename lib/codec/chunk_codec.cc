@@ -145,9 +145,11 @@ Result<std::size_t> ChunkCodec::Encode(Codec codec, int level, std::uint32_t ele
   }
   const std::size_t result =
       ZSTD_compress2(contexts_->compression.get(), out.data(), out.size(), raw.data(), raw.size());
-  if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation) return NoMemory();
   if (ZSTD_isError(result)) {
-    return MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
+    const bool lacks_memory = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
+    return lacks_memory
+               ? NoMemory()
+               : MakeError(Code::kInternal, "zstd compression: ", ZSTD_getErrorName(result));
   }
   return result;
 }

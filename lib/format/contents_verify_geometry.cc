@@ -33,8 +33,7 @@ std::uint64_t SumOf(const FbCounts& counts) {
 std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_t max) {
   std::optional<std::uint64_t> cells = 1;
   for (const std::uint32_t count : cut_counts) {
-    cells = MulUpTo(*cells, std::uint64_t{count} + 1, max);
-    if (!cells) return std::nullopt;
+    if (cells) cells = MulUpTo(*cells, std::uint64_t{count} + 1, max);
   }
   return cells;
 }

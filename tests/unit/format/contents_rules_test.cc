@@ -367,6 +367,7 @@ TEST(ContentsRules, R_IDX_14_GridCuts) {
       {"counts above cuts", {.cuts = {}, .cut_counts = {1, 0}}},
       {"counts below cuts", {.cuts = {2, 3}, .cut_counts = {1, 0}}},
       {"more cells than shards", {.cuts = {2, 3}, .cut_counts = {1, 1}}},
+      {"more of them before the last dimension", {.cuts = {1, 2, 1}, .cut_counts = {2, 1}}},
       {"fewer cells than shards", {.cuts = {}, .cut_counts = {0, 0}}},
       {"cells that do not fit", {.cuts = {2}, .cut_counts = {~0u, ~0u}}},
   };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lib/format/constants.h"
+#include "lib/format/marker.h"
 #include "tests/support/failing_storage.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/reading_storage.h"
@@ -191,6 +192,18 @@ TEST_F(OpenCommittedTest, IndexOfExactlyTheLimitIsRead) {
   StoreFiles(*storage_, "c", container.files);
   const Limits limits{.index_size_max_bytes = container.index().size()};
   EXPECT_TRUE(OpenCommitted(*storage_, "c", limits, true).ok());
+}
+
+// Somebody else has read its bytes; the limit is on the file, its header included.
+TEST(DecodeIndexFileTest, RefusesAnIndexOverTheLimit) {
+  MiniContainer container = BuildMini(TwoBlobs());
+  const Marker marker = DecodeMarker(container.marker()).value();
+  const std::uint64_t size = container.index().size();
+  const auto decode = [&](std::uint64_t limit) {
+    return DecodeIndexFile("c", marker, container.index(), {.index_size_max_bytes = limit});
+  };
+  EXPECT_TRUE(decode(size).ok());
+  EXPECT_EQ(decode(size - 1).status().code(), Code::kLimitExceeded);
 }
 
 TEST_F(OpenCommittedTest, IndexOfAnotherStepIsCorrupt) {
