@@ -81,7 +81,7 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
 }
 
 bool OutcomeIsUnknown(const Status& error) {
-  return !error.ok() && error.place().rule == internal::kUnknownOutcomeRule;
+  return error.place().rule == internal::kUnknownOutcomeRule;  // success has no place
 }
 
 }  // namespace sealpoint
