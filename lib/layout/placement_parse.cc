@@ -92,8 +92,8 @@ class Arguments {
   // May be left out.
   void TakeSplitRule(SplitRule& rule) {
     rule = SplitRule::kCeilChunk;
-    if (IsNext("even")) rule = SplitRule::kEven;
-    if (IsNext("even") || IsNext("ceil_chunk")) ++taken_;
+    if (Peek() == "even") rule = SplitRule::kEven;
+    if (Peek() == "even" || Peek() == "ceil_chunk") ++taken_;
   }
   // May be left out; the last argument.
   Status TakeUnit(std::uint64_t& unit) {
@@ -101,15 +101,19 @@ class Arguments {
     return CheckEnd();
   }
   // Nothing behind the last one.
-  std::string_view Next() { return taken_ < words_.size() ? words_[taken_++] : std::string_view(); }
+  std::string_view Next() {
+    const std::string_view word = Peek();
+    taken_ = std::min(taken_ + 1, words_.size());
+    return word;
+  }
   Status CheckEnd() const {
     if (taken_ >= words_.size()) return Status();
     return InvalidArgument(Quote(words_[taken_]), " is too much");
   }
 
  private:
-  bool IsNext(std::string_view word) const {
-    return taken_ < words_.size() && words_[taken_] == word;
+  std::string_view Peek() const {
+    return taken_ < words_.size() ? words_[taken_] : std::string_view();
   }
 
   std::vector<std::string_view> words_;

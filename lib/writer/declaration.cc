@@ -33,6 +33,12 @@ Status CheckHeld(const HeldTensor& held) {
   return Status();
 }
 
+// Sources have `count` slots.
+Status CheckSlot(std::size_t slot, std::size_t count) {
+  if (slot < count) return Status();
+  return internal::InvalidArgument("slot ", slot, " was never declared");
+}
+
 }  // namespace
 
 Result<std::size_t> Declaration::Add(HeldTensor held) {
@@ -112,9 +118,7 @@ Sources::Sources(const Declaration& declaration)
       objects_(declaration.objects().size()) {}
 
 Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
-  if (slot >= tensors_.size()) {
-    return internal::InvalidArgument("slot ", slot, " was never declared");
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
   const HeldTensor& held = declaration_->tensors()[slot];
   if (tensors_[slot]) {
     return internal::InvalidArgument("memory bound twice").AtTensor(held.tensor.name);
@@ -147,9 +151,7 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
                                      " parts");
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i] >= tensors_.size()) {
-      return internal::InvalidArgument("slot ", slots[i], " was never declared");
-    }
+    SEALPOINT_RETURN_IF_ERROR(CheckSlot(slots[i], tensors_.size()));
     ConstMemoryView view;
     if (!is_empty) {
       const TensorSpec& tensor = declaration_->tensors()[slots[i]].tensor;
@@ -162,11 +164,11 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
 }
 
 Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
-  const std::optional<std::size_t> number = declaration_->FindObject(object);
-  if (!number || *number >= objects_.size()) {
+  const std::size_t number = declaration_->FindObject(object).value_or(objects_.size());
+  if (number >= objects_.size()) {
     return internal::InvalidArgument("object was never declared").AtTensor(object);
   }
-  std::optional<ByteSpan>& slot = objects_[*number];
+  std::optional<ByteSpan>& slot = objects_[number];
   if (slot) return internal::InvalidArgument("object bound twice").AtTensor(object);
   if (bytes.data() == nullptr && !bytes.empty()) {
     return internal::InvalidArgument("object bytes are null").AtTensor(object);

@@ -31,7 +31,7 @@ Status CheckElementSize(const TensorSpec& tensor) {
                            DTypeName(tensor.dtype), " of ", registered, " bytes");
   }
   const std::uint32_t size = ElementSize(tensor);
-  if (size == 0 || size > 256 || !std::has_single_bit(size)) {
+  if (size > 256 || !std::has_single_bit(size)) {
     return InvalidArgument("element size is ", size, ", not a power of two from 1 to 256");
   }
   return Status();

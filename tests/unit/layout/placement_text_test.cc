@@ -50,21 +50,35 @@ TEST(PlacementText, TakesWordsByTheirPlace) {
 TEST(PlacementText, RefusesWhatIsNoRuleAndSaysWhy) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("parentheses"));
   EXPECT_THAT(ErrorOf("shard"), HasSubstr("parentheses"));
+  EXPECT_THAT(ErrorOf("shard)"), HasSubstr("parentheses"));
   EXPECT_THAT(ErrorOf("shard(dim 0, tensor) x"), HasSubstr("parentheses"));
   EXPECT_THAT(ErrorOf("tensor: shard (dim 0)"), HasSubstr("the rules are replicate, hold_here"));
   EXPECT_THAT(ErrorOf("replicate()"), HasSubstr("an axis without a name"));
   EXPECT_THAT(ErrorOf("replicate(a b)"), HasSubstr("\"a b\" is no name of an axis"));
   EXPECT_THAT(ErrorOf("replicate(a, b)"), HasSubstr("\"b\" is too much"));
   EXPECT_THAT(ErrorOf("shard(0, tensor)"), HasSubstr("\"0\" is not \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dom 0, tensor)"), HasSubstr("is not \"dim\" and a number"));
   EXPECT_THAT(ErrorOf("shard(dim, tensor)"), HasSubstr("is not \"dim\" and a number"));
   EXPECT_THAT(ErrorOf("shard(dim0, tensor)"), HasSubstr("is not \"dim\" and a number"));
   EXPECT_THAT(ErrorOf("shard(dim 0, tensor, evenly)"), HasSubstr("is not \"unit\" and a number"));
   EXPECT_THAT(ErrorOf("shard(dim 0, tensor, even, unit 1, 2)"), HasSubstr("\"2\" is too much"));
+  EXPECT_THAT(ErrorOf("pad(dim 0, size 1, 2)"), HasSubstr("\"2\" is too much"));
+  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1 + 2, 3)"), HasSubstr("\"3\" is too much"));
+  EXPECT_THAT(ErrorOf("strided_shard(dim 0, a, split factor 2, 3)"),
+              HasSubstr("\"3\" is too much"));
   EXPECT_THAT(ErrorOf("strided_shard(dim 0, a)"), HasSubstr("\"split factor\" and a number"));
   EXPECT_THAT(ErrorOf("shard_flat(a, 3)"), HasSubstr("is not \"unit\" and a number"));
 }
 
+TEST(PlacementText, TakesNumbersUpToTheEndOfTheirRange) {
+  EXPECT_EQ(Parsed("shard(dim 2147483647, a)"),
+            PlacementRule(Shard{.dim = 2147483647, .axis = "a"}));
+  EXPECT_EQ(Parsed("pad(dim 2147483647, size 18446744073709551615)"),
+            PlacementRule(Pad{.dim = 2147483647, .size = 18446744073709551615u}));
+}
+
 TEST(PlacementText, RefusesNumbersOutsideOfTheirRange) {
+  EXPECT_THAT(ErrorOf("shard(dim 1x, tensor)"), HasSubstr("\"1x\" is no number"));
   EXPECT_THAT(ErrorOf("shard(dim -1, tensor)"), HasSubstr("\"-1\" is no number"));
   EXPECT_THAT(ErrorOf("shard(dim 2147483648, a)"), HasSubstr("no dimension 2147483648"));
   EXPECT_THAT(ErrorOf("pad(dim 2147483648, size 1)"), HasSubstr("no dimension 2147483648"));

@@ -398,6 +398,20 @@ TEST(OpenCommittedOnDisk, LinksAreFollowed) {
   EXPECT_TRUE(OpenCommitted(*storage, temp / "link", {}, true).ok());
 }
 
+TEST(OpenCommittedOnDisk, DirectoryInPlaceOfABlobIsAMissingBlob) {
+  const TempDir temp;
+  const auto storage = PosixStorage();
+  MiniContainer container = BuildMini(TwoBlobs());
+  const std::string name = container.blobs.at(0).name;
+  container.files.erase(name);
+  StoreFiles(*storage, temp / "c", container.files);
+  ASSERT_TRUE(storage->CreateDirectories(temp / ("c/" + name)).ok());
+  const Status error = OpenCommitted(*storage, temp / "c", {}, true).status();
+  EXPECT_EQ(error.code(), Code::kIncomplete);
+  EXPECT_EQ(error.place().rule, "R-BLB-01");
+  EXPECT_THAT(error.message(), HasSubstr("the name is not that of a file"));
+}
+
 TEST(OpenCommittedOnDisk, LinkThatLeadsNowhereIsAMissingBlob) {
   const TempDir temp;
   const auto storage = PosixStorage();
@@ -409,6 +423,7 @@ TEST(OpenCommittedOnDisk, LinkThatLeadsNowhereIsAMissingBlob) {
   const Status error = OpenCommitted(*storage, temp / "c", {}, true).status();
   EXPECT_EQ(error.code(), Code::kIncomplete);
   EXPECT_EQ(error.place().rule, "R-BLB-01");
+  EXPECT_THAT(error.message(), HasSubstr("a link that leads to no file"));
 }
 
 TEST(OpenCommittedOnDisk, FileAndLinkToAFileAreNoDirectories) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/base/endian.h"
+#include "lib/format/constants.h"
 #include "tests/support/format_surgery.h"
 #include "tests/unit/verify/verify_fixture.h"
 
@@ -125,6 +126,37 @@ TEST_F(BlobViolations, TrailerWithAnotherShardCount) {
   ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 60);
 }
 
+TEST_F(BlobViolations, TrailerWithAnotherTableOffset) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) trailer.chunks_end += internal::kSectionAlignment;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 48);
+}
+
+TEST_F(BlobViolations, TrailerWithAnotherRecordCount) {
+  MiniHooks hooks;
+  hooks.trailer = [](int blob, internal::Trailer& trailer) {
+    if (blob == 0) ++trailer.record_count;
+  };
+  ExpectOne(hooks, Code::kCorrupt, "R-BLB-03", Sections().trailer + 56);
+}
+
+// A block more in front of the trailer, which index and marker count.
+TEST_F(BlobViolations, TrailerWithAnotherFileSize) {
+  constexpr std::uint64_t kBlock = 4096;
+  MiniSpec spec = SmallSpec();
+  spec.hooks.pin = [](int blob, internal::BlobPin& pin) {
+    if (blob == 0) pin.file_size += kBlock;
+  };
+  spec.hooks.marker = [](internal::Marker& marker) { marker.total_bytes += kBlock; };
+  Store(spec);
+  Bytes& file = container_.blob(0);
+  file.insert(file.end() - internal::kTrailerSize, kBlock, std::byte{0});
+  StoreAgain();
+  ExpectOneNow(Code::kCorrupt, "R-BLB-03", Sections().trailer + kBlock + 32);
+}
+
 TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
   MiniHooks hooks;
   hooks.trailer = [](int blob, internal::Trailer& trailer) {
@@ -211,6 +243,21 @@ TEST_F(BlobViolations, TrailerWithAnotherEndOfTheChunks) {
   };
   const std::size_t last = container_.blobs.at(0).records.size() - 1;
   ExpectOne(hooks, Code::kCorrupt, "R-REC-04", RecordAt(last));
+}
+
+// No trailer says where the area ends; the table does.
+TEST_F(BlobViolations, RoomBehindTheLastChunkWithoutATrailer) {
+  MiniSpec spec = SmallSpec();
+  spec.hooks.chunk_area = [](int blob, Bytes& area) {
+    if (blob == 0) area.resize(area.size() + internal::kSectionAlignment);
+  };
+  Store(spec);
+  FlipByte(Sections().trailer + 16);
+  const std::size_t last = container_.blobs.at(0).records.size() - 1;
+  EXPECT_THAT(Check(VerifyLevel::kStructure).violations,
+              ::testing::UnorderedElementsAre(
+                  Violates(Code::kCorrupt, "R-BLB-02", BlobPath(0), Sections().trailer + 240),
+                  Violates(Code::kCorrupt, "R-REC-04", BlobPath(0), RecordAt(last))));
 }
 
 TEST_F(BlobViolations, ChunkBehindTheArea) {

@@ -7,6 +7,7 @@
 
 #include "lib/format/constants.h"
 #include "tests/support/format_surgery.h"
+#include "tests/support/temp_dir.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {
@@ -151,6 +152,18 @@ TEST_F(VerifyDirectory, EachMissingBlobIsNamedAtEachLevel) {
                 ElementsAre(Violates(Code::kIncomplete, "R-BLB-01", BlobPath(0), 0),
                             Violates(Code::kIncomplete, "R-BLB-01", BlobPath(1), 0)));
   }
+}
+
+TEST_F(VerifyDirectory, DirectoryInPlaceOfABlobIsSaidToBeNone) {
+  const TempDir temp;
+  const std::string blob = container_.blobs.at(0).name;
+  container_.files.erase(blob);
+  StoreFiles(*PosixStorage(), temp.path(), container_.files);
+  ASSERT_TRUE(PosixStorage()->CreateDirectories(temp / blob).ok());
+  const VerifyReport report = Verify(temp.path(), {.level = VerifyLevel::kFiles}).value();
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_THAT(report.violations[0], Violates(Code::kIncomplete, "R-BLB-01", temp / blob, 0));
+  EXPECT_THAT(report.violations[0].message(), HasSubstr("not a regular file"));
 }
 
 TEST_F(VerifyDirectory, DamageBesideAMissingBlobIsFoundAndWins) {

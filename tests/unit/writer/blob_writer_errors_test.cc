@@ -53,7 +53,11 @@ TEST_F(BlobWriterErrorsTest, RefusesBadTensors) {
       {"long name", [](TensorSpec& t) { t.name.assign(1025, 'x'); }},
       {"control character", [](TensorSpec& t) { t.name = "a\nb"; }},
       {"not UTF-8", [](TensorSpec& t) { t.name = "\xff"; }},
-      {"dtype 0", [](TensorSpec& t) { t.dtype = static_cast<DType>(0); }},
+      {"dtype 0",
+       [](TensorSpec& t) {
+         t.dtype = static_cast<DType>(0);
+         t.element_size = 4;
+       }},
       {"unregistered dtype without a size",
        [](TensorSpec& t) { t.dtype = static_cast<DType>(99); }},
       {"another element size", [](TensorSpec& t) { t.element_size = 2; }},

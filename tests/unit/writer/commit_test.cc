@@ -140,7 +140,23 @@ TEST_F(CommitTest, ReadSummaryRefusesABlobUnderAnotherName) {
   const Bytes blob = ReadWholeFile(*memory_, kDir, summary.blob().ToHex() + ".blob");
   const BlobId other = MiniSpec::MakeId(1);
   ReplaceFile(*memory_, kDir, other.ToHex() + ".blob", &blob);
-  EXPECT_THAT(ReadSummary(*storage_, kDir, other).status(), FailsRule(Code::kCorrupt, "R-BLB-03"));
+  const Status status = ReadSummary(*storage_, kDir, other).status();
+  EXPECT_THAT(status, FailsRule(Code::kCorrupt, "R-BLB-03"));
+  EXPECT_EQ(status.place().path, JoinPath(kDir, other.ToHex() + ".blob"));
+}
+
+TEST_F(CommitTest, ReadSummaryReadsNoManifestOverTheLimit) {
+  const BlobSummary summary = WriteBlob(Slice(0, kSize));
+  storage_->ClearLog();
+  Limits limits;
+  limits.manifest_size_max_bytes = 1;
+  EXPECT_THAT(ReadSummary(*storage_, kDir, summary.blob(), limits).status(),
+              FailsRule(Code::kLimitExceeded, "R-IDX-01"));
+  const auto calls = storage_->calls();
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                          [](const StorageCall& call) { return call.op == StorageOp::kRead; }),
+            2)
+      << "header and trailer";
 }
 
 TEST_F(CommitTest, RefusesAnExistingMarker) {

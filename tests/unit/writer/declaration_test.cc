@@ -12,6 +12,7 @@ namespace sealpoint::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(DeclarationTest, SlotsCountUpAndAreFoundByName) {
@@ -111,6 +112,21 @@ TEST(DeclarationTest, ALayoutThatDoesNotFitAddsNothing) {
   EXPECT_THAT(declaration.tensors(), IsEmpty());
 }
 
+TEST(DeclarationTest, ALayoutWithoutElementsOfABadTensorIsRefused) {
+  Declaration declaration;
+  const TensorSpec nameless{.name = "", .dtype = DType::kUInt8, .shape = {2, 1}};
+  EXPECT_THAT(declaration.Add(nameless, ColumnsOfRank(1, nameless.shape)).status(),
+              HasCode(Code::kInvalidArgument));
+}
+
+TEST(DeclarationTest, FindsObjectsByTheirNames) {
+  Declaration declaration;
+  EXPECT_EQ(declaration.FindObject("o"), std::nullopt);
+  ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+  EXPECT_EQ(declaration.FindObject("o"), 0u);
+  EXPECT_EQ(declaration.FindObject("p"), std::nullopt);
+}
+
 TEST(SourcesTest, ALayoutBindsToOneLocalTensor) {
   Declaration declaration;
   const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 8}};
@@ -127,6 +143,30 @@ TEST(SourcesTest, ALayoutBindsToOneLocalTensor) {
   ASSERT_TRUE(good.Bind(slots, layout, local.data()).ok());
   EXPECT_EQ(good.tensors()[1]->data, local.data() + 2);
   EXPECT_THAT(good.tensors()[1]->strides_bytes, ElementsAre(4, 1));
+}
+
+TEST(SourcesTest, ALayoutBindsToNoSlotThatWasNeverDeclared) {
+  Declaration declaration;
+  const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 8}};
+  const LocalLayout layout = ColumnsOfRank(1, w.shape);
+  declaration.Add(w, layout).value();
+  const Bytes local(8);
+  for (const std::size_t far : {std::size_t{2}, std::size_t{1} << 44}) {
+    Sources sources(declaration);
+    EXPECT_THAT(sources.Bind(std::vector<std::size_t>{far, 1}, layout, local.data()),
+                HasCode(Code::kInvalidArgument));
+  }
+}
+
+// With an offset into it no memory would not be null any more.
+TEST(SourcesTest, ALayoutBindsToNoMemoryThatIsNull) {
+  Declaration declaration;
+  const TensorSpec w{.name = "w", .dtype = DType::kUInt8, .shape = {2, 8}};
+  const LocalLayout layout = ColumnsOfRank(1, w.shape);
+  const auto slots = declaration.Add(w, layout).value();
+  Sources sources(declaration);
+  EXPECT_THAT(sources.Bind({&slots[1], 1}, {.parts = {layout.parts[1]}}, nullptr),
+              HasCode(Code::kInvalidArgument));
 }
 
 TEST(DeclarationTest, ManyNamesStayCheap) {
@@ -165,7 +205,7 @@ TEST(SourcesTest, RefusesWhatWasNotDeclaredOrIsBoundTwice) {
               HasCode(Code::kInvalidArgument));
   EXPECT_TRUE(sources.Bind("v", view).ok());
   EXPECT_THAT(sources.Bind("v", view), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(sources.BindObject("p", {}), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.BindObject("p", {}).message(), HasSubstr("never declared"));
   EXPECT_TRUE(sources.BindObject("o", {}).ok());
   EXPECT_THAT(sources.BindObject("o", {}), HasCode(Code::kInvalidArgument));
 }

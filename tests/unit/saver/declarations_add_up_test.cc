@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/declarations_add_up.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/saved_state.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::DeclarationsAddUp;
+using Declare = std::function<void(int rank, Declaration&)>;
+
+// Whether what two ranks declare adds up, to both of them.
+bool AddsUp(const Declare& declare, const std::vector<int>& writer_ranks = {},
+            const Limits& limits = {}) {
+  std::atomic<int> count{0};
+  WithRanks(2, [&](Communicator& comm) {
+    Declaration declaration;
+    declare(comm.rank(), declaration);
+    const Result<bool> adds_up = DeclarationsAddUp(comm, declaration, writer_ranks, limits);
+    ASSERT_TRUE(adds_up.ok()) << adds_up.error().ToString();
+    if (*adds_up) ++count;
+  });
+  EXPECT_NE(count, 1) << "the ranks differ";
+  return count == 2;
+}
+
+// Half of a tensor on each rank; that of rank 1 is changed.
+bool HalvesAddUp(const TensorSpec& tensor, const std::function<void(TensorSpec&)>& change) {
+  return AddsUp([&](int rank, Declaration& declaration) {
+    TensorSpec mine = tensor;
+    if (rank == 1) change(mine);
+    declaration.Add({.tensor = mine, .region = rank == 0 ? Slice(0, 5) : Slice(5, 10)}).value();
+  });
+}
+
+Declare Both(std::function<HeldTensor(int rank)> held) {
+  return [held = std::move(held)](int rank, Declaration& declaration) {
+    declaration.Add(held(rank)).value();
+  };
+}
+
+TEST(DeclarationsAddUp, WhereTheyTile) {
+  EXPECT_TRUE(HalvesAddUp(ByteTensor("t", 10), [](TensorSpec&) {}));
+}
+
+TEST(DeclarationsAddUp, NotWhereSpecsDiffer) {
+  TensorSpec tensor = ByteTensor("t", 10);
+  tensor.placement = {"replicate(a)"};
+  const auto differ = [&](const auto& change) { return !HalvesAddUp(tensor, change); };
+  EXPECT_TRUE(differ([](TensorSpec& t) { t.dtype = DType::kInt8; }));
+  EXPECT_TRUE(differ([](TensorSpec& t) { t.shape = {11}; }));
+  EXPECT_TRUE(differ([](TensorSpec& t) { t.chunk_size_bytes *= 2; }));
+  EXPECT_TRUE(differ([](TensorSpec& t) { t.placement = {"replicate(b)"}; }));
+  tensor.dtype = static_cast<DType>(4000);
+  tensor.element_size = 1;
+  EXPECT_TRUE(differ([](TensorSpec& t) { t.element_size = 2; }));
+}
+
+TEST(DeclarationsAddUp, NotWithAHoleOrAnOverlap) {
+  for (const Region& region : {Slice(6, 10), Slice(4, 10)}) {
+    EXPECT_FALSE(AddsUp(Both([&](int rank) {
+      return HeldTensor{.tensor = ByteTensor("t", 10), .region = rank == 0 ? Slice(0, 5) : region};
+    })));
+  }
+}
+
+TEST(DeclarationsAddUp, NotWhereAHolderListsAnother) {
+  EXPECT_TRUE(AddsUp(
+      Both([](int) { return HeldTensor{.tensor = ByteTensor("t", 9), .replicas = {0, 1}}; })));
+  EXPECT_FALSE(AddsUp([](int rank, Declaration& declaration) {
+    if (rank == 0) declaration.Add({.tensor = ByteTensor("t", 9), .replicas = {0, 1}}).value();
+  }));
+}
+
+TEST(DeclarationsAddUp, NotWhereANameComesTwice) {
+  EXPECT_FALSE(AddsUp([](int, Declaration& declaration) {
+    EXPECT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
+  }));
+  EXPECT_FALSE(AddsUp(Both([](int rank) {
+    return HeldTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 20)};
+  }))) << "each is whole";
+}
+
+TEST(DeclarationsAddUp, WithEmptyTensorsThatAreAlike) {
+  const auto empties = [](DType of_rank_1) {
+    return Both([=](int rank) {
+      TensorSpec tensor = ByteTensor("e", 0);
+      if (rank == 1) tensor.dtype = of_rank_1;
+      return HeldTensor{.tensor = tensor};
+    });
+  };
+  EXPECT_TRUE(AddsUp(empties(DType::kUInt8)));
+  EXPECT_FALSE(AddsUp(empties(DType::kInt8)));
+}
+
+TEST(DeclarationsAddUp, NotWhereNoneWrites) {
+  for (const int rank_of_all : {0, 1}) {
+    const auto on = [&](const auto& add) {
+      return AddsUp(
+          [&](int rank, Declaration& mine) {
+            if (rank == rank_of_all) add(mine);
+          },
+          {0});
+    };
+    const bool writes = rank_of_all == 0;
+    EXPECT_EQ(on([](Declaration& d) { d.Add({.tensor = ByteTensor("t", 9)}).value(); }), writes);
+    EXPECT_EQ(on([](Declaration& d) { d.Add({.tensor = ByteTensor("e", 0)}).value(); }), writes);
+    EXPECT_EQ(
+        on([](Declaration& d) { EXPECT_TRUE(d.AddObject({.name = "o", .media_type = "t"}).ok()); }),
+        writes);
+  }
+}
+
+// They are counted exactly, against the limit of the committer.
+TEST(DeclarationsAddUp, NotWithMoreCornersThanTheLimit) {
+  const Declare whole = [](int rank, Declaration& declaration) {
+    if (rank == 0) declaration.Add({.tensor = ByteTensor("t", 9)}).value();
+  };
+  EXPECT_TRUE(AddsUp(whole, {}, {.tiling_corners_per_shard_max = 2}));
+  EXPECT_FALSE(AddsUp(whole, {}, {.tiling_corners_per_shard_max = 1}));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
