@@ -46,12 +46,12 @@ std::vector<Bytes> EncodeForJudges(const Declaration& declaration, int size) {
   return outgoing;
 }
 
-Status DecodeFrom(int rank, ByteSpan bytes, Judged& judged) {
+Status DecodeFrom(int rank, int size, ByteSpan bytes, Judged& judged) {
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
     if (is_tensor != 0) {
-      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, DecodeHeldTensor(in));
+      SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, DecodeHeldTensor(in, size));
       judged.tensors[held.tensor.name].push_back({rank, std::move(held)});
     } else {
       SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, DecodeHeldObject(in));
@@ -189,7 +189,7 @@ Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
   Judged judged;
   Status mine;
   for (int rank = 0; rank < comm.size() && mine.ok(); ++rank) {
-    mine = DecodeFrom(rank, (*incoming)[static_cast<std::size_t>(rank)], judged);
+    mine = DecodeFrom(rank, comm.size(), (*incoming)[static_cast<std::size_t>(rank)], judged);
   }
   if (mine.ok()) mine = CheckJudged(judged, writer_ranks, limits);
   return AgreeOnStatus(comm, mine);

@@ -63,7 +63,7 @@ void EncodeHeldTensor(const HeldTensor& held, WireWriter& out) {
   EncodeTensorSpec(held.tensor, out);
   out.Put(std::uint64_t{held.region ? 1u : 0u});
   if (held.region) EncodeRegion(*held.region, out);
-  out.Put(std::vector<std::uint64_t>(held.replicas.begin(), held.replicas.end()));
+  out.PutSequence(std::vector<std::uint64_t>(held.replicas.begin(), held.replicas.end()));
 }
 
 void EncodeHeldObject(const HeldObject& object, WireWriter& out) {
@@ -72,14 +72,15 @@ void EncodeHeldObject(const HeldObject& object, WireWriter& out) {
   out.Put(std::uint64_t{static_cast<std::uint16_t>(object.codec)});
 }
 
-Result<HeldTensor> DecodeHeldTensor(WireReader& in) {
+Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count) {
   HeldTensor held;
   SEALPOINT_ASSIGN_OR_RETURN(held.tensor, DecodeTensorSpec(in));
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_region, in.Number());
   if (has_region != 0) {
     SEALPOINT_ASSIGN_OR_RETURN(held.region, DecodeRegion(in));
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> replicas, in.Numbers());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> replicas,
+                             in.Sequence(static_cast<std::uint64_t>(rank_count)));
   for (const std::uint64_t rank : replicas) held.replicas.push_back(static_cast<int>(rank));
   return held;
 }

@@ -10,7 +10,8 @@ namespace sealpoint::internal {
 // Declarations as bytes between the ranks of one job (lib/base/wire.h).
 void EncodeHeldTensor(const HeldTensor& held, WireWriter& out);
 void EncodeHeldObject(const HeldObject& object, WireWriter& out);
-Result<HeldTensor> DecodeHeldTensor(WireReader& in);
+// A list of more replicas than there are ranks is malformed.
+Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count);
 Result<HeldObject> DecodeHeldObject(WireReader& in);
 
 }  // namespace sealpoint::internal

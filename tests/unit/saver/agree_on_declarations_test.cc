@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/writer/declaration_codec.h"
 #include "tests/support/saved_state.h"
 
 namespace sealpoint::internal {
@@ -50,6 +51,29 @@ TEST(AgreeOnDeclarations, RefusesBytesThatAreNoDeclaration) {
 TEST(AgreeOnDeclarations, FailsWhereTheExchangeFails) {
   AlteringCommunicator comm(Status(Code::kTimeout, "late"));
   EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
+}
+
+Bytes Encoded(std::size_t replica_count) {
+  HeldTensor held{.tensor = sealpoint::testing::ByteTensor("w", 8)};
+  for (std::size_t i = 0; i < replica_count; ++i) held.replicas.push_back(static_cast<int>(8 * i));
+  Bytes bytes;
+  WireWriter out(bytes);
+  EncodeHeldTensor(held, out);
+  return bytes;
+}
+
+// A declaration of a rank among thousands is as long as that of one among ten.
+TEST(AgreeOnDeclarations, ReplicasAtEqualStepsTakeTheSameRoomHoweverMany) {
+  EXPECT_EQ(Encoded(10).size(), Encoded(1000).size());
+  const Bytes bytes = Encoded(1000);
+  WireReader in(bytes);
+  EXPECT_EQ(DecodeHeldTensor(in, 1000).value().replicas.back(), 8 * 999);
+}
+
+TEST(AgreeOnDeclarations, RefusesMoreReplicasThanThereAreRanks) {
+  const Bytes bytes = Encoded(1000);
+  WireReader in(bytes);
+  EXPECT_THAT(DecodeHeldTensor(in, 999).status(), HasCode(Code::kComm));
 }
 
 }  // namespace
