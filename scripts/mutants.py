@@ -97,7 +97,7 @@ def judge(mutant, noted_by, is_equivalent):
     runs = [(program, tests) for is_slow, program, tests in stages_of(mutant, noted_by)
             if not (is_slow and is_equivalent)]
     for program, tests in runs:
-        limit = max(programs.FLOOR_SECONDS, 10 * sum(program.tests[test][0] for test in tests))
+        limit = max(programs.FLOOR_SECONDS, 5 * sum(program.tests[test][0] for test in tests))
         if (status := program.run(tests, limit, SEALPOINT_MUTANT=mutant.name)) != 0:
             how = " (too long)" if status is None else ""
             return f"killed   {program.name}{how}", time.monotonic() - started

@@ -32,8 +32,7 @@ Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
 std::optional<std::uint64_t> CountCells(const std::vector<Cuts>& cuts, std::uint64_t max) {
   std::optional<std::uint64_t> count = 1;
   for (const Cuts& dimension : cuts) {
-    count = MulUpTo(*count, dimension.size() + 1, max);
-    if (!count) return std::nullopt;
+    if (count) count = MulUpTo(*count, dimension.size() + 1, max);
   }
   return count;
 }

@@ -39,7 +39,7 @@ Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
   SEALPOINT_ASSIGN_OR_RETURN(wish.chunk.raw_digest, in.Id());
   SEALPOINT_ASSIGN_OR_RETURN(wish.chunk.stored_digest, in.Id());
   const bool is_ours = blob < index.blob_count() && wish.tensor < index.tensor_count() &&
-                       stored_size > 0 && stored_size <= kChunkSizeMaxBytes && raw_size > 0 &&
+                       stored_size > 0 && stored_size <= kChunkSizeMaxBytes &&
                        raw_size <= kChunkSizeMaxBytes && element_size <= kElementSizeMax &&
                        RangeFits(wish.chunk.offset, stored_size, index.blob(blob).file_size);
   if (!is_ours) return MakeError(Code::kComm, "another rank wants a chunk that cannot be");
@@ -48,6 +48,7 @@ Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
   wish.chunk.raw_size = static_cast<std::uint32_t>(raw_size);
   wish.chunk.codec = static_cast<Codec>(codec);
   wish.chunk.element_size = static_cast<std::uint16_t>(element_size);
+  // At least one part, which has a byte or more: the chunk is not empty.
   SEALPOINT_ASSIGN_OR_RETURN(wish.parts, ChunkParts::Decode(in, raw_size));
   return wish;
 }

@@ -104,6 +104,7 @@ TEST(SaveWriterRanks, AreRanksThatAscend) {
       SaveJob job(comm, {.writer_ranks = wrong});
       const Status status = job.Save(SharedByAll(comm)).status();
       EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+      EXPECT_THAT(status.message(), ::testing::HasSubstr("do not ascend"));
       job.ExpectSameOnAllRanks(status);
     }
   });
