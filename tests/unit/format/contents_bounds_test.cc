@@ -112,6 +112,13 @@ TEST(ContentsBounds, R_IDX_02_RootWhoseFieldsLieFarOutside) {
   EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
 }
 
+TEST(ContentsBounds, R_IDX_02_TensorWhoseFieldsLieFarOutside) {
+  Bytes bytes = EncodeHostileIndex(ValidIndex());
+  flatbuffers::WriteScalar(reinterpret_cast<std::uint8_t*>(TensorTable(bytes, 1)),
+                           flatbuffers::soffset_t{0x7fff0000});
+  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+}
+
 TEST(ContentsBounds, R_IDX_04_ABlobAtItsSizeLimit) {
   EXPECT_EQ(Judge(ValidIndex(), Limits{.blob_size_max_bytes = 8192}), Status());
 }

@@ -207,6 +207,7 @@ TEST(ContentsExchange, TheCommitterKeepsTheLimits) {
   const std::vector<ByteSpan> parts = {part};
   EXPECT_EQ(JoinIndex(parts, pins, Facts(), {.shard_count_max = 9}).status().code(),
             Code::kLimitExceeded);
+  EXPECT_TRUE(JoinIndex(parts, pins, Facts(), {.shard_count_max = 10}).ok());
   EXPECT_EQ(JoinIndex(parts, pins, Facts(), {.blob_count_max = 2}).status().code(),
             Code::kLimitExceeded);
   EXPECT_EQ(JoinIndex(parts, pins, Facts(), {.index_size_max_bytes = 100}).status().code(),
