@@ -81,6 +81,21 @@ TEST(SecondSaveTest, CountsWhatItShould) {
   EXPECT_EQ(large.front(), 0);
 }
 
+// However few of them are in use at once in the first one.
+TEST(SecondSaveTest, FindsAllTheBuffersThatItCanUse) {
+  constexpr std::uint64_t kTensorSize = 1000000;
+  const Bytes memory(kTensorSize);
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("t", kTensorSize)}).value();
+  const auto engine = SmallEngine(MemoryStorage(), 64, 16 * kKiB);
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory.data())).ok());
+  ASSERT_TRUE(saver->Save(SaveTarget::Directory("first"), {.step = 1}, sources).ok());
+  EXPECT_GE(engine->stats().mapped_bytes, kTensorSize);
+}
+
 TEST(SecondSaveTest, MakesNoLargeAllocation) {
   constexpr std::uint64_t kTensorSize = 8 * kMiB;
   const TempDir dir;
