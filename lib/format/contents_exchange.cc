@@ -49,10 +49,10 @@ class EntryMerger {
     const auto placed = std::find_if(entries.begin(), entries.end(), [](const TensorEntry& entry) {
       return !entry.head.placement.empty();
     });
-    static const std::vector<std::string> kNone;
+    static const std::vector<std::string> nowhere;
     rest_.clear();
     WireWriter out(rest_);
-    EncodeMerged(merged, placed == entries.end() ? kNone : placed->head.placement, out);
+    EncodeMerged(merged, placed == entries.end() ? nowhere : placed->head.placement, out);
     AppendFrame(Frame::Kind::kTensor, merged.fields.name, rest_, part_);
     return Status();
   }

@@ -10,8 +10,6 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kEntryOverheadBytes = 256;
-
 using FbBlobs = flatbuffers::Vector<flatbuffers::Offset<fb::Blob>>;
 using FbAxes = flatbuffers::Vector<flatbuffers::Offset<fb::MeshAxis>>;
 using FbProvenance = flatbuffers::Vector<flatbuffers::Offset<fb::ProvenanceEntry>>;

@@ -15,6 +15,9 @@
 
 namespace sealpoint::internal {
 
+// What an entry of an index takes at most beside its names and numbers.
+inline constexpr std::uint64_t kEntryOverheadBytes = 256;
+
 // What must hold of the pins of an index, sorted by id. Errors: InvalidArgument (the same blob
 // twice), LimitExceeded.
 Status CheckPins(std::span<const BlobPin> pins, const Limits& limits);

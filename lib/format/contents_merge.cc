@@ -13,7 +13,6 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kEntryOverheadBytes = 256;
 constexpr std::uint64_t kTypicalTensorBytes = 128;
 
 // An entry of a manifest and the position of its blob in the index.
@@ -152,7 +151,7 @@ class ManifestMerger {
   void AddShards(const Entry<fb::Tensor>& entry) {
     const fb::BoxList* list = entry.table->boxes();
     if (list == nullptr) return;
-    const std::size_t box_size = 2 * entry.table->shape()->size();
+    const std::size_t box_size = std::size_t{2} * entry.table->shape()->size();
     const Numbers boxes = NumbersOf(list->boxes());
     const Numbers runs = NumbersOf(list->runs());
     std::size_t i = 0;

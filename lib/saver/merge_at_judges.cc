@@ -93,7 +93,7 @@ Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
     for (std::uint64_t i = 0; i < count; ++i) {
       SEALPOINT_ASSIGN_OR_RETURN(CommittedBlob blob, DecodeBlob(in));
-      gathered.blobs.push_back(std::move(blob));
+      gathered.blobs.push_back(blob);
     }
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan part, in.Span());
     gathered.parts.push_back(part);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 #include "lib/base/errors.h"
@@ -73,17 +74,15 @@ void SortPieces(const Declaration& declaration, const std::vector<std::size_t>& 
                 std::vector<PlannedPiece>& pieces) {
   std::vector<const PlannedPiece*> by_slot(order.size());
   for (const PlannedPiece& piece : pieces) by_slot[piece.slot] = &piece;
+  std::map<std::string_view, std::vector<PlannedPiece>> by_group;
+  for (const std::size_t slot : order) {
+    if (by_slot[slot] == nullptr) continue;
+    by_group[declaration.tensors()[slot].tensor.group].push_back(*by_slot[slot]);
+  }
   std::vector<PlannedPiece> sorted;
   sorted.reserve(pieces.size());
-  for (const std::size_t slot : order) {
-    if (by_slot[slot] != nullptr) sorted.push_back(*by_slot[slot]);
-  }
-  const auto is_before = [&](const PlannedPiece& a, const PlannedPiece& b) {
-    return declaration.tensors()[a.slot].tensor.group < declaration.tensors()[b.slot].tensor.group;
-  };
-  // Most often there is one group, and nothing to sort.
-  if (!std::is_sorted(sorted.begin(), sorted.end(), is_before)) {
-    std::stable_sort(sorted.begin(), sorted.end(), is_before);
+  for (const auto& [group, of_group] : by_group) {
+    sorted.insert(sorted.end(), of_group.begin(), of_group.end());
   }
   pieces = std::move(sorted);
 }

@@ -25,13 +25,15 @@ void RaiseTo(std::atomic<std::int64_t>& maximum, std::int64_t value) {
   }
 }
 
-void Gain(std::size_t size) {
+[[maybe_unused]] void Gain(std::size_t size) {
   const auto bytes = static_cast<std::int64_t>(size);
   RaiseTo(g_peak_bytes, g_live_bytes.fetch_add(bytes) + bytes);
   RaiseTo(g_largest_bytes, bytes);
 }
 
-void Give(std::size_t size) { g_live_bytes.fetch_sub(static_cast<std::int64_t>(size)); }
+[[maybe_unused]] void Give(std::size_t size) {
+  g_live_bytes.fetch_sub(static_cast<std::int64_t>(size));
+}
 
 }  // namespace
 
