@@ -145,6 +145,16 @@ TEST_F(ReadTest, ChunkThatBeginsAtTheEndOfARow) {
   }
 }
 
+TEST_F(ReadTest, RefusesMoreOrFewerStridesThanThereAreDimensions) {
+  OpenHalves();
+  Bytes out(16);
+  for (const std::vector<std::int64_t>& strides : {std::vector<std::int64_t>{16}, {16, 16, 16}}) {
+    ReadRequest request;
+    request.Add("w", Region::Of({{0, 0}, {1, 1}}), MemoryView::MutableHost(out.data(), strides));
+    EXPECT_EQ(checkpoint_->Load(request).status().code(), Code::kInvalidArgument);
+  }
+}
+
 TEST_F(ReadTest, StridedDestinationLeavesItsGapsAlone) {
   OpenHalves();
   const Region region = Region::Of({{0, 0}, {2, 2}});
