@@ -220,6 +220,12 @@ TEST_F(OpenCommittedTest, IndexOfAnotherAttemptIsCorrupt) {
   EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
 }
 
+TEST_F(OpenCommittedTest, IndexWithAnotherIdIsCorrupt) {
+  MiniSpec spec = TwoBlobs();
+  spec.hooks.index_header = [](FileHeader& header) { header.id = MiniSpec::MakeId(3); };
+  EXPECT_THAT(ErrorOf(BuildMini(spec)), BreaksRule(Code::kCorrupt, "R-HDR-08", 56));
+}
+
 TEST_F(OpenCommittedTest, IndexWrittenForAnotherAttemptIsCorrupt) {
   MiniSpec spec = TwoBlobs();
   spec.hooks.index_header = [](FileHeader& header) { header.attempt = MiniSpec::MakeId(9); };
