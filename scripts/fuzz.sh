@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs fuzz targets one after the other, with what earlier runs found. A finding ends the run; the input that shows it is
-# in build/fuzz/findings. Copy it to fuzz/regressions/TARGET together with the repair.
+# Runs fuzz targets, as many at a time as there are cores, with what earlier runs found. A finding ends the run; the
+# input that shows it is in build/fuzz/findings. Copy it to fuzz/regressions/TARGET together with the repair.
 #   scripts/fuzz.sh MINUTES [TARGET...]       each for so long, all if none is named
 #   scripts/fuzz.sh --seconds S [TARGET...]   the same, for moments
 #   scripts/fuzz.sh --minimise [TARGET...]    only drops inputs of earlier runs that reach nothing new
@@ -133,7 +133,14 @@ check_targets "${targets[@]}"
 if [ "$mode" = coverage ]; then
   coverage "${targets[@]}"
 else
+  running=0
   for target in "${targets[@]}"; do
-    if [ "$mode" = minimise ]; then minimise "$target"; else run "$target" "$seconds"; fi
+    if [ "$mode" = minimise ]; then
+      minimise "$target"
+      continue
+    fi
+    if ((running++ >= $(nproc))); then wait -n; fi
+    run "$target" "$seconds" &
   done
+  for ((; running > 0; --running)); do wait -n || [ $? -eq 127 ]; done
 fi

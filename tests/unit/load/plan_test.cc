@@ -83,6 +83,36 @@ TEST_F(PlanTest, PartOfAChunkAmplifies) {
   EXPECT_EQ(summary.table_bytes_read, 16u + 20 * 64);
 }
 
+// Two shards of chunks of 4096 bytes, in these blobs; the table bytes of one chunk of each.
+class TwoShards : public LoadFixture {
+ protected:
+  std::uint64_t TableBytes(std::uint64_t first_chunks, std::uint64_t second_chunks, int second_blob,
+                           std::uint64_t chunk_of_first, std::uint64_t chunk_of_second) {
+    constexpr std::uint64_t kChunk = 4096;
+    const std::uint64_t border = first_chunks * kChunk;
+    const std::uint64_t size = border + second_chunks * kChunk;
+    const std::vector<Region> shards = {Region::Of({{0}, {border}}),
+                                        Region::Of({{border}, {size - border}})};
+    Open({.tensors = {
+              CutTensor("w", DType::kUInt8, {size}, Bytes(size), shards, {0, second_blob})}});
+    Bytes out(2 * kChunk);
+    ReadRequest request;
+    request.Add("w", Box{{chunk_of_first * kChunk}, {kChunk}}, MemoryView::MutableHost(out.data()));
+    request.Add("w", Box{{border + chunk_of_second * kChunk}, {kChunk}},
+                MemoryView::MutableHost(out.data() + kChunk));
+    return checkpoint_->Plan(request).value().Summary().table_bytes_read;
+  }
+};
+
+// The record before the wanted one would be in a group that nobody wants.
+TEST_F(TwoShards, RecordsOfAnotherBlobAreNoPredecessors) {
+  EXPECT_EQ(TableBytes(65, 65, 1, 63, 64), (2u * 16 + 64 * 64) + (2u * 16 + 64));
+}
+
+TEST_F(TwoShards, RecordsFurtherBackAreNoPredecessors) {
+  EXPECT_EQ(TableBytes(64, 65, 0, 0, 64), 3u * 16 + 64 * 64 + 64);
+}
+
 TEST_F(PlanTest, SmallBudgetMakesSmallerRanges) {
   Open(TwentyChunks());
   Reopen({.memory_budget_bytes = 8 * kMiB});

@@ -274,6 +274,20 @@ TEST_F(BlobViolations, ChunkBehindTheArea) {
                           Violates(Code::kCorrupt, "R-REC-04", BlobPath(0), RecordAt(2))));
 }
 
+// What is told of one chunk is not taken for the place of the next.
+TEST_F(BlobViolations, ChunkBehindTheAreaBeforeAGoodOne) {
+  MiniSpec spec = SmallSpec();
+  spec.hooks.records = [](int blob, std::vector<ChunkRecord>& records) {
+    if (blob != 0) return;
+    records[0].shard = 9;
+    records[1].offset = std::uint64_t{1} << 40;
+  };
+  Store(spec);
+  EXPECT_THAT(Check(VerifyLevel::kStructure).violations,
+              ElementsAre(Violates(Code::kCorrupt, "R-REC-01", BlobPath(0), RecordAt(0) + 16),
+                          Violates(Code::kCorrupt, "R-REC-04", BlobPath(0), RecordAt(1))));
+}
+
 TEST_F(BlobViolations, LastChunkBeforeTheEndOfTheArea) {
   MiniSpec spec = SmallSpec();
   spec.hooks.chunk_area = [](int blob, Bytes& area) {

@@ -209,6 +209,14 @@ TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
   EXPECT_EQ(report.notes.size(), 3u);
 }
 
+// The blobs of the index are searched by their ids.
+TEST_F(VerifyDirectory, BlobBeforeThoseOfTheIndexIsALeftover) {
+  BlobId before = container_.blobs.at(0).id;
+  before.bytes[0] = std::byte{0};
+  Put(internal::BlobName(before), NoiseBytes(1, 10));
+  EXPECT_EQ(Check().leftover_bytes, 10u);
+}
+
 TEST_F(VerifyDirectory, KeepIsNeitherForeignNorLeftOver) {
   Put("KEEP", {});
   const VerifyReport report = Check();
