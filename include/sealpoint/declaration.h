@@ -59,8 +59,11 @@ class SEALPOINT_EXPORT Declaration {
   const std::vector<HeldObject>& objects() const { return objects_; }
   // Slots of a tensor, ascending; empty where it was not declared. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const;
-  // All slots by tensor name, those of one tensor ascending. O(n).
-  std::vector<std::size_t> SlotsByName() const;
+  // Calls visit(slots), ascending, for each tensor in the order of the names. O(n).
+  template <typename Visit>
+  void ForEachTensor(const Visit& visit) const {
+    for (const auto& [name, slots] : slots_) visit(std::span<const std::size_t>(slots));
+  }
   // Position in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).

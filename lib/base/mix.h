@@ -8,8 +8,9 @@ namespace sealpoint::internal {
 
 // Numbers made to look random, for sums and tables within a job: nothing that is stored, nothing
 // that an adversary chooses. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+inline constexpr std::uint64_t kMixIncrement = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
+  x += kMixIncrement;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);

@@ -33,9 +33,15 @@ std::vector<Stretch> CutIntoStretches(std::span<const std::uint64_t> numbers) {
 
 }  // namespace
 
-void WireWriter::Put(std::uint64_t number) {
-  out_.resize(out_.size() + sizeof(number));
-  StoreLe(out_, out_.size() - sizeof(number), number);
+void WireWriter::Put(std::uint64_t number) { PutAll({&number, 1}); }
+
+void WireWriter::PutAll(std::span<const std::uint64_t> numbers) {
+  std::size_t at = out_.size();
+  out_.resize(at + numbers.size_bytes());
+  for (const std::uint64_t number : numbers) {
+    StoreLe(out_, at, number);
+    at += sizeof(number);
+  }
 }
 
 void WireWriter::Put(std::string_view text) {
@@ -48,7 +54,7 @@ void WireWriter::Put(const Id128& id) { out_.insert(out_.end(), id.bytes.begin()
 
 void WireWriter::Put(const std::vector<std::uint64_t>& numbers) {
   Put(std::uint64_t{numbers.size()});
-  for (const std::uint64_t number : numbers) Put(number);
+  PutAll(numbers);
 }
 
 void WireWriter::PutSequence(std::span<const std::uint64_t> numbers) {

@@ -21,6 +21,8 @@ class WireWriter {
   explicit WireWriter(Bytes& out) : out_(out) {}
 
   void Put(std::uint64_t number);
+  // One behind the other, without their count.
+  void PutAll(std::span<const std::uint64_t> numbers);
   void Put(std::string_view text);
   void Put(const Id128& id);
   void Put(const std::vector<std::uint64_t>& numbers);

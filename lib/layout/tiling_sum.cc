@@ -26,26 +26,26 @@ std::uint64_t MultiplyInField(std::uint64_t a, std::uint64_t b) {
 }
 std::uint64_t ToField(std::uint64_t x) { return AddInField(x & kPrime, x >> 61); }
 
-// The variables of one dimension, at the point that belongs to `key`.
+// The variables of one dimension, at the point that belongs to `key`: SplitMix64's sequence, whose
+// state begins at a hash of key and dimension.
 class Dimension {
  public:
-  Dimension(std::uint64_t key, std::size_t number) : key_(Mix(key + number + 1)) {}
-  // The factor of [begin, end).
-  std::uint64_t Between(std::uint64_t begin, std::uint64_t end) const {
-    return SubtractInField(At(begin), At(end));
+  Dimension(std::uint64_t key, std::size_t number) : state_(Mix(key + number + 1)) {}
+  std::uint64_t At(std::uint64_t position) const {
+    return ToField(Mix(state_ + position * kMixIncrement));
   }
 
  private:
-  std::uint64_t At(std::uint64_t position) const { return ToField(MixWith(key_, position)); }
-
-  std::uint64_t key_;
+  std::uint64_t state_;
 };
 
+// Times a factor for each dimension: that of [begin, end) is the difference of two variables.
 std::uint64_t EvaluateBox(std::uint64_t key, const Box& box) {
   std::uint64_t product = ToField(Mix(key));
   for (std::size_t d = 0; d < box.offset.size(); ++d) {
+    const Dimension x(key, d);
     const std::uint64_t begin = box.offset[d];
-    product = MultiplyInField(product, Dimension(key, d).Between(begin, begin + box.extent[d]));
+    product = MultiplyInField(product, SubtractInField(x.At(begin), x.At(begin + box.extent[d])));
   }
   return product;
 }
@@ -54,24 +54,35 @@ std::uint64_t EvaluateBox(std::uint64_t key, const Box& box) {
 // end inside of a slice, the slices before it are whole. A count of all elements ends behind the
 // last slice of the first dimension.
 std::uint64_t EvaluateFirst(std::uint64_t key, const Box& box, std::uint64_t count) {
+  if (count == 0) return 0;
   std::uint64_t whole = ToField(Mix(key));
   std::uint64_t first = 0;
   for (std::size_t d = box.offset.size(); d-- > 0;) {
-    const Dimension dimension(key, d);
+    const Dimension x(key, d);
     const std::uint64_t begin = box.offset[d];
     const std::uint64_t slice = begin + (d == 0 ? count : count % box.extent[d]);
     count /= box.extent[d];
-    first = AddInField(MultiplyInField(dimension.Between(begin, slice), whole),
-                       MultiplyInField(dimension.Between(slice, slice + 1), first));
-    whole = MultiplyInField(whole, dimension.Between(begin, begin + box.extent[d]));
+    const std::uint64_t at_begin = x.At(begin);
+    const std::uint64_t at_slice = x.At(slice);
+    const std::uint64_t before = MultiplyInField(SubtractInField(at_begin, at_slice), whole);
+    const std::uint64_t within =
+        first == 0 ? 0 : MultiplyInField(SubtractInField(at_slice, x.At(slice + 1)), first);
+    first = AddInField(before, within);
+    if (d == 0) break;
+    const std::uint64_t at_end = x.At(begin + box.extent[d]);
+    whole = MultiplyInField(whole, SubtractInField(at_begin, at_end));
   }
   return first;
 }
 
 std::uint64_t Evaluate(std::uint64_t key, const Region& region) {
-  if (region.run == Run{0, BoxElementCount(region.box)}) return EvaluateBox(key, region.box);
-  return SubtractInField(EvaluateFirst(key, region.box, region.run.end),
-                         EvaluateFirst(key, region.box, region.run.begin));
+  const std::uint64_t count = BoxElementCount(region.box);
+  if (region.run == Run{0, count}) return EvaluateBox(key, region.box);
+  // The end of the box is that of many runs.
+  const std::uint64_t up_to_end = region.run.end == count
+                                      ? EvaluateBox(key, region.box)
+                                      : EvaluateFirst(key, region.box, region.run.end);
+  return SubtractInField(up_to_end, EvaluateFirst(key, region.box, region.run.begin));
 }
 
 // Names a region with the list of its holders.

@@ -2,6 +2,7 @@
 #include "lib/saver/declarations_add_up.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -43,10 +44,9 @@ Key SpecOf(const Key& name, const TensorSpec& tensor) {
   return spec;
 }
 
-// What may not come twice: an object's name, a tensor's. Of an empty tensor, which many ranks may
-// declare, no two specs may come.
+// What may not come twice: a name of a tensor, a name of an object. Of an empty tensor, which many
+// ranks may declare, no two specs may come.
 struct Claim {
-  bool is_object = false;
   Key name{};
   Key spec{};  // zero but for empty tensors
   friend auto operator<=>(const Claim&, const Claim&) = default;
@@ -83,10 +83,8 @@ class Contribution {
 };
 
 void Contribution::Send(const Claim& claim) {
-  WireWriter out(outgoing_[claim.name[0] % outgoing_.size()]);
-  out.Put(std::uint64_t{claim.is_object ? 1u : 0u});
-  for (const std::uint64_t lane : claim.name) out.Put(lane);
-  for (const std::uint64_t lane : claim.spec) out.Put(lane);
+  WireWriter(outgoing_[claim.name[0] % outgoing_.size()])
+      .PutAll(std::array{claim.name[0], claim.name[1], claim.spec[0], claim.spec[1]});
 }
 
 bool Contribution::OneWrites(std::span<const int> holders) const {
@@ -126,7 +124,9 @@ void Contribution::Add(const HeldTensor& held) {
 
 void Contribution::Add(const HeldObject& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  Send({.is_object = true, .name = KeyOf(object.name)});
+  Key name = KeyOf(object.name);
+  Append(name, 1);  // objects and tensors have names of their own
+  Send({.name = name});
 }
 
 Result<Key> ReadKey(WireReader& in) {
@@ -142,16 +142,14 @@ Result<bool> ClaimsAreUnique(const std::vector<Bytes>& incoming) {
   for (const Bytes& bytes : incoming) {
     WireReader in(bytes);
     while (!in.at_end()) {
-      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_object, in.Number());
       SEALPOINT_ASSIGN_OR_RETURN(const Key name, ReadKey(in));
       SEALPOINT_ASSIGN_OR_RETURN(const Key spec, ReadKey(in));
-      all.push_back({.is_object = is_object != 0, .name = name, .spec = spec});
+      all.push_back({.name = name, .spec = spec});
     }
   }
   std::sort(all.begin(), all.end());
   return std::adjacent_find(all.begin(), all.end(), [](const Claim& a, const Claim& b) {
-           const bool is_same_name = a.is_object == b.is_object && a.name == b.name;
-           return is_same_name && (a.spec == Key{} || a.spec != b.spec);
+           return a.name == b.name && (a.spec == Key{} || a.spec != b.spec);
          }) == all.end();
 }
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -15,7 +15,40 @@
 namespace sealpoint::internal {
 namespace {
 
-using SlotsByHolders = std::map<std::vector<int>, std::vector<std::size_t>>;
+// What planning looks at of a slot. A declaration is large, and its names lie in another order than
+// its slots: it is gone through once, and this is kept.
+struct Slot {
+  static constexpr std::size_t kAlone = ~std::size_t{0};
+
+  HeldRun held{};
+  bool is_empty = false;         // the tensor
+  std::size_t holders = kAlone;  // in Survey::holders
+  std::size_t group = 0;         // in Survey::groups
+  Run mine{};                    // what this rank writes
+};
+
+// Numbers of equal values in the order in which they came; neighbours are mostly equal.
+template <typename Value>
+class Numbering {
+ public:
+  std::size_t NumberOf(const Value& value) {
+    if (last_ == nullptr || last_->first != value) {
+      last_ = &*numbers_.emplace(value, numbers_.size()).first;
+    }
+    return last_->second;
+  }
+  const std::map<Value, std::size_t>& numbers() const { return numbers_; }
+
+ private:
+  std::map<Value, std::size_t> numbers_;
+  const std::pair<const Value, std::size_t>* last_ = nullptr;
+};
+
+struct Survey {
+  std::vector<Slot> slots{};              // of the declaration
+  Numbering<std::vector<int>> holders{};  // the replica groups
+  Numbering<std::string_view> groups{};   // which blobs are made for
+};
 
 Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
   if (!std::binary_search(replicas.begin(), replicas.end(), rank)) {
@@ -27,64 +60,90 @@ Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
   return Status();
 }
 
-// By tensor name, then region: the order that all ranks of a replica group share.
-std::vector<std::size_t> CanonicalOrder(const Declaration& declaration) {
-  std::vector<std::size_t> slots = declaration.SlotsByName();
-  const auto name = [&](std::size_t i) -> const std::string& {
-    return declaration.tensors()[slots[i]].tensor.name;
-  };
-  for (std::size_t begin = 0; begin < slots.size();) {
-    std::size_t end = begin + 1;
-    while (end < slots.size() && name(end) == name(begin)) ++end;
-    const auto first = slots.begin() + static_cast<std::ptrdiff_t>(begin);
-    std::sort(
-        first, first + static_cast<std::ptrdiff_t>(end - begin), [&](std::size_t a, std::size_t b) {
-          return HeldRegionOf(declaration.tensors()[a]) < HeldRegionOf(declaration.tensors()[b]);
-        });
-    begin = end;
-  }
-  return slots;
-}
-
 Run HeldRunOf(const HeldTensor& held) {
   return held.region ? held.region->run : Region::Whole(held.tensor.shape).run;
 }
 
+Result<Survey> SurveyOf(const Declaration& declaration, int rank, int size) {
+  Survey survey;
+  survey.slots.reserve(declaration.tensors().size());
+  for (const HeldTensor& held : declaration.tensors()) {
+    Slot slot{.is_empty = IsEmpty(held.tensor), .group = survey.groups.NumberOf(held.tensor.group)};
+    if (!held.replicas.empty()) {
+      SEALPOINT_RETURN_IF_ERROR(
+          CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
+      slot.holders = survey.holders.NumberOf(held.replicas);
+    }
+    if (!slot.is_empty) {
+      slot.held = {.run = HeldRunOf(held),
+                   .element_size = ElementSize(held.tensor),
+                   .chunk_size_bytes = held.tensor.chunk_size_bytes};
+    }
+    if (slot.holders == Slot::kAlone) slot.mine = slot.held.run;
+    survey.slots.push_back(slot);
+  }
+  return survey;
+}
+
+// By tensor name, then region: the order that all ranks of a replica group share.
+std::vector<std::size_t> CanonicalOrder(const Declaration& declaration) {
+  std::vector<std::size_t> order;
+  order.reserve(declaration.tensors().size());
+  declaration.ForEachTensor([&](std::span<const std::size_t> slots) {
+    const auto first = static_cast<std::ptrdiff_t>(order.size());
+    order.insert(order.end(), slots.begin(), slots.end());
+    if (slots.size() == 1) return;
+    std::sort(order.begin() + first, order.end(), [&](std::size_t a, std::size_t b) {
+      return HeldRegionOf(declaration.tensors()[a]) < HeldRegionOf(declaration.tensors()[b]);
+    });
+  });
+  return order;
+}
+
 // `slots` are those of one replica group in canonical order, `writers` those of its ranks that
 // write, `rank` among them.
-void DivideGroup(const Declaration& declaration, const std::vector<int>& writers, int rank,
-                 const std::vector<std::size_t>& slots, SavePlan& plan) {
+void DivideGroup(std::span<const std::size_t> slots, const std::vector<int>& writers, int rank,
+                 Survey& survey) {
   std::vector<HeldRun> held;
   held.reserve(slots.size());
-  for (const std::size_t slot : slots) {
-    const HeldTensor& one = declaration.tensors()[slot];
-    held.push_back({.run = HeldRunOf(one),
-                    .element_size = ElementSize(one.tensor),
-                    .chunk_size_bytes = one.tensor.chunk_size_bytes});
-  }
+  for (const std::size_t slot : slots) held.push_back(survey.slots[slot].held);
   const auto mine = static_cast<std::size_t>(
       std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
   for (const Piece& piece : DivideEvenly(held, writers.size())) {
-    if (piece.holder == mine) plan.pieces.push_back({slots[piece.held_index], piece.run});
+    if (piece.holder == mine) survey.slots[slots[piece.held_index]].mine = piece.run;
   }
 }
 
-// By group, then in the canonical order of the slots; of one slot there is one piece.
-void SortPieces(const Declaration& declaration, const std::vector<std::size_t>& order,
-                std::vector<PlannedPiece>& pieces) {
-  std::vector<const PlannedPiece*> by_slot(order.size());
-  for (const PlannedPiece& piece : pieces) by_slot[piece.slot] = &piece;
-  std::map<std::string_view, std::vector<PlannedPiece>> by_group;
-  for (const std::size_t slot : order) {
-    if (by_slot[slot] == nullptr) continue;
-    by_group[declaration.tensors()[slot].tensor.group].push_back(*by_slot[slot]);
+void DivideReplicas(const std::vector<std::size_t>& order, std::span<const int> writer_ranks,
+                    int rank, Survey& survey) {
+  std::vector<std::vector<std::size_t>> slots_of(survey.holders.numbers().size());
+  for (const std::size_t i : order) {
+    const Slot& slot = survey.slots[i];
+    if (!slot.is_empty && slot.holders != Slot::kAlone) slots_of[slot.holders].push_back(i);
   }
-  std::vector<PlannedPiece> sorted;
-  sorted.reserve(pieces.size());
-  for (const auto& [group, of_group] : by_group) {
-    sorted.insert(sorted.end(), of_group.begin(), of_group.end());
+  for (const auto& [holders, number] : survey.holders.numbers()) {
+    std::vector<int> writers;
+    std::copy_if(holders.begin(), holders.end(), std::back_inserter(writers),
+                 [&](int holder) { return Writes(writer_ranks, holder); });
+    DivideGroup(slots_of[number], writers, rank, survey);
   }
-  pieces = std::move(sorted);
+}
+
+SavePlan Collect(const std::vector<std::size_t>& order, const Survey& survey) {
+  SavePlan plan;
+  std::vector<std::vector<PlannedPiece>> pieces_of(survey.groups.numbers().size());
+  for (const std::size_t i : order) {
+    const Slot& slot = survey.slots[i];
+    if (slot.is_empty) plan.empty_slots.push_back(i);
+    if (slot.mine.size() == 0) continue;
+    pieces_of[slot.group].push_back({i, slot.mine});
+    plan.tensor_bytes += slot.mine.size() * slot.held.element_size;
+  }
+  for (const auto& [group, number] : survey.groups.numbers()) {
+    const std::vector<PlannedPiece>& pieces = pieces_of[number];
+    plan.pieces.insert(plan.pieces.end(), pieces.begin(), pieces.end());
+  }
+  return plan;
 }
 
 }  // namespace
@@ -99,35 +158,11 @@ bool Writes(std::span<const int> writer_ranks, int rank) {
 
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
                               std::span<const int> writer_ranks) {
-  SavePlan plan;
+  SEALPOINT_ASSIGN_OR_RETURN(Survey survey, SurveyOf(declaration, rank, size));
+  if (!Writes(writer_ranks, rank)) return SavePlan();
   const std::vector<std::size_t> order = CanonicalOrder(declaration);
-  SlotsByHolders groups;
-  for (const std::size_t slot : order) {
-    const HeldTensor& held = declaration.tensors()[slot];
-    if (!held.replicas.empty()) {
-      SEALPOINT_RETURN_IF_ERROR(
-          CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
-    }
-    if (!Writes(writer_ranks, rank)) continue;
-    if (IsEmpty(held.tensor)) {
-      plan.empty_slots.push_back(slot);
-    } else if (held.replicas.empty()) {
-      plan.pieces.push_back({slot, HeldRunOf(held)});
-    } else {
-      groups[held.replicas].push_back(slot);
-    }
-  }
-  for (const auto& [replicas, slots] : groups) {
-    std::vector<int> writers;
-    std::copy_if(replicas.begin(), replicas.end(), std::back_inserter(writers),
-                 [&](int replica) { return Writes(writer_ranks, replica); });
-    DivideGroup(declaration, writers, rank, slots, plan);
-  }
-  SortPieces(declaration, order, plan.pieces);
-  for (const PlannedPiece& piece : plan.pieces) {
-    plan.tensor_bytes += piece.run.size() * ElementSize(declaration.tensors()[piece.slot].tensor);
-  }
-  return plan;
+  DivideReplicas(order, writer_ranks, rank, survey);
+  return Collect(order, survey);
 }
 
 }  // namespace sealpoint::internal

@@ -84,13 +84,6 @@ std::span<const std::size_t> Declaration::SlotsOf(std::string_view tensor) const
   return found->second;
 }
 
-std::vector<std::size_t> Declaration::SlotsByName() const {
-  std::vector<std::size_t> all;
-  all.reserve(tensors_.size());
-  for (const auto& [name, slots] : slots_) all.insert(all.end(), slots.begin(), slots.end());
-  return all;
-}
-
 std::optional<std::size_t> Declaration::FindObject(std::string_view name) const {
   const auto found = object_numbers_.find(name);
   if (found == object_numbers_.end()) return std::nullopt;

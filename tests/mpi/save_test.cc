@@ -220,6 +220,19 @@ TEST(SaveTest, SecondSaveExchangesNoDeclarations) {
   });
 }
 
+TEST(SaveTest, ATensorAndAnObjectMayHaveOneName) {
+  OnJobs([](SaveJob& job) {
+    Declaration declaration;
+    if (job.is_last()) {
+      declaration.Add({.tensor = ByteTensor("x", 100)}).value();
+      ASSERT_TRUE(declaration.AddObject({.name = "x", .media_type = "text/plain"}).ok());
+    }
+    ASSERT_TRUE(job.Save(declaration).ok());
+    EXPECT_EQ(job.comm.exchange_count(), 2) << "no declaration was sent";
+    EXPECT_EQ(LoadWhole(*OpenFrom(job.posix, job.path("ckpt")), "x"), Content("x", 100));
+  });
+}
+
 TEST(SaveTest, PayloadIsStoredOnce) {
   OnJobs([](SaveJob& job) {
     const auto info = job.Save(UsualDeclaration(job.comm));
