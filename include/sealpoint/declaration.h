@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_DECLARATION_H_
 #define SEALPOINT_DECLARATION_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,26 @@ struct HeldObject {
   friend bool operator==(const HeldObject&, const HeldObject&) = default;
 };
 
+namespace internal {
+
+// What planning needs of a slot, made once when it is declared. Hashes of 128 bits.
+struct SlotFacts {
+  using Hash = std::array<std::uint64_t, 2>;
+  Run run{};
+  std::uint64_t chunk_size_bytes = 0;
+  std::uint32_t element_size = 0;
+  bool is_empty = false;           // the tensor
+  bool has_first_element = false;  // the region
+  std::uint64_t corner_count = 0;  // of the region's boxes, at most
+  Hash name{};
+  Hash spec{};    // of the name and all in which the declarations of a tensor must agree
+  Hash tiling{};  // the region's part of the sum that shows exact tiling (lib/layout/tiling_sum.h)
+  Hash group{};   // of spec, region and replicas; zero where there are none
+  friend bool operator==(const SlotFacts&, const SlotFacts&) = default;
+};
+
+}  // namespace internal
+
 // What this rank holds, without the memory. Made once per run; its digest is the key of the plan
 // cache, so a changed declaration can never meet a stale plan. A value type.
 class SEALPOINT_EXPORT Declaration {
@@ -64,6 +85,8 @@ class SEALPOINT_EXPORT Declaration {
   void ForEachTensor(const Visit& visit) const {
     for (const auto& [name, slots] : slots_) visit(std::span<const std::size_t>(slots));
   }
+  // One per slot. For the library's own modules.
+  const std::vector<internal::SlotFacts>& facts() const { return facts_; }
   // Position in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
@@ -73,6 +96,7 @@ class SEALPOINT_EXPORT Declaration {
 
  private:
   std::vector<HeldTensor> tensors_;
+  std::vector<internal::SlotFacts> facts_;
   std::vector<HeldObject> objects_;
   std::map<std::string, std::vector<std::size_t>, std::less<>> slots_;  // by tensor
   std::map<std::string, std::size_t, std::less<>> object_numbers_;

@@ -114,14 +114,17 @@ void TilingSum::SubtractTensor(const Key& key, const Shape& shape) {
   }
 }
 
-void TilingSum::AddHolder(const Key& key, const Region& region, std::span<const int> holders,
-                          int rank) {
+TilingSum::Key TilingSum::GroupOf(const Key& key, const Region& region,
+                                  std::span<const int> holders) {
+  return {NameGroup(key[0], region, holders), NameGroup(key[1], region, holders)};
+}
+
+void TilingSum::AddHolder(const Key& group, std::span<const int> holders, int rank) {
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    const std::uint64_t group = NameGroup(key[i], region, holders);
-    sums_[i] = AddInField(sums_[i], MemberOf(group, rank));
+    sums_[i] = AddInField(sums_[i], MemberOf(group[i], rank));
     if (holders.front() != rank) continue;
     for (const int holder : holders) {
-      sums_[i] = SubtractInField(sums_[i], MemberOf(group, holder));
+      sums_[i] = SubtractInField(sums_[i], MemberOf(group[i], holder));
     }
   }
 }

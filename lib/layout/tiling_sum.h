@@ -30,8 +30,10 @@ class TilingSum {
   // O(ndim), also for a run: it is what its end leaves of the box but for what its begin leaves.
   void AddRegion(const Key& key, const Region& region);
   void SubtractTensor(const Key& key, const Shape& shape);
-  // `rank` holds this region together with `holders`, the list that each of them gives.
-  void AddHolder(const Key& key, const Region& region, std::span<const int> holders, int rank);
+  // Names a region with the list of ranks that hold it, as each of them gives it.
+  static Key GroupOf(const Key& key, const Region& region, std::span<const int> holders);
+  // `rank` is one of them.
+  void AddHolder(const Key& group, std::span<const int> holders, int rank);
 
   void Add(const TilingSum& other);
   bool is_zero() const { return sums_ == std::array<std::uint64_t, 2>{}; }

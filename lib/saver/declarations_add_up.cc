@@ -2,54 +2,27 @@
 #include "lib/saver/declarations_add_up.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <string_view>
+#include <map>
 #include <vector>
 
-#include "lib/base/endian.h"
 #include "lib/base/macros.h"
-#include "lib/base/mix.h"
 #include "lib/base/wire.h"
-#include "lib/layout/region_algebra.h"
 #include "lib/layout/tiling_sum.h"
 #include "lib/saver/save_plan.h"
-#include "lib/writer/tensor_checks.h"
-#include "sealpoint/digest.h"
+#include "lib/writer/slot_facts.h"
 
 namespace sealpoint::internal {
 namespace {
 
-using Key = TilingSum::Key;
+using Hash = SlotFacts::Hash;
 
-Key KeyOf(std::string_view text) {
-  const Digest digest = ComputeDigest(AsBytes(text));
-  return {LoadLe<std::uint64_t>(digest.bytes, 0), LoadLe<std::uint64_t>(digest.bytes, 8)};
-}
-
-void Append(Key& key, std::uint64_t number) {
-  for (std::uint64_t& lane : key) lane = MixWith(lane, number);
-}
-
-// Of all in which the declarations of a tensor must agree.
-Key SpecOf(const Key& name, const TensorSpec& tensor) {
-  Key spec = name;
-  Append(spec, static_cast<std::uint64_t>(tensor.dtype));
-  Append(spec, ElementSize(tensor));
-  for (const std::uint64_t extent : tensor.shape) Append(spec, extent);
-  Append(spec, tensor.chunk_size_bytes);
-  for (const std::string& rule : tensor.placement) {
-    for (const std::uint64_t lane : KeyOf(rule)) Append(spec, lane);
-  }
-  return spec;
-}
-
-// What may not come twice: a name of a tensor, a name of an object. Of an empty tensor, which many
-// ranks may declare, no two specs may come.
-struct Claim {
-  Key name{};
-  Key spec{};  // zero but for empty tensors
-  friend auto operator<=>(const Claim&, const Claim&) = default;
+// What goes to one judge. Half of a name's hash is enough there: two names that share it cost an
+// exchange of declarations, and one name that comes twice always shares it.
+struct Claims {
+  // Of tensors that this rank leads, and of objects: may not come twice.
+  std::vector<std::uint64_t> names{};
+  // Of empty tensors, name and spec, one behind the other: many ranks may declare them, alike.
+  std::vector<std::uint64_t> empties{};
 };
 
 // What one rank adds.
@@ -59,18 +32,17 @@ class Contribution {
       : rank_(comm.rank()),
         writer_ranks_(writer_ranks),
         limits_(limits),
-        outgoing_(static_cast<std::size_t>(comm.size())) {}
+        claims_(static_cast<std::size_t>(comm.size())) {}
 
-  void Add(const HeldTensor& held);
+  void Add(const HeldTensor& held, const SlotFacts& facts);
   void Add(const HeldObject& object);
 
-  const std::vector<Bytes>& outgoing() const { return outgoing_; }
+  std::vector<Bytes> EncodeClaims() const;
   const TilingSum& sum() const { return sum_; }
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
-  void AddRegion(const Key& name, const HeldTensor& held);
-  void Send(const Claim& claim);
+  Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
   bool OneWrites(std::span<const int> holders) const;
 
   const int rank_;
@@ -78,13 +50,17 @@ class Contribution {
   const Limits& limits_;
   TilingSum sum_;
   bool is_doubtful_ = false;
-  std::vector<Bytes> outgoing_;
-  std::optional<Region> whole_;  // of the tensor that is being added
+  std::vector<Claims> claims_;  // by judge
 };
 
-void Contribution::Send(const Claim& claim) {
-  WireWriter(outgoing_[claim.name[0] % outgoing_.size()])
-      .PutAll(std::array{claim.name[0], claim.name[1], claim.spec[0], claim.spec[1]});
+std::vector<Bytes> Contribution::EncodeClaims() const {
+  std::vector<Bytes> outgoing(claims_.size());
+  for (std::size_t judge = 0; judge < claims_.size(); ++judge) {
+    WireWriter out(outgoing[judge]);
+    out.Put(claims_[judge].names);
+    out.Put(claims_[judge].empties);
+  }
+  return outgoing;
 }
 
 bool Contribution::OneWrites(std::span<const int> holders) const {
@@ -92,65 +68,56 @@ bool Contribution::OneWrites(std::span<const int> holders) const {
                      [this](int rank) { return Writes(writer_ranks_, rank); });
 }
 
-void Contribution::AddRegion(const Key& name, const HeldTensor& held) {
-  const Key spec = SpecOf(name, held.tensor);
-  const Region& region = held.region ? *held.region : whole_.emplace(HeldRegionOf(held));
+void Contribution::Add(const HeldTensor& held, const SlotFacts& facts) {
+  if (facts.is_empty) {
+    if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
+    std::vector<std::uint64_t>& empties = ClaimsTo(facts.name).empties;
+    empties.insert(empties.end(), {facts.name[1], facts.spec[1]});
+    return;
+  }
   const std::span<const int> holders =
       held.replicas.empty() ? std::span<const int>(&rank_, 1) : held.replicas;
   // What the committer may find too much for a check of corners is counted exactly.
-  const std::size_t ndim = region.box.extent.size();
-  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
-  const std::uint64_t boxes_max = is_box ? 1 : 2 * ndim - 1;
-  if (boxes_max > limits_.tiling_corners_per_shard_max >> ndim || !OneWrites(holders)) {
+  if (facts.corner_count > limits_.tiling_corners_per_shard_max || !OneWrites(holders)) {
     is_doubtful_ = true;
   }
-  if (holders.size() > 1) sum_.AddHolder(spec, region, holders, rank_);
+  if (holders.size() > 1) sum_.AddHolder(facts.group, holders, rank_);
   if (holders.front() != rank_) return;
-  sum_.AddRegion(spec, region);
-  const bool has_first_element =
-      region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
-                                           [](std::uint64_t offset) { return offset == 0; });
-  if (!has_first_element) return;
-  sum_.SubtractTensor(spec, held.tensor.shape);
-  Send({.name = name});
-}
-
-void Contribution::Add(const HeldTensor& held) {
-  const Key name = KeyOf(held.tensor.name);
-  if (!IsEmpty(held.tensor)) return AddRegion(name, held);
-  if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  Send({.name = name, .spec = SpecOf(name, held.tensor)});
+  sum_.Add(TilingSum::FromValues(facts.tiling));
+  if (facts.has_first_element) ClaimsTo(facts.name).names.push_back(facts.name[1]);
 }
 
 void Contribution::Add(const HeldObject& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-  Key name = KeyOf(object.name);
-  Append(name, 1);  // objects and tensors have names of their own
-  Send({.name = name});
+  const Hash name = HashObjectName(object.name);
+  ClaimsTo(name).names.push_back(name[1]);
 }
 
-Result<Key> ReadKey(WireReader& in) {
-  Key key{};
-  for (std::uint64_t& lane : key) {
+Result<Hash> ReadHash(WireReader& in) {
+  Hash hash{};
+  for (std::uint64_t& lane : hash) {
     SEALPOINT_ASSIGN_OR_RETURN(lane, in.Number());
   }
-  return key;
+  return hash;
 }
 
-Result<bool> ClaimsAreUnique(const std::vector<Bytes>& incoming) {
-  std::vector<Claim> all;
+Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
+  std::vector<std::uint64_t> names;
+  std::map<std::uint64_t, std::uint64_t> empties;
+  bool are_alike = true;
   for (const Bytes& bytes : incoming) {
     WireReader in(bytes);
-    while (!in.at_end()) {
-      SEALPOINT_ASSIGN_OR_RETURN(const Key name, ReadKey(in));
-      SEALPOINT_ASSIGN_OR_RETURN(const Key spec, ReadKey(in));
-      all.push_back({.name = name, .spec = spec});
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> more, in.Numbers());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> pairs, in.Numbers());
+    names.insert(names.end(), more.begin(), more.end());
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      const auto known = empties.emplace(pairs[i], pairs[i + 1]).first;
+      if (known->second != pairs[i + 1]) are_alike = false;
     }
   }
-  std::sort(all.begin(), all.end());
-  return std::adjacent_find(all.begin(), all.end(), [](const Claim& a, const Claim& b) {
-           return a.name == b.name && (a.spec == Key{} || a.spec != b.spec);
-         }) == all.end();
+  for (const auto& [name, spec] : empties) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return are_alike && std::adjacent_find(names.begin(), names.end()) == names.end();
 }
 
 }  // namespace
@@ -158,11 +125,13 @@ Result<bool> ClaimsAreUnique(const std::vector<Bytes>& incoming) {
 Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaration,
                                std::span<const int> writer_ranks, const Limits& limits) {
   Contribution mine(comm, writer_ranks, limits);
-  for (const HeldTensor& held : declaration.tensors()) mine.Add(held);
+  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
+    mine.Add(declaration.tensors()[slot], declaration.facts()[slot]);
+  }
   for (const HeldObject& object : declaration.objects()) mine.Add(object);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.outgoing()));
-  const auto unique = ClaimsAreUnique(incoming);
-  const bool is_doubtful = mine.is_doubtful() || !unique.ok() || !*unique;
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.EncodeClaims()));
+  const auto agree = ClaimsAgree(incoming);
+  const bool is_doubtful = mine.is_doubtful() || !agree.ok() || !*agree;
   Bytes bytes;
   WireWriter out(bytes);
   out.Put(std::uint64_t{is_doubtful ? 1u : 0u});
@@ -173,7 +142,7 @@ Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaratio
   for (const Bytes& one : all) {
     WireReader in(one);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(const Key values, ReadKey(in));
+    SEALPOINT_ASSIGN_OR_RETURN(const Hash values, ReadHash(in));
     sum.Add(TilingSum::FromValues(values));
     if (has_doubts != 0) adds_up = false;
   }

@@ -60,24 +60,21 @@ Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
   return Status();
 }
 
-Run HeldRunOf(const HeldTensor& held) {
-  return held.region ? held.region->run : Region::Whole(held.tensor.shape).run;
-}
-
 Result<Survey> SurveyOf(const Declaration& declaration, int rank, int size) {
   Survey survey;
   survey.slots.reserve(declaration.tensors().size());
-  for (const HeldTensor& held : declaration.tensors()) {
-    Slot slot{.is_empty = IsEmpty(held.tensor), .group = survey.groups.NumberOf(held.tensor.group)};
+  for (std::size_t i = 0; i < declaration.tensors().size(); ++i) {
+    const HeldTensor& held = declaration.tensors()[i];
+    const SlotFacts& facts = declaration.facts()[i];
+    Slot slot{.held = {.run = facts.run,
+                       .element_size = facts.element_size,
+                       .chunk_size_bytes = facts.chunk_size_bytes},
+              .is_empty = facts.is_empty,
+              .group = survey.groups.NumberOf(held.tensor.group)};
     if (!held.replicas.empty()) {
       SEALPOINT_RETURN_IF_ERROR(
           CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
       slot.holders = survey.holders.NumberOf(held.replicas);
-    }
-    if (!slot.is_empty) {
-      slot.held = {.run = HeldRunOf(held),
-                   .element_size = ElementSize(held.tensor),
-                   .chunk_size_bytes = held.tensor.chunk_size_bytes};
     }
     if (slot.holders == Slot::kAlone) slot.mine = slot.held.run;
     survey.slots.push_back(slot);

@@ -7,6 +7,7 @@
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
 #include "lib/writer/declaration_codec.h"
+#include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {
@@ -45,6 +46,7 @@ Result<std::size_t> Declaration::Add(HeldTensor held) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held).AtTensor(held.tensor.name));
   const std::size_t slot = tensors_.size();
   slots_[held.tensor.name].push_back(slot);
+  facts_.push_back(internal::FactsOf(held));
   tensors_.push_back(std::move(held));
   return slot;
 }

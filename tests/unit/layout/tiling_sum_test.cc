@@ -85,7 +85,8 @@ struct Member {
 bool Agree(const std::vector<Member>& members) {
   TilingSum sum;
   for (const Member& member : members) {
-    sum.AddHolder(kKey, Region::Whole({5}), member.holders, member.rank);
+    const auto group = TilingSum::GroupOf(kKey, Region::Whole({5}), member.holders);
+    sum.AddHolder(group, member.holders, member.rank);
   }
   return sum.is_zero();
 }
@@ -102,8 +103,8 @@ TEST(TilingSum, ShowsHoldersThatDoNotNameEachOther) {
 TEST(TilingSum, KeepsTheGroupsOfRegionsApart) {
   TilingSum sum;
   const std::vector<int> holders = {0, 1};
-  sum.AddHolder(kKey, BoxAt({0}, {2}), holders, 0);
-  sum.AddHolder(kKey, BoxAt({2}, {2}), holders, 1);
+  sum.AddHolder(TilingSum::GroupOf(kKey, BoxAt({0}, {2}), holders), holders, 0);
+  sum.AddHolder(TilingSum::GroupOf(kKey, BoxAt({2}, {2}), holders), holders, 1);
   EXPECT_FALSE(sum.is_zero());
 }
 

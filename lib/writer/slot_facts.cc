@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/slot_facts.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lib/base/endian.h"
+#include "lib/base/mix.h"
+#include "lib/layout/region_algebra.h"
+#include "lib/layout/tiling_sum.h"
+#include "lib/writer/tensor_checks.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using Hash = SlotFacts::Hash;
+
+Hash HashText(std::string_view text) {
+  const Digest digest = ComputeDigest(AsBytes(text));
+  return {LoadLe<std::uint64_t>(digest.bytes, 0), LoadLe<std::uint64_t>(digest.bytes, 8)};
+}
+
+void Append(Hash& hash, std::uint64_t number) {
+  for (std::uint64_t& lane : hash) lane = MixWith(lane, number);
+}
+
+Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
+  Hash spec = name;
+  Append(spec, static_cast<std::uint64_t>(tensor.dtype));
+  Append(spec, ElementSize(tensor));
+  for (const std::uint64_t extent : tensor.shape) Append(spec, extent);
+  Append(spec, tensor.chunk_size_bytes);
+  for (const std::string& rule : tensor.placement) {
+    for (const std::uint64_t lane : HashText(rule)) Append(spec, lane);
+  }
+  return spec;
+}
+
+void AddRegion(const Region& region, const HeldTensor& held, SlotFacts& facts) {
+  const std::size_t ndim = region.box.extent.size();
+  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  facts.run = region.run;
+  facts.corner_count = (is_box ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
+  facts.has_first_element =
+      region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
+                                           [](std::uint64_t offset) { return offset == 0; });
+  TilingSum sum;
+  sum.AddRegion(facts.spec, region);
+  // One region has the first element: so the tensor is subtracted once.
+  if (facts.has_first_element) sum.SubtractTensor(facts.spec, held.tensor.shape);
+  facts.tiling = sum.values();
+  if (!held.replicas.empty()) {
+    facts.group = TilingSum::GroupOf(facts.spec, region, held.replicas);
+  }
+}
+
+}  // namespace
+
+SlotFacts FactsOf(const HeldTensor& held) {
+  SlotFacts facts{.chunk_size_bytes = held.tensor.chunk_size_bytes,
+                  .element_size = ElementSize(held.tensor),
+                  .is_empty = IsEmpty(held.tensor),
+                  .name = HashText(held.tensor.name)};
+  facts.spec = HashSpec(facts.name, held.tensor);
+  if (facts.is_empty) return facts;
+  if (held.region) {
+    AddRegion(*held.region, held, facts);
+  } else {
+    AddRegion(Region::Whole(held.tensor.shape), held, facts);
+  }
+  return facts;
+}
+
+SlotFacts::Hash HashObjectName(std::string_view name) {
+  Hash hash = HashText(name);
+  Append(hash, 1);
+  return hash;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_SLOT_FACTS_H_
+#define SEALPOINT_LIB_WRITER_SLOT_FACTS_H_
+
+#include <string_view>
+
+#include "sealpoint/declaration.h"
+
+namespace sealpoint::internal {
+
+// Precondition: valid, as Declaration::Add finds it.
+SlotFacts FactsOf(const HeldTensor& held);
+
+// The hash of a name of an object, which no tensor's name has.
+SlotFacts::Hash HashObjectName(std::string_view name);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_SLOT_FACTS_H_
