@@ -183,12 +183,9 @@ Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
         BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
         return Status();
       }));
-  // Without a blob there is no manifest that could name anything.
-  if (index.blob_count() > 0) {
-    for (Status& violation : empties.Violations()) {
-      findings_.Add(kIndexRank,
-                    std::move(violation).AtPath(subject.PathOf(IndexName(marker.attempt))));
-    }
+  for (Status& violation : empties.Violations()) {
+    findings_.Add(kIndexRank,
+                  std::move(violation).AtPath(subject.PathOf(IndexName(marker.attempt))));
   }
   std::vector<ScanUnit> units;
   for (const std::vector<ScanUnit>& some : units_of_worker) {
