@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/wire.h"
 
+#include <array>
+
 #include "lib/base/checked_math.h"
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
@@ -8,8 +10,6 @@
 
 namespace sealpoint::internal {
 namespace {
-
-Status Malformed() { return MakeError(Code::kComm, "a rank sent a malformed message"); }
 
 // Numbers first, first + step, first + 2 * step, …, modulo 2^64.
 struct Stretch {
@@ -32,6 +32,8 @@ std::vector<Stretch> CutIntoStretches(std::span<const std::uint64_t> numbers) {
 }
 
 }  // namespace
+
+Status MalformedMessage() { return MakeError(Code::kComm, "a rank sent a malformed message"); }
 
 void WireWriter::Put(std::uint64_t number) { PutAll({&number, 1}); }
 
@@ -62,17 +64,14 @@ void WireWriter::PutSequence(std::span<const std::uint64_t> numbers) {
   if (kNumbersPerStretch * stretches.size() >= numbers.size()) stretches.clear();
   Put(std::uint64_t{numbers.size()});
   Put(std::uint64_t{stretches.size()});  // 0: the numbers themselves follow
+  if (stretches.empty()) return PutAll(numbers);
   for (const Stretch& stretch : stretches) {
-    Put(stretch.first);
-    Put(stretch.step);
-    Put(stretch.count);
+    PutAll(std::array{stretch.first, stretch.step, stretch.count});
   }
-  if (!stretches.empty()) return;
-  for (const std::uint64_t number : numbers) Put(number);
 }
 
 Result<std::uint64_t> WireReader::Number() {
-  if (!RangeFits(at_, sizeof(std::uint64_t), bytes_.size())) return Malformed();
+  if (!RangeFits(at_, sizeof(std::uint64_t), bytes_.size())) return MalformedMessage();
   const auto number = LoadLe<std::uint64_t>(bytes_, at_);
   at_ += sizeof(number);
   return number;
@@ -80,7 +79,7 @@ Result<std::uint64_t> WireReader::Number() {
 
 Result<ByteSpan> WireReader::Span() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, Number());
-  if (!RangeFits(at_, size, bytes_.size())) return Malformed();
+  if (!RangeFits(at_, size, bytes_.size())) return MalformedMessage();
   const ByteSpan span = bytes_.subspan(at_, size);
   at_ += size;
   return span;
@@ -92,7 +91,7 @@ Result<std::string> WireReader::Text() {
 }
 
 Result<Id128> WireReader::Id() {
-  if (!RangeFits(at_, sizeof(Id128::bytes), bytes_.size())) return Malformed();
+  if (!RangeFits(at_, sizeof(Id128::bytes), bytes_.size())) return MalformedMessage();
   const Id128 id = LoadId(bytes_, at_);
   at_ += sizeof(id.bytes);
   return id;
@@ -100,7 +99,7 @@ Result<Id128> WireReader::Id() {
 
 Result<std::vector<std::uint64_t>> WireReader::Numbers() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
-  if (count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return Malformed();
+  if (count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return MalformedMessage();
   std::vector<std::uint64_t> numbers(count);
   for (std::uint64_t& number : numbers) {
     SEALPOINT_ASSIGN_OR_RETURN(number, Number());
@@ -112,8 +111,8 @@ Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max)
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t stretches, Number());
   const bool is_plain = stretches == 0;
-  if (count > count_max) return Malformed();
-  if (is_plain && count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return Malformed();
+  if (count > count_max) return MalformedMessage();
+  if (is_plain && count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return MalformedMessage();
   std::vector<std::uint64_t> numbers;
   numbers.reserve(count);
   while (numbers.size() < count) {
@@ -123,7 +122,7 @@ Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max)
       SEALPOINT_ASSIGN_OR_RETURN(stretch.step, Number());
       SEALPOINT_ASSIGN_OR_RETURN(stretch.count, Number());
     }
-    if (stretch.count == 0 || stretch.count > count - numbers.size()) return Malformed();
+    if (stretch.count == 0 || stretch.count > count - numbers.size()) return MalformedMessage();
     for (std::uint64_t i = 0; i < stretch.count; ++i) {
       numbers.push_back(stretch.first + i * stretch.step);
     }

@@ -34,6 +34,9 @@ class WireWriter {
   Bytes& out_;
 };
 
+// What a reader says of bytes that no rank of this version sends.
+Status MalformedMessage();
+
 // Reads them in the same order. Errors: Comm, where the bytes are not what a rank of this version
 // sends; nothing is allocated for a count that the bytes cannot hold.
 class WireReader {

@@ -15,8 +15,6 @@ namespace {
 
 enum class GeometryKind : std::uint64_t { kNone, kGrid, kBoxes };
 
-Status Malformed() { return MakeError(Code::kComm, "a rank sent a malformed message"); }
-
 void EncodeHead(const TensorFields& fields, const std::vector<std::string>& placement,
                 WireWriter& out) {
   out.Put(std::uint64_t{fields.dtype});
@@ -80,7 +78,7 @@ Result<Grid> DecodeGrid(WireReader& in, std::size_t ndim, std::uint64_t shard_co
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> cuts, in.Sequence(shard_count));
   std::size_t next = 0;
   for (const std::uint64_t count : counts) {
-    if (count > cuts.size() - next) return Malformed();
+    if (count > cuts.size() - next) return MalformedMessage();
     const auto begin = cuts.begin() + static_cast<std::ptrdiff_t>(next);
     grid.run_cuts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
     next += count;
@@ -164,7 +162,7 @@ Result<TensorEntry> DecodeTensorEntry(const Frame& frame, std::size_t blob_count
   const bool fits = blob < blob_count &&
                     entry.boxes.size() == 2 * entry.head.shape.size() * shards &&
                     (entry.runs.empty() || entry.runs.size() == 2 * shards);
-  if (!fits) return Malformed();
+  if (!fits) return MalformedMessage();
   return entry;
 }
 
@@ -184,7 +182,7 @@ Result<ObjectEntry> DecodeObjectEntry(const Frame& frame, std::size_t blob_count
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t chunk_size_log2, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t first_record, in.Number());
-  if (blob >= blob_count) return Malformed();
+  if (blob >= blob_count) return MalformedMessage();
   entry.chunk_size_log2 = static_cast<std::uint8_t>(chunk_size_log2);
   entry.shard = {.blob = static_cast<std::uint32_t>(blob),
                  .first_record = static_cast<std::uint32_t>(first_record)};

@@ -14,6 +14,7 @@
 #include "lib/saver/judge_of_name.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/declaration_codec.h"
+#include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {

@@ -10,6 +10,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/layout/replicas.h"
+#include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
@@ -144,10 +145,6 @@ SavePlan Collect(const std::vector<std::size_t>& order, const Survey& survey) {
 }
 
 }  // namespace
-
-Region HeldRegionOf(const HeldTensor& held) {
-  return held.region ? *held.region : Region::Whole(held.tensor.shape);
-}
 
 bool Writes(std::span<const int> writer_ranks, int rank) {
   return writer_ranks.empty() || std::binary_search(writer_ranks.begin(), writer_ranks.end(), rank);

@@ -33,9 +33,6 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
 // Whether `rank` is one of these, which ascend; none means all.
 bool Writes(std::span<const int> writer_ranks, int rank);
 
-// The region of a slot; the whole tensor where none was given. Precondition: not an empty tensor.
-Region HeldRegionOf(const HeldTensor& held);
-
 }  // namespace sealpoint::internal
 
 #endif  // SEALPOINT_LIB_SAVER_SAVE_PLAN_H_

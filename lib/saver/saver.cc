@@ -21,6 +21,7 @@
 #include "lib/saver/save_plan.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
+#include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {

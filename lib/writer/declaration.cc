@@ -119,8 +119,8 @@ Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
     return internal::InvalidArgument("memory bound twice").AtTensor(held.tensor.name);
   }
   if (!internal::IsEmpty(held.tensor)) {
-    const Region region = held.region.value_or(Region::Whole(held.tensor.shape));
-    SEALPOINT_RETURN_IF_ERROR(internal::CheckSource(held.tensor, region, view));
+    SEALPOINT_RETURN_IF_ERROR(
+        internal::CheckSource(held.tensor, internal::HeldRegionOf(held), view));
   }
   tensors_[slot] = std::move(view);
   return Status();

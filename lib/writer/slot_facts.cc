@@ -64,12 +64,12 @@ SlotFacts FactsOf(const HeldTensor& held) {
                   .name = HashText(held.tensor.name)};
   facts.spec = HashSpec(facts.name, held.tensor);
   if (facts.is_empty) return facts;
-  if (held.region) {
-    AddRegion(*held.region, held, facts);
-  } else {
-    AddRegion(Region::Whole(held.tensor.shape), held, facts);
-  }
+  AddRegion(HeldRegionOf(held), held, facts);
   return facts;
+}
+
+Region HeldRegionOf(const HeldTensor& held) {
+  return held.region ? *held.region : Region::Whole(held.tensor.shape);
 }
 
 SlotFacts::Hash HashObjectName(std::string_view name) {

@@ -11,6 +11,9 @@ namespace sealpoint::internal {
 // Precondition: valid, as Declaration::Add finds it.
 SlotFacts FactsOf(const HeldTensor& held);
 
+// The region of a slot; the whole tensor where none was given. Precondition: not an empty tensor.
+Region HeldRegionOf(const HeldTensor& held);
+
 // The hash of a name of an object, which no tensor's name has.
 SlotFacts::Hash HashObjectName(std::string_view name);
 

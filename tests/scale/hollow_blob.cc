@@ -13,6 +13,7 @@
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
 #include "lib/writer/blob_summary_parts.h"
+#include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
 #include "tests/support/forwarding_storage.h"
 
