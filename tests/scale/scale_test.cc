@@ -108,32 +108,36 @@ TEST_P(Scale, AReshardedLoadReadsOnceWhatItWants) {
 
 INSTANTIATE_TEST_SUITE_P(Trainings, Scale, ::testing::Values(0, 1, 2));
 
-// Twice the data ranks: twice the shards of the optimizer, and 8 bytes for each in the index.
-TEST(ScaleGrowth, AGridShardCostsTheIndexItsReference) {
-  Simulation half(SmallMegatron(8), {});
-  Simulation whole(SmallMegatron(16), {});
-  SaveAndOpen(half);
-  SaveAndOpen(whole);
-  const auto grown = [&](std::uint64_t ScaleFigures::* field) {
-    return static_cast<double>(whole.figures().*field - half.figures().*field);
-  };
-  const double blob_bytes = 150 * grown(&ScaleFigures::blobs);
-  EXPECT_LE(grown(&ScaleFigures::index_bytes) - blob_bytes, 9 * grown(&ScaleFigures::shards));
-  EXPECT_LE(whole.figures().bytes_per_shard, 16);
+// Twice the data ranks: twice the shards of the optimizer.
+class ScaleGrowth : public ::testing::Test {
+ protected:
+  ScaleGrowth() {
+    SaveAndOpen(half_);
+    SaveAndOpen(whole_);
+  }
+  double Grown(std::uint64_t ScaleFigures::* field) {
+    return static_cast<double>(whole_.figures().*field - half_.figures().*field);
+  }
+  // What a shard adds to these bytes, of which the blobs take a part.
+  void ExpectItsReference(std::uint64_t ScaleFigures::* bytes) {
+    const double blob_bytes = 150 * Grown(&ScaleFigures::blobs);
+    EXPECT_LE(Grown(bytes) - blob_bytes, 9 * Grown(&ScaleFigures::shards));
+  }
+
+  Simulation half_{SmallMegatron(8), {}};
+  Simulation whole_{SmallMegatron(16), {}};
+};
+
+// 8 bytes for each shard.
+TEST_F(ScaleGrowth, AGridShardCostsTheIndexItsReference) {
+  ExpectItsReference(&ScaleFigures::index_bytes);
+  EXPECT_LE(whole_.figures().bytes_per_shard, 16);
 }
 
 // A grid has its cuts once, however many tensors have it; a judge sends equal steps as three
 // numbers.
-TEST(ScaleGrowth, AGridShardComesToRankZeroAsItsReference) {
-  Simulation half(SmallMegatron(8), {});
-  Simulation whole(SmallMegatron(16), {});
-  SaveAndOpen(half);
-  SaveAndOpen(whole);
-  const auto grown = [&](std::uint64_t ScaleFigures::* field) {
-    return static_cast<double>(whole.figures().*field - half.figures().*field);
-  };
-  const double blob_bytes = 150 * grown(&ScaleFigures::blobs);
-  EXPECT_LE(grown(&ScaleFigures::gathered_bytes) - blob_bytes, 9 * grown(&ScaleFigures::shards));
+TEST_F(ScaleGrowth, AGridShardComesToRankZeroAsItsReference) {
+  ExpectItsReference(&ScaleFigures::gathered_bytes);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "readers/collective/pass_on.h"
 #include "readers/open/open_checkpoint.h"
 #include "sealpoint/communicator.h"
+#include "tests/support/forged_communicator.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
 
@@ -23,6 +23,7 @@
 namespace sealpoint::internal {
 namespace {
 
+using sealpoint::testing::ForgedCommunicator;
 using sealpoint::testing::HasCode;
 
 struct WireWish {
@@ -92,39 +93,6 @@ TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
   }
 }
 
-// One rank, to which an exchange or a gathering brings what a test says.
-class ForgedExchange final : public Communicator {
- public:
-  explicit ForgedExchange(Bytes bytes, std::optional<Bytes> gathered = {})
-      : bytes_(std::move(bytes)), gathered_(std::move(gathered)) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  const std::string& host() const override { return inner_->host(); }
-  void set_deadline(std::chrono::milliseconds deadline) override { inner_->set_deadline(deadline); }
-  Status Barrier() override { return inner_->Barrier(); }
-  Status Broadcast(Bytes& bytes, int root) override { return inner_->Broadcast(bytes, root); }
-  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
-    return inner_->Gather(bytes, root);
-  }
-  Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
-    if (gathered_) return std::vector<Bytes>{*gathered_};
-    return inner_->AllGather(bytes);
-  }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override {
-    return std::vector<Bytes>{bytes_};
-  }
-  Result<std::vector<std::uint64_t>> AllReduceMax(
-      const std::vector<std::uint64_t>& values) override {
-    return inner_->AllReduceMax(values);
-  }
-
- private:
-  const std::unique_ptr<Communicator> inner_ = SelfCommunicator();
-  const Bytes bytes_;
-  const std::optional<Bytes> gathered_;
-};
-
 using ContractOfAllTest = ChunkWishTest;
 
 TEST_F(ContractOfAllTest, RefusesATensorThatIsNotInTheIndex) {
@@ -133,7 +101,7 @@ TEST_F(ContractOfAllTest, RefusesATensorThatIsNotInTheIndex) {
     WireWriter out(bytes);
     out.Put(tensor);
     out.Put(std::uint64_t{0});  // no region
-    ForgedExchange comm(bytes);
+    ForgedCommunicator comm(std::vector<Bytes>{bytes});
     return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
         .status();
   };
@@ -152,7 +120,7 @@ TEST_F(ContractOfAllTest, RefusesARegionOutsideOfItsTensor) {
     out.Put(std::vector<std::uint64_t>{extent});
     out.Put(std::uint64_t{0});
     out.Put(extent);
-    ForgedExchange comm(bytes);
+    ForgedCommunicator comm(std::vector<Bytes>{bytes});
     return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
         .status();
   };
@@ -167,7 +135,7 @@ TEST_F(ContractOfAllTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
     out.Put(std::uint64_t{1});
     out.Put(tensor);
     out.Put(std::string_view("why"));
-    ForgedExchange comm({}, bytes);
+    ForgedCommunicator comm(std::vector<Bytes>{Bytes()}, std::vector<Bytes>{bytes});
     return JudgeTogether(comm, files_->index.contents, {}, LoadContract::Partial()).status();
   };
   EXPECT_THAT(judge(0), HasCode(Code::kMismatch));

@@ -3,49 +3,22 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/wire.h"
+#include "tests/support/forged_communicator.h"
 #include "tests/support/saved_state.h"
 
 namespace sealpoint::internal {
 namespace {
 
+using sealpoint::testing::ForgedCommunicator;
 using sealpoint::testing::HasCode;
 
-// One rank, to which something else arrives than what it sent.
-class AlteredArrivals final : public Communicator {
- public:
-  AlteredArrivals(Result<std::vector<Bytes>> ids, Result<std::vector<Bytes>> entries)
-      : ids_(std::move(ids)), entries_(std::move(entries)) {}
-
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  const std::string& host() const override { return self_->host(); }
-  void set_deadline(std::chrono::milliseconds) override {}
-  Status Barrier() override { return {}; }
-  Status Broadcast(Bytes& bytes, int root) override { return self_->Broadcast(bytes, root); }
-  Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override {
-    return self_->Gather(bytes, root);
-  }
-  Result<std::vector<Bytes>> AllGather(ByteSpan) override { return ids_; }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override { return entries_; }
-  Result<std::vector<std::uint64_t>> AllReduceMax(
-      const std::vector<std::uint64_t>& values) override {
-    return self_->AllReduceMax(values);
-  }
-
- private:
-  const std::unique_ptr<Communicator> self_ = SelfCommunicator();
-  const Result<std::vector<Bytes>> ids_;
-  const Result<std::vector<Bytes>> entries_;
-};
-
 Status Merge(Result<std::vector<Bytes>> ids, Result<std::vector<Bytes>> entries) {
-  AlteredArrivals comm(std::move(ids), std::move(entries));
+  ForgedCommunicator comm(std::move(entries), std::move(ids));
   return MergeAtJudges(comm, {}, Limits()).status();
 }
 
@@ -54,7 +27,7 @@ const std::vector<Bytes> kGarbage = {Bytes(3)};
 const Status kLate(Code::kTimeout, "late");
 
 TEST(MergeAtJudges, WhoWroteNothingHasPinsOfNothing) {
-  AlteredArrivals comm(kNothing, kNothing);
+  ForgedCommunicator comm(kNothing, kNothing);
   const std::vector<Bytes> messages = {MergeAtJudges(comm, {}, Limits()).value()};
   const GatheredParts gathered = DecodeForCommitter(messages).value();
   EXPECT_TRUE(gathered.blobs.empty());
