@@ -13,6 +13,7 @@
 
 #include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
+#include "benchmarks/common/together.h"
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
@@ -79,16 +80,6 @@ ReadRequest RequestFor(Part& part) {
                 sizeof(float));
   }
   return request;
-}
-
-// Seconds between two barriers: the slowest rank's time.
-template <typename Body>
-double TimeTogether(Communicator& comm, const Body& body) {
-  if (!comm.Barrier().ok()) std::abort();
-  const Stopwatch watch;
-  body();
-  if (!comm.Barrier().ok()) std::abort();
-  return watch.seconds();
 }
 
 int Run(const Options& options) {

@@ -11,6 +11,7 @@
 #include "benchmarks/common/arguments.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/raw_file.h"
+#include "benchmarks/common/together.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
 
@@ -35,16 +36,6 @@ Declaration DeclareRows(const Communicator& comm, std::uint64_t floats_per_rank)
             .region = Region::Of({.offset = {rank, 0}, .extent = {1, floats_per_rank}})})
       .value();
   return declaration;
-}
-
-// Seconds between two barriers: the slowest rank's time.
-template <typename Body>
-double TimeTogether(Communicator& comm, const Body& body) {
-  if (!comm.Barrier().ok()) std::abort();
-  const Stopwatch watch;
-  body();
-  if (!comm.Barrier().ok()) std::abort();
-  return watch.seconds();
 }
 
 double TimeRaw(Communicator& comm, const std::string& directory, std::span<const std::byte> bytes) {
