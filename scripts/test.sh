@@ -81,6 +81,7 @@ stage_lint() {
     xargs -n 1 -P "$jobs" clang-tidy-19 --quiet -p build/tidy 2> >(grep -v 'warnings generated' >&2)
 }
 
+# What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end.
 run_stages() {
   local stage started failed=() report=()
   mkdir -p build
@@ -88,12 +89,16 @@ run_stages() {
     printf '\n======== %s ========\n' "$stage"
     started=$SECONDS
     # A new shell, because -e has no effect in the condition of an if.
-    if "$BASH" "$0" --run "$stage"; then
+    if "$BASH" "$0" --run "$stage" 2>&1 | tee "build/$stage.log"; then
       report+=("$(printf '%-12s passed %5d s' "$stage" $((SECONDS - started)))")
     else
       failed+=("$stage")
       report+=("$(printf '%-12s FAILED %5d s' "$stage" $((SECONDS - started)))")
     fi
+  done
+  for stage in "${failed[@]}"; do
+    printf '\n======== %s failed; its last lines ========\n' "$stage"
+    tail -n 60 "build/$stage.log"
   done
   printf '\n======== summary ========\n'
   printf '%s\n' "${report[@]}"
