@@ -5,6 +5,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/device/cuda_runtime.h"
 #include "lib/pipeline/engine_parts.h"
 
 namespace sealpoint {
@@ -37,6 +38,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
                                                            options.staging_buffer_size_bytes));
   parts->io = std::make_unique<internal::ThreadPool>(options.io_thread_count);
   parts->storage = options.storage ? options.storage : PosixStorage();
+  parts->device = internal::CudaRuntime();
   parts->owner_pid = getpid();
   parts->options = std::move(options);
   return std::unique_ptr<Engine>(new Engine(std::move(parts)));

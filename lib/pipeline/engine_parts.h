@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/pipeline/codec_pool.h"
 #include "lib/pipeline/thread_pool.h"
@@ -17,6 +18,8 @@ namespace sealpoint::internal {
 struct EngineParts {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
+  // CudaRuntime(); tests put a stand-in here before the first use.
+  std::shared_ptr<DeviceRuntime> device;
   std::unique_ptr<StagingPool> pool;
   std::unique_ptr<ThreadPool> io;
   CodecPool codecs;

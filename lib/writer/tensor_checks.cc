@@ -78,6 +78,9 @@ Status CheckTensorParts(const TensorSpec& tensor) {
 Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
                         const ConstMemoryView& source) {
   SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
+  if (!source.is_host()) {
+    return InvalidArgument("memory of device ", source.device, ": only host memory can be saved");
+  }
   if (source.data == nullptr) return InvalidArgument("memory is null");
   if (source.strides_bytes.empty()) return Status();
   if (source.strides_bytes.size() != tensor.shape.size()) {

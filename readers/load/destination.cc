@@ -27,6 +27,9 @@ Destination Destination::Make(const MutableMemoryView& view, const Region& regio
 
 Status CheckDestination(const MutableMemoryView& view, const Region& region,
                         std::uint32_t element_size) {
+  if (!view.is_host()) {
+    return InvalidArgument("memory of device ", view.device, ": only host memory can be loaded to");
+  }
   if (view.data == nullptr) return InvalidArgument("the destination is null");
   if (view.strides_bytes.empty()) return {};
   const Box& box = region.box;

@@ -326,6 +326,16 @@ TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {
   EXPECT_EQ(report.plan.bytes_read, kTensorBytes);
 }
 
+TEST_F(ReadTest, RefusesADestinationInDeviceMemory) {
+  OpenHalves();
+  Bytes out(kTensorBytes);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableCuda(out.data(), 0, nullptr));
+  const Status status = checkpoint_->Load(request).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("device 0"), std::string::npos) << status.ToString();
+}
+
 TEST_F(ReadTest, ScalarAndEmptyTensors) {
   MiniSpec spec;
   spec.tensors.push_back(
