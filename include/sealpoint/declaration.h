@@ -43,20 +43,39 @@ struct HeldObject {
 
 namespace internal {
 
-// What planning needs of a slot, made once when it is declared. Hashes of 128 bits.
+// What planning needs of a slot, made once when it is declared; planning looks at no more of it
+// than this. Hashes of 128 bits.
 struct SlotFacts {
   using Hash = std::array<std::uint64_t, 2>;
   Run run{};
   std::uint64_t chunk_size_bytes = 0;
   std::uint32_t element_size = 0;
-  bool is_empty = false;           // the tensor
-  bool has_first_element = false;  // the region
-  std::uint64_t corner_count = 0;  // of the region's boxes, at most
+  std::uint32_t holders = 0;        // number of the list of replicas
+  std::uint32_t group = 0;          // number of the tensor's group
+  bool is_empty = false;            // the tensor
+  bool is_first_of_tensor = false;  // of its slots here
+  bool has_first_element = false;   // the region
   Hash name{};
-  Hash spec{};    // of the name and all in which the declarations of a tensor must agree
-  Hash tiling{};  // the region's part of the sum that shows exact tiling (lib/layout/tiling_sum.h)
-  Hash group{};   // of spec, region and replicas; zero where there are none
+  std::uint64_t spec = 0;  // of the name and all in which the declarations of a tensor must agree
   friend bool operator==(const SlotFacts&, const SlotFacts&) = default;
+};
+
+// Of all slots with the same list of replicas. Sums of lib/layout/tiling_sum.h.
+struct HolderFacts {
+  std::uint32_t number = 0;  // in the order in which the lists came
+  std::size_t slot_count = 0;
+  std::size_t region_count = 0;        // slots that are no empty tensors
+  std::uint64_t corner_count_max = 0;  // of the boxes of one region
+  SlotFacts::Hash tiling{};            // the regions' part of the sum that shows exact tiling
+  SlotFacts::Hash names{};             // of the regions
+  friend bool operator==(const HolderFacts&, const HolderFacts&) = default;
+};
+
+// Of all slots of one group, for which blobs of its own are made.
+struct GroupFacts {
+  std::uint32_t number = 0;  // in the order in which the groups came
+  std::size_t slot_count = 0;
+  friend bool operator==(const GroupFacts&, const GroupFacts&) = default;
 };
 
 }  // namespace internal
@@ -83,10 +102,20 @@ class SEALPOINT_EXPORT Declaration {
   // Calls visit(slots), ascending, for each tensor in the order of the names. O(n).
   template <typename Visit>
   void ForEachTensor(const Visit& visit) const {
-    for (const auto& [name, slots] : slots_) visit(std::span<const std::size_t>(slots));
+    if (slots_.empty()) return;
+    std::vector<std::size_t> slots;
+    for (std::size_t slot = slots_.begin()->second.front(); slot != kNoSlot;) {
+      slots.push_back(slot);
+      slot = next_slot_[slot];
+      if (slot != kNoSlot && !facts_[slot].is_first_of_tensor) continue;
+      visit(std::span<const std::size_t>(slots));
+      slots.clear();
+    }
   }
-  // One per slot. For the library's own modules.
+  // One per slot; by list of replicas; by group. For the library's own modules.
   const std::vector<internal::SlotFacts>& facts() const { return facts_; }
+  const std::map<std::vector<int>, internal::HolderFacts>& holders() const { return holders_; }
+  const std::map<std::string, internal::GroupFacts, std::less<>>& groups() const { return groups_; }
   // Position in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
@@ -95,10 +124,20 @@ class SEALPOINT_EXPORT Declaration {
   friend bool operator==(const Declaration&, const Declaration&) = default;
 
  private:
+  using SlotsByName = std::map<std::string, std::vector<std::size_t>, std::less<>>;
+  static constexpr std::size_t kNoSlot = ~std::size_t{0};
+
+  void Link(std::size_t slot, SlotsByName::const_iterator tensor);
+
   std::vector<HeldTensor> tensors_;
   std::vector<internal::SlotFacts> facts_;
+  std::map<std::vector<int>, internal::HolderFacts> holders_;
+  std::map<std::string, internal::GroupFacts, std::less<>> groups_;
   std::vector<HeldObject> objects_;
-  std::map<std::string, std::vector<std::size_t>, std::less<>> slots_;  // by tensor
+  SlotsByName slots_;
+  // The slot behind each in the order of slots_: followed faster than the nodes of a map, which lie
+  // anywhere in memory.
+  std::vector<std::size_t> next_slot_;
   std::map<std::string, std::size_t, std::less<>> object_numbers_;
 };
 

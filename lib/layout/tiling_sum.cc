@@ -85,18 +85,20 @@ std::uint64_t Evaluate(std::uint64_t key, const Region& region) {
   return SubtractInField(up_to_end, EvaluateFirst(key, region.box, region.run.begin));
 }
 
-// Names a region with the list of its holders.
-std::uint64_t NameGroup(std::uint64_t key, const Region& region, std::span<const int> holders) {
-  std::uint64_t name = ~key;
-  for (const std::uint64_t offset : region.box.offset) name = MixWith(name, offset);
-  for (const std::uint64_t extent : region.box.extent) name = MixWith(name, extent);
-  name = MixWith(MixWith(name, region.run.begin), region.run.end);
-  for (const int holder : holders) name = MixWith(name, static_cast<std::uint64_t>(holder));
-  return name;
+// Each lane has variables of its own.
+std::uint64_t VariableOfRank(std::size_t lane, int rank) {
+  return ToField(MixWith(lane, static_cast<std::uint64_t>(rank)));
 }
-
-std::uint64_t MemberOf(std::uint64_t group, int rank) {
-  return ToField(MixWith(group, static_cast<std::uint64_t>(rank)));
+std::uint64_t VariableOfList(std::size_t lane, std::span<const int> ranks) {
+  std::uint64_t hash = ~std::uint64_t{lane};
+  for (const int rank : ranks) hash = MixWith(hash, static_cast<std::uint64_t>(rank));
+  return ToField(hash);
+}
+std::uint64_t VariableOfRegion(std::uint64_t key, const Region& region) {
+  std::uint64_t hash = ~key;
+  for (const std::uint64_t offset : region.box.offset) hash = MixWith(hash, offset);
+  for (const std::uint64_t extent : region.box.extent) hash = MixWith(hash, extent);
+  return ToField(MixWith(MixWith(hash, region.run.begin), region.run.end));
 }
 
 }  // namespace
@@ -114,18 +116,20 @@ void TilingSum::SubtractTensor(const Key& key, const Shape& shape) {
   }
 }
 
-TilingSum::Key TilingSum::GroupOf(const Key& key, const Region& region,
-                                  std::span<const int> holders) {
-  return {NameGroup(key[0], region, holders), NameGroup(key[1], region, holders)};
+void TilingSum::AddName(const Key& key, const Region& region) {
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    sums_[i] = AddInField(sums_[i], VariableOfRegion(key[i], region));
+  }
 }
 
-void TilingSum::AddHolder(const Key& group, std::span<const int> holders, int rank) {
+void TilingSum::AddHolder(const TilingSum& names, std::span<const int> holders, int rank) {
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    sums_[i] = AddInField(sums_[i], MemberOf(group[i], rank));
-    if (holders.front() != rank) continue;
-    for (const int holder : holders) {
-      sums_[i] = SubtractInField(sums_[i], MemberOf(group[i], holder));
+    std::uint64_t ranks = VariableOfRank(i, rank);
+    if (holders.front() == rank) {
+      for (const int holder : holders) ranks = SubtractInField(ranks, VariableOfRank(i, holder));
     }
+    const std::uint64_t list = MultiplyInField(VariableOfList(i, holders), ranks);
+    sums_[i] = AddInField(sums_[i], MultiplyInField(list, names.sums_[i]));
   }
 }
 

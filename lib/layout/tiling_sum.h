@@ -20,8 +20,10 @@ namespace sealpoint::internal {
 // zero with a probability of at most ndim / 2^61 (Schwartz and Zippel), and twice independently
 // below 2^-110. No adversary is looked for: the ranks of one job trust each other.
 //
-// That the ranks which share a region name each other is added in the same way: who leads the group
-// subtracts a number for each member, each member adds its own.
+// That the ranks which share a region name each other is added in the same way, as the product of
+// three variables: of the region, of the list of its holders and of a rank. Each holder adds that
+// of itself, the first one subtracts those of all. What a rank adds for all regions of one list is
+// one product.
 class TilingSum {
  public:
   // Names a tensor as it is declared, dtype and shape included: a digest.
@@ -30,10 +32,11 @@ class TilingSum {
   // O(ndim), also for a run: it is what its end leaves of the box but for what its begin leaves.
   void AddRegion(const Key& key, const Region& region);
   void SubtractTensor(const Key& key, const Shape& shape);
-  // Names a region with the list of ranks that hold it, as each of them gives it.
-  static Key GroupOf(const Key& key, const Region& region, std::span<const int> holders);
-  // `rank` is one of them.
-  void AddHolder(const Key& group, std::span<const int> holders, int rank);
+  // The variable of the region.
+  void AddName(const Key& key, const Region& region);
+  // That `holders` hold each of the regions whose names were added up, said by `rank`, one of them.
+  // O(holders).
+  void AddHolder(const TilingSum& names, std::span<const int> holders, int rank);
 
   void Add(const TilingSum& other);
   bool is_zero() const { return sums_ == std::array<std::uint64_t, 2>{}; }

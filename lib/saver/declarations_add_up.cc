@@ -2,7 +2,9 @@
 #include "lib/saver/declarations_add_up.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "lib/base/macros.h"
@@ -34,14 +36,16 @@ class Contribution {
         limits_(limits),
         claims_(static_cast<std::size_t>(comm.size())) {}
 
-  void Add(const HeldTensor& held, const SlotFacts& facts);
-  void Add(const HeldObject& object);
+  void Add(const Declaration& declaration);
 
   std::vector<Bytes> EncodeClaims() const;
   const TilingSum& sum() const { return sum_; }
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
+  void AddHolders(const std::vector<int>& replicas, const HolderFacts& facts);
+  void AddSlot(const SlotFacts& facts);
+  void AddObject(const HeldObject& object);
   Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
   bool OneWrites(std::span<const int> holders) const;
 
@@ -50,6 +54,7 @@ class Contribution {
   const Limits& limits_;
   TilingSum sum_;
   bool is_doubtful_ = false;
+  std::vector<char> leads_;     // by list of replicas: whether this rank is the first holder
   std::vector<Claims> claims_;  // by judge
 };
 
@@ -68,26 +73,40 @@ bool Contribution::OneWrites(std::span<const int> holders) const {
                      [this](int rank) { return Writes(writer_ranks_, rank); });
 }
 
-void Contribution::Add(const HeldTensor& held, const SlotFacts& facts) {
+void Contribution::Add(const Declaration& declaration) {
+  leads_.resize(declaration.holders().size());
+  for (const auto& [replicas, facts] : declaration.holders()) AddHolders(replicas, facts);
+  for (const SlotFacts& facts : declaration.facts()) AddSlot(facts);
+  for (const HeldObject& object : declaration.objects()) AddObject(object);
+}
+
+void Contribution::AddHolders(const std::vector<int>& replicas, const HolderFacts& facts) {
+  if (facts.region_count == 0) return;
+  const std::span<const int> holders =
+      replicas.empty() ? std::span<const int>(&rank_, 1) : replicas;
+  // What the committer may find too much for a check of corners is counted exactly.
+  if (facts.corner_count_max > limits_.tiling_corners_per_shard_max || !OneWrites(holders)) {
+    is_doubtful_ = true;
+  }
+  if (holders.size() > 1) sum_.AddHolder(TilingSum::FromValues(facts.names), holders, rank_);
+  if (holders.front() != rank_) return;
+  leads_[facts.number] = 1;
+  sum_.Add(TilingSum::FromValues(facts.tiling));
+}
+
+void Contribution::AddSlot(const SlotFacts& facts) {
   if (facts.is_empty) {
     if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
     std::vector<std::uint64_t>& empties = ClaimsTo(facts.name).empties;
-    empties.insert(empties.end(), {facts.name[1], facts.spec[1]});
+    empties.insert(empties.end(), {facts.name[1], facts.spec});
     return;
   }
-  const std::span<const int> holders =
-      held.replicas.empty() ? std::span<const int>(&rank_, 1) : held.replicas;
-  // What the committer may find too much for a check of corners is counted exactly.
-  if (facts.corner_count > limits_.tiling_corners_per_shard_max || !OneWrites(holders)) {
-    is_doubtful_ = true;
+  if (facts.has_first_element && leads_[facts.holders] != 0) {
+    ClaimsTo(facts.name).names.push_back(facts.name[1]);
   }
-  if (holders.size() > 1) sum_.AddHolder(facts.group, holders, rank_);
-  if (holders.front() != rank_) return;
-  sum_.Add(TilingSum::FromValues(facts.tiling));
-  if (facts.has_first_element) ClaimsTo(facts.name).names.push_back(facts.name[1]);
 }
 
-void Contribution::Add(const HeldObject& object) {
+void Contribution::AddObject(const HeldObject& object) {
   if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
   const Hash name = HashObjectName(object.name);
   ClaimsTo(name).names.push_back(name[1]);
@@ -101,23 +120,50 @@ Result<Hash> ReadHash(WireReader& in) {
   return hash;
 }
 
+// Numbers that are hashes already, so that their low bits serve as a place. Says what comes twice.
+class HashSet {
+ public:
+  // There is room for `count_max`, half of it to spare.
+  explicit HashSet(std::size_t count_max) : places_(std::bit_ceil(2 * count_max + 1)) {}
+
+  // False where it is there already.
+  bool Insert(std::uint64_t hash) {
+    if (hash == kFree) return !std::exchange(has_free_, true);
+    const std::size_t mask = places_.size() - 1;
+    std::size_t at = hash & mask;
+    while (places_[at] != kFree && places_[at] != hash) at = (at + 1) & mask;
+    return std::exchange(places_[at], hash) == kFree;
+  }
+
+ private:
+  static constexpr std::uint64_t kFree = 0;
+
+  std::vector<std::uint64_t> places_;
+  bool has_free_ = false;
+};
+
 Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
-  std::vector<std::uint64_t> names;
+  std::size_t count_max = 0;
+  for (const Bytes& bytes : incoming) count_max += bytes.size() / sizeof(std::uint64_t);
+  HashSet seen(count_max);
   std::map<std::uint64_t, std::uint64_t> empties;
-  bool are_alike = true;
+  bool agree = true;
   for (const Bytes& bytes : incoming) {
     WireReader in(bytes);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> more, in.Numbers());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> names, in.Numbers());
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> pairs, in.Numbers());
-    names.insert(names.end(), more.begin(), more.end());
+    for (const std::uint64_t name : names) {
+      if (!seen.Insert(name)) agree = false;
+    }
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       const auto known = empties.emplace(pairs[i], pairs[i + 1]).first;
-      if (known->second != pairs[i + 1]) are_alike = false;
+      if (known->second != pairs[i + 1]) agree = false;
     }
   }
-  for (const auto& [name, spec] : empties) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return are_alike && std::adjacent_find(names.begin(), names.end()) == names.end();
+  for (const auto& [name, spec] : empties) {
+    if (!seen.Insert(name)) agree = false;
+  }
+  return agree;
 }
 
 }  // namespace
@@ -125,10 +171,7 @@ Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
 Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaration,
                                std::span<const int> writer_ranks, const Limits& limits) {
   Contribution mine(comm, writer_ranks, limits);
-  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    mine.Add(declaration.tensors()[slot], declaration.facts()[slot]);
-  }
-  for (const HeldObject& object : declaration.objects()) mine.Add(object);
+  mine.Add(declaration);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.EncodeClaims()));
   const auto agree = ClaimsAgree(incoming);
   const bool is_doubtful = mine.is_doubtful() || !agree.ok() || !*agree;

@@ -2,6 +2,7 @@
 #include "sealpoint/declaration.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -34,6 +35,14 @@ Status CheckHeld(const HeldTensor& held) {
   return Status();
 }
 
+// The entry of a key, which is numbered when it comes first.
+template <typename Facts, typename Key>
+auto& FactsIn(Facts& facts, const Key& key) {
+  const auto [entry, is_new] = facts.try_emplace(key);
+  if (is_new) entry->second.number = static_cast<std::uint32_t>(facts.size() - 1);
+  return entry->second;
+}
+
 // Sources have `count` slots.
 Status CheckSlot(std::size_t slot, std::size_t count) {
   if (slot < count) return Status();
@@ -45,10 +54,30 @@ Status CheckSlot(std::size_t slot, std::size_t count) {
 Result<std::size_t> Declaration::Add(HeldTensor held) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held).AtTensor(held.tensor.name));
   const std::size_t slot = tensors_.size();
-  slots_[held.tensor.name].push_back(slot);
-  facts_.push_back(internal::FactsOf(held));
+  internal::SlotFacts facts = internal::FactsOf(held, FactsIn(holders_, held.replicas));
+  internal::GroupFacts& group = FactsIn(groups_, held.tensor.group);
+  ++group.slot_count;
+  facts.group = group.number;
+  const auto [tensor, is_first] = slots_.try_emplace(held.tensor.name);
+  facts.is_first_of_tensor = is_first;
+  Link(slot, tensor);
+  tensor->second.push_back(slot);
+  facts_.push_back(facts);
   tensors_.push_back(std::move(held));
   return slot;
+}
+
+// Behind the last slot of `tensor`, or of the tensor before it.
+void Declaration::Link(std::size_t slot, SlotsByName::const_iterator tensor) {
+  const bool is_first = tensor->second.empty();
+  if (is_first && tensor == slots_.begin()) {
+    const auto behind = std::next(tensor);
+    next_slot_.push_back(behind == slots_.end() ? kNoSlot : behind->second.front());
+    return;
+  }
+  const std::size_t before = (is_first ? std::prev(tensor) : tensor)->second.back();
+  next_slot_.push_back(next_slot_[before]);
+  next_slot_[before] = slot;
 }
 
 Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,

@@ -37,34 +37,42 @@ Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
   return spec;
 }
 
-void AddRegion(const Region& region, const HeldTensor& held, SlotFacts& facts) {
+void AddRegion(const Region& region, const Hash& spec, const Shape& shape, SlotFacts& facts,
+               HolderFacts& holders) {
   const std::size_t ndim = region.box.extent.size();
   const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  const std::uint64_t corner_count = (is_box ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
   facts.run = region.run;
-  facts.corner_count = (is_box ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
   facts.has_first_element =
       region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
                                            [](std::uint64_t offset) { return offset == 0; });
-  TilingSum sum;
-  sum.AddRegion(facts.spec, region);
+  ++holders.region_count;
+  holders.corner_count_max = std::max(holders.corner_count_max, corner_count);
+  TilingSum tiling = TilingSum::FromValues(holders.tiling);
+  tiling.AddRegion(spec, region);
   // One region has the first element: so the tensor is subtracted once.
-  if (facts.has_first_element) sum.SubtractTensor(facts.spec, held.tensor.shape);
-  facts.tiling = sum.values();
-  if (!held.replicas.empty()) {
-    facts.group = TilingSum::GroupOf(facts.spec, region, held.replicas);
-  }
+  if (facts.has_first_element) tiling.SubtractTensor(spec, shape);
+  holders.tiling = tiling.values();
+  TilingSum names = TilingSum::FromValues(holders.names);
+  names.AddName(spec, region);
+  holders.names = names.values();
 }
 
 }  // namespace
 
-SlotFacts FactsOf(const HeldTensor& held) {
+SlotFacts FactsOf(const HeldTensor& held, HolderFacts& holders) {
+  const Hash name = HashText(held.tensor.name);
+  const Hash spec = HashSpec(name, held.tensor);
   SlotFacts facts{.chunk_size_bytes = held.tensor.chunk_size_bytes,
                   .element_size = ElementSize(held.tensor),
+                  .holders = holders.number,
                   .is_empty = IsEmpty(held.tensor),
-                  .name = HashText(held.tensor.name)};
-  facts.spec = HashSpec(facts.name, held.tensor);
-  if (facts.is_empty) return facts;
-  AddRegion(HeldRegionOf(held), held, facts);
+                  .name = name,
+                  .spec = spec[1]};
+  ++holders.slot_count;
+  if (!facts.is_empty) {
+    AddRegion(HeldRegionOf(held), spec, held.tensor.shape, facts, holders);
+  }
   return facts;
 }
 

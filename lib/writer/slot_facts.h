@@ -8,8 +8,9 @@
 
 namespace sealpoint::internal {
 
-// Precondition: valid, as Declaration::Add finds it.
-SlotFacts FactsOf(const HeldTensor& held);
+// Adds the slot to `holders`, those of its list of replicas; leaves to the caller what depends on
+// other slots. Precondition: valid, as Declaration::Add finds it.
+SlotFacts FactsOf(const HeldTensor& held, HolderFacts& holders);
 
 // The region of a slot; the whole tensor where none was given. Precondition: not an empty tensor.
 Region HeldRegionOf(const HeldTensor& held);

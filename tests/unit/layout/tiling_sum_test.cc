@@ -82,11 +82,16 @@ struct Member {
   std::vector<int> holders;
 };
 
+TilingSum NameOf(const Region& region) {
+  TilingSum name;
+  name.AddName(kKey, region);
+  return name;
+}
+
 bool Agree(const std::vector<Member>& members) {
   TilingSum sum;
   for (const Member& member : members) {
-    const auto group = TilingSum::GroupOf(kKey, Region::Whole({5}), member.holders);
-    sum.AddHolder(group, member.holders, member.rank);
+    sum.AddHolder(NameOf(Region::Whole({5})), member.holders, member.rank);
   }
   return sum.is_zero();
 }
@@ -103,9 +108,36 @@ TEST(TilingSum, ShowsHoldersThatDoNotNameEachOther) {
 TEST(TilingSum, KeepsTheGroupsOfRegionsApart) {
   TilingSum sum;
   const std::vector<int> holders = {0, 1};
-  sum.AddHolder(TilingSum::GroupOf(kKey, BoxAt({0}, {2}), holders), holders, 0);
-  sum.AddHolder(TilingSum::GroupOf(kKey, BoxAt({2}, {2}), holders), holders, 1);
+  sum.AddHolder(NameOf(BoxAt({0}, {2})), holders, 0);
+  sum.AddHolder(NameOf(BoxAt({2}, {2})), holders, 1);
   EXPECT_FALSE(sum.is_zero());
+}
+
+// As many regions and as many holders, but two of them are exchanged.
+TEST(TilingSum, ShowsHoldersOfTwoRegionsThatAreExchanged) {
+  const auto sum_of = [](const Region& of_rank_1, const Region& of_rank_2) {
+    TilingSum sum;
+    sum.AddHolder(NameOf(BoxAt({0}, {2})), std::vector<int>{0, 1}, 0);
+    sum.AddHolder(NameOf(BoxAt({2}, {2})), std::vector<int>{0, 2}, 0);
+    sum.AddHolder(NameOf(of_rank_1), std::vector<int>{0, 1}, 1);
+    sum.AddHolder(NameOf(of_rank_2), std::vector<int>{0, 2}, 2);
+    return sum;
+  };
+  EXPECT_TRUE(sum_of(BoxAt({0}, {2}), BoxAt({2}, {2})).is_zero());
+  EXPECT_FALSE(sum_of(BoxAt({2}, {2}), BoxAt({0}, {2})).is_zero());
+}
+
+TEST(TilingSum, OfHoldersOfManyRegionsIsThatOfEach) {
+  const std::vector<int> holders = {0, 1, 5};
+  TilingSum sum;
+  TilingSum names = NameOf(BoxAt({0}, {2}));
+  names.Add(NameOf(BoxAt({2}, {3})));
+  sum.AddHolder(names, holders, 0);
+  sum.AddHolder(names, holders, 5);
+  sum.AddHolder(NameOf(BoxAt({2}, {3})), holders, 1);
+  EXPECT_FALSE(sum.is_zero());
+  sum.AddHolder(NameOf(BoxAt({0}, {2})), holders, 1);
+  EXPECT_TRUE(sum.is_zero());
 }
 
 }  // namespace

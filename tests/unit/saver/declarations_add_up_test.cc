@@ -81,6 +81,25 @@ TEST(DeclarationsAddUp, NotWhereAHolderListsAnother) {
   }));
 }
 
+// Each list is right for another region.
+TEST(DeclarationsAddUp, NotWhereListsAreExchanged) {
+  const auto exchanged = [](bool are_exchanged) {
+    return AddsUp([=](int rank, Declaration& declaration) {
+      const bool shares_first = rank == 0 || !are_exchanged;
+      const std::vector<int> both = {0, 1};
+      declaration
+          .Add({.tensor = ByteTensor("t", 10),
+                .region = shares_first ? Slice(0, 5) : Slice(5, 10),
+                .replicas = both})
+          .value();
+      if (rank == 0)
+        declaration.Add({.tensor = ByteTensor("t", 10), .region = Slice(5, 10)}).value();
+    });
+  };
+  EXPECT_TRUE(exchanged(false));
+  EXPECT_FALSE(exchanged(true));
+}
+
 TEST(DeclarationsAddUp, NotWhereANameComesTwice) {
   EXPECT_FALSE(AddsUp([](int, Declaration& declaration) {
     EXPECT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
@@ -88,6 +107,9 @@ TEST(DeclarationsAddUp, NotWhereANameComesTwice) {
   EXPECT_FALSE(AddsUp(Both([](int rank) {
     return HeldTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 20)};
   }))) << "each is whole";
+  EXPECT_FALSE(AddsUp(Both([](int rank) {
+    return HeldTensor{.tensor = ByteTensor("t", rank == 0 ? 10 : 0)};
+  }))) << "whole here, empty there";
 }
 
 TEST(DeclarationsAddUp, WithEmptyTensorsThatAreAlike) {

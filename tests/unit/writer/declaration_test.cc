@@ -26,6 +26,27 @@ TEST(DeclarationTest, SlotsCountUpAndAreFoundByName) {
   EXPECT_THAT(declaration.SlotsOf("x"), IsEmpty());
 }
 
+std::vector<std::vector<std::size_t>> SlotsByTensor(const Declaration& declaration) {
+  std::vector<std::vector<std::size_t>> all;
+  declaration.ForEachTensor(
+      [&](std::span<const std::size_t> slots) { all.emplace_back(slots.begin(), slots.end()); });
+  return all;
+}
+
+TEST(DeclarationTest, TensorsAreVisitedInTheOrderOfTheirNames) {
+  Declaration declaration;
+  EXPECT_THAT(SlotsByTensor(declaration), IsEmpty());
+  const std::string names = "mzambmzcay";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    declaration.Add({.tensor = ByteTensor(names.substr(i, 1), 10)}).value();
+  }
+  const auto by_name = ElementsAre(ElementsAre(2, 8), ElementsAre(4), ElementsAre(7),
+                                   ElementsAre(0, 3, 5), ElementsAre(9), ElementsAre(1, 6));
+  EXPECT_THAT(SlotsByTensor(declaration), by_name);
+  const Declaration copy = declaration;
+  EXPECT_THAT(SlotsByTensor(copy), by_name);
+}
+
 TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
   Declaration declaration;
   const TensorSpec w = ByteTensor("w", 10);
