@@ -108,7 +108,7 @@ function(sealpoint_add_library)
   target_include_directories(sealpoint PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_link_libraries(
     sealpoint
-    PUBLIC Threads::Threads
+    PUBLIC Threads::Threads ${CMAKE_DL_LIBS}
     PRIVATE ${third_party})
   set_target_properties(sealpoint PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
                                              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

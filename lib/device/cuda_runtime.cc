@@ -1,29 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/device/cuda_runtime.h"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
 #include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/device/cuda_device.h"
+#include "lib/device/cuda_queue.h"
 
 namespace sealpoint::internal {
 namespace {
 
-// The answers where there is no driver.
-class NoCudaRuntime final : public DeviceRuntime {
+class CudaDevices final : public DeviceRuntime {
  public:
-  Status CheckAvailable(int device) override {
-    return MakeError(Code::kDevice, "CUDA device ", device, " is not available: no driver");
+  explicit CudaDevices(std::function<Result<cuda::Driver>()> load) : load_(std::move(load)) {}
+
+  Status CheckAvailable(int device) override { return Open(device).status(); }
+  Status CheckDigests(int device) override {
+    SEALPOINT_ASSIGN_OR_RETURN(CudaDevice* const opened, Open(device));
+    return LoadDigestKernels(*opened).status();
   }
-  Status CheckDigests(int device) override { return CheckAvailable(device); }
   Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) override {
-    return CheckAvailable(device);
+    SEALPOINT_ASSIGN_OR_RETURN(CudaDevice* const opened, Open(device));
+    return CudaQueue::Create(*opened);
   }
-  Status Pin(MutableByteSpan /*host*/) override { return CheckAvailable(0); }
-  void Unpin(MutableByteSpan /*host*/) override {}
+  Status Pin(MutableByteSpan host) override;
+  void Unpin(MutableByteSpan host) override;
+
+ private:
+  Status Initialise();
+  Result<CudaDevice*> Open(int device);
+  Result<std::unique_ptr<CudaDevice>> Retain(int number) const;
+  CudaDevice* AnyOpen();
+  // In a forked child the mutex may be held for ever, and the driver is not usable.
+  bool InForkedChild() const {
+    const pid_t owner = owner_;
+    return owner != 0 && owner != getpid();
+  }
+
+  std::function<Result<cuda::Driver>()> load_;
+  std::atomic<pid_t> owner_ = 0;  // the process that asked for the driver; 0 before
+
+  std::mutex mutex_;
+  // Guarded: how the initialisation went, once it was tried.
+  std::optional<Status> initialised_;
+  cuda::Driver driver_;
+  int device_count_ = 0;
+  std::map<int, std::unique_ptr<CudaDevice>> devices_;
 };
+
+// Precondition: mutex_ is held.
+Status CudaDevices::Initialise() {
+  SEALPOINT_ASSIGN_OR_RETURN(driver_, load_());
+  SEALPOINT_RETURN_IF_ERROR(cuda::ToStatus(driver_, driver_.init(0), "cuInit"));
+  return cuda::ToStatus(driver_, driver_.device_get_count(&device_count_), "cuDeviceGetCount");
+}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevices::Retain(int number) const {
+  int handle = 0;
+  cuda::Context* context = nullptr;
+  int pitch_max = 0;
+  SEALPOINT_RETURN_IF_ERROR(
+      cuda::ToStatus(driver_, driver_.device_get(&handle, number), "cuDeviceGet"));
+  SEALPOINT_RETURN_IF_ERROR(cuda::ToStatus(
+      driver_, driver_.device_get_attribute(&pitch_max, cuda::kAttributeMaxPitch, handle),
+      "cuDeviceGetAttribute"));
+  SEALPOINT_RETURN_IF_ERROR(cuda::ToStatus(
+      driver_, driver_.primary_context_retain(&context, handle), "cuDevicePrimaryCtxRetain"));
+  return std::unique_ptr<CudaDevice>(new CudaDevice{driver_, number, context, pitch_max});
+}
+
+Result<CudaDevice*> CudaDevices::Open(int device) {
+  if (InForkedChild()) {
+    return MakeError(Code::kDevice, "CUDA was used before fork and cannot be used after it");
+  }
+  const std::lock_guard lock(mutex_);
+  owner_ = getpid();
+  if (!initialised_) initialised_ = Initialise();
+  if (!initialised_->ok()) {
+    return Status(*initialised_).Prefixed(StrCat("CUDA device ", device, " is not available"));
+  }
+  if (device < 0 || device >= device_count_) {
+    return MakeError(Code::kDevice, "CUDA device ", device, " is not available: there are ",
+                     device_count_);
+  }
+  std::unique_ptr<CudaDevice>& opened = devices_[device];
+  if (opened == nullptr) {
+    auto retained = Retain(device);
+    if (!retained) {
+      return std::move(retained).error().Prefixed(
+          StrCat("CUDA device ", device, " is not available"));
+    }
+    opened = std::move(retained).value();
+  }
+  return opened.get();
+}
+
+CudaDevice* CudaDevices::AnyOpen() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, device] : devices_) {
+    if (device != nullptr) return device.get();
+  }
+  return nullptr;
+}
+
+Status CudaDevices::Pin(MutableByteSpan host) {
+  if (InForkedChild()) return MakeError(Code::kDevice, "CUDA cannot be used after fork");
+  CudaDevice* const device = AnyOpen();
+  if (device == nullptr) return MakeError(Code::kDevice, "no CUDA device was used yet");
+  const cuda::CurrentContext current(device->driver, device->context);
+  SEALPOINT_RETURN_IF_ERROR(current.status());
+  return device->Check(
+      device->driver.host_register(host.data(), host.size(), cuda::kHostRegisterPortable),
+      "cuMemHostRegister");
+}
+
+void CudaDevices::Unpin(MutableByteSpan host) {
+  if (InForkedChild()) return;
+  CudaDevice* const device = AnyOpen();
+  SEALPOINT_CHECK(device != nullptr);
+  // An error means that the context is lost or gone, and the registration with it.
+  const cuda::CurrentContext current(device->driver, device->context);
+  if (current.status().ok()) device->driver.host_unregister(host.data());
+}
 
 }  // namespace
 
+std::shared_ptr<DeviceRuntime> MakeCudaRuntime(std::function<Result<cuda::Driver>()> load) {
+  return std::make_shared<CudaDevices>(std::move(load));
+}
+
 std::shared_ptr<DeviceRuntime> CudaRuntime() {
-  static const auto runtime = std::make_shared<NoCudaRuntime>();
+  // Never destroyed: threads of other static objects may still use it, and the driver may be gone.
+  static const auto& runtime = *new std::shared_ptr<DeviceRuntime>(
+      MakeCudaRuntime([] { return cuda::LoadDriver("libcuda.so.1"); }));
   return runtime;
 }
 

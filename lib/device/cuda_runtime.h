@@ -2,8 +2,10 @@
 #ifndef SEALPOINT_LIB_DEVICE_CUDA_RUNTIME_H_
 #define SEALPOINT_LIB_DEVICE_CUDA_RUNTIME_H_
 
+#include <functional>
 #include <memory>
 
+#include "lib/device/cuda_driver.h"
 #include "lib/device/device_runtime.h"
 
 namespace sealpoint::internal {
@@ -11,6 +13,9 @@ namespace sealpoint::internal {
 // The CUDA devices of this process; one runtime for all engines, which lives until the process
 // ends. Loads no driver before its first use.
 std::shared_ptr<DeviceRuntime> CudaRuntime();
+
+// A runtime over the driver that `load` gives, which is called once, when first needed.
+std::shared_ptr<DeviceRuntime> MakeCudaRuntime(std::function<Result<cuda::Driver>()> load);
 
 }  // namespace sealpoint::internal
 

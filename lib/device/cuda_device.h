@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DEVICE_CUDA_DEVICE_H_
+#define SEALPOINT_LIB_DEVICE_CUDA_DEVICE_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "lib/base/errors.h"
+#include "lib/device/cuda_driver.h"
+
+namespace sealpoint::internal {
+
+// The kernels of digest_kernels.cu, loaded into a context.
+struct DigestKernels {
+  cuda::Function* sum_blocks = nullptr;
+  cuda::Function* fold_chunks = nullptr;
+  cuda::Function* finish_chunks = nullptr;
+};
+
+// A device whose primary context is retained, which it stays until the process ends: to release it
+// then would race with the driver's own end.
+struct CudaDevice {
+  const cuda::Driver& driver;
+  const int number;
+  cuda::Context* const context;
+  const std::int64_t pitch_max_bytes;  // of 2D copies
+  const pid_t owner = getpid();
+
+  std::mutex mutex{};
+  // Guarded: the kernels, or why there are none, once they were asked for.
+  std::optional<Result<DigestKernels>> kernels{};
+
+  // In a forked child the driver is in an unknown state and must not be called.
+  Status CheckProcess() const {
+    if (getpid() == owner) return {};
+    return MakeError(Code::kDevice, "CUDA device ", number, " was used before fork; not after it");
+  }
+  Status Check(int result, std::string_view call) const {
+    if (result == cuda::kSuccess) return {};
+    return cuda::ToStatus(driver, result, StrCat(call, " on CUDA device ", number));
+  }
+};
+
+// The kernels of the device, loaded when first asked for. Errors: Device (this build has none, the
+// driver does not take them), remembered.
+Result<DigestKernels> LoadDigestKernels(CudaDevice& device);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DEVICE_CUDA_DEVICE_H_

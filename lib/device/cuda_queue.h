@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DEVICE_CUDA_QUEUE_H_
+#define SEALPOINT_LIB_DEVICE_CUDA_QUEUE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "lib/device/cuda_device.h"
+#include "lib/device/cuda_events.h"
+#include "lib/device/device_runtime.h"
+
+namespace sealpoint::internal {
+
+// A CopyQueue on a non-blocking stream of its own: the default stream neither waits for it nor is
+// waited for.
+class CudaQueue final : public CopyQueue {
+ public:
+  // The device must outlive the queue.
+  static Result<std::unique_ptr<CopyQueue>> Create(CudaDevice& device);
+  ~CudaQueue() override;
+
+  int device() const override { return device_.number; }
+  Status WaitFor(void* callers_stream) override;
+  Status CopyToHost(const DeviceRows& from, MutableByteSpan to) override;
+  Status CopyToDevice(ByteSpan from, const MutableDeviceRows& to) override;
+  Status QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) override;
+  Result<std::uint64_t> Mark() override;
+  Result<bool> IsDone(std::uint64_t ticket) override;
+  Status Wait(std::uint64_t ticket) override;
+
+ private:
+  explicit CudaQueue(CudaDevice& device) : device_(device), events_(device) {}
+
+  Status CheckNotCaptured(cuda::Stream* stream) const;
+  // Memory on the device for the steps between chunks and digests.
+  Status ReserveScratch();
+  // The event of a ticket, null where that is known to be done.
+  std::shared_ptr<cuda::Event> EventOf(std::uint64_t ticket);
+  void NoteDone(std::uint64_t ticket);
+
+  CudaDevice& device_;
+  CudaEvents events_;
+  cuda::Stream* stream_ = nullptr;
+  std::shared_ptr<cuda::Event> order_;  // for WaitFor alone
+  cuda::Address scratch_ = 0;
+
+  std::mutex mutex_;
+  // Guarded: tickets that are not known to be done; all of them are greater than done_.
+  std::map<std::uint64_t, std::shared_ptr<cuda::Event>> pending_;
+  std::uint64_t done_ = 0;
+  std::uint64_t last_ticket_ = 0;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DEVICE_CUDA_QUEUE_H_

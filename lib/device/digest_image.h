@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DEVICE_DIGEST_IMAGE_H_
+#define SEALPOINT_LIB_DEVICE_DIGEST_IMAGE_H_
+
+#include "sealpoint/bytes.h"
+
+namespace sealpoint::internal {
+
+// digest_kernels.cu, compiled for all architectures; empty in a build without the CUDA Toolkit.
+ByteSpan DigestImage();
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DEVICE_DIGEST_IMAGE_H_

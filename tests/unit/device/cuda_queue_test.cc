@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// CudaQueue over a driver that does nothing earlier than it must.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/device/cuda_runtime.h"
+#include "lib/device/digest_image.h"
+#include "sealpoint/digest.h"
+#include "tests/support/fake_cuda_driver.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::CopyQueue;
+using internal::DeviceChunks;
+using internal::DeviceRows;
+using internal::MutableDeviceRows;
+
+Bytes Pattern(std::size_t size, unsigned first = 1) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>((first + i * 7 + i / 251) & 0xFF);
+  }
+  return bytes;
+}
+
+class CudaQueueTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(fake_.OpenContexts(), 0U) << "a context stayed on a thread";
+    EXPECT_EQ(fake_.CaptureModeOfThisThread(), 0) << "the capture mode stayed changed";
+  }
+  std::unique_ptr<CopyQueue> MakeQueue(int device = 0) {
+    return runtime_->MakeQueue(device).value();
+  }
+  static void Settle(CopyQueue& queue) { ASSERT_TRUE(queue.Wait(queue.Mark().value()).ok()); }
+
+  FakeCudaDriver fake_{2};
+  std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
+      [this]() -> Result<internal::cuda::Driver> { return fake_.table(); });
+};
+
+TEST_F(CudaQueueTest, CopiesBothWaysInOrder) {
+  Bytes device(1000);
+  const Bytes out = Pattern(1000);
+  Bytes back(1000);
+  const auto queue = MakeQueue();
+  ASSERT_TRUE(queue->CopyToDevice(out, {device.data(), 1, 1000}).ok());
+  ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 1000}, back).ok());
+  EXPECT_NE(back, out) << "a copy ran when it was queued";
+  Settle(*queue);
+  EXPECT_EQ(back, out);
+}
+
+TEST_F(CudaQueueTest, CopiesRowsOfAnyPitch) {
+  const Bytes device = Pattern(1000);
+  const auto queue = MakeQueue();
+  for (const std::int64_t pitch : {30, 10, 7, 0, -30}) {
+    Bytes rows(100);
+    ASSERT_TRUE(queue->CopyToHost({device.data() + 500, 10, 10, pitch}, rows).ok());
+    Settle(*queue);
+    for (std::int64_t r = 0; r < 10; ++r) {
+      EXPECT_TRUE(std::equal(rows.begin() + r * 10, rows.begin() + r * 10 + 10,
+                             device.begin() + 500 + r * pitch))
+          << pitch << " row " << r;
+    }
+  }
+  EXPECT_EQ(fake_.Calls("copy_2d"), 1U) << "of 30 alone";
+  EXPECT_EQ(fake_.Calls("copy_to_host"), 31U) << "one of 10, ten of each other";
+}
+
+TEST_F(CudaQueueTest, RowsFurtherApartThanTheEngineTakesAreCopiedOneByOne) {
+  const Bytes device = Pattern((3 << 20) + 4);
+  Bytes rows(12);
+  const auto queue = MakeQueue();
+  constexpr std::int64_t kPitch = (1 << 20) + 1;  // one more than the driver says
+  ASSERT_TRUE(queue->CopyToHost({device.data(), 3, 4, kPitch}, rows).ok());
+  Settle(*queue);
+  for (std::int64_t r = 0; r < 3; ++r) {
+    EXPECT_TRUE(
+        std::equal(rows.begin() + r * 4, rows.begin() + r * 4 + 4, device.begin() + r * kPitch));
+  }
+  EXPECT_EQ(fake_.Calls("copy_2d"), 0U);
+}
+
+TEST_F(CudaQueueTest, WritesRowsAndNothingBetween) {
+  const Bytes rows = Pattern(12);
+  for (const std::int64_t pitch : {10, -10}) {
+    Bytes device(60);
+    const auto queue = MakeQueue();
+    ASSERT_TRUE(queue->CopyToDevice(rows, MutableDeviceRows{device.data() + 25, 3, 4, pitch}).ok());
+    Settle(*queue);
+    Bytes expected(60);
+    for (std::int64_t i = 0; i < 12; ++i) {
+      expected.at(static_cast<std::size_t>(25 + i / 4 * pitch + i % 4)) =
+          rows[static_cast<std::size_t>(i)];
+    }
+    EXPECT_EQ(device, expected) << pitch;
+  }
+}
+
+TEST_F(CudaQueueTest, NothingIsQueuedForNothing) {
+  const auto queue = MakeQueue();
+  EXPECT_TRUE(queue->CopyToHost({nullptr, 0, 10, 20}, {}).ok());
+  EXPECT_TRUE(queue->CopyToDevice({}, {nullptr, 5, 0, 20}).ok());
+  EXPECT_EQ(fake_.Calls("copy_2d") + fake_.Calls("copy_to_host"), 0U);
+}
+
+TEST_F(CudaQueueTest, RunsBehindWhatTheCallersStreamHoldsAtThatMoment) {
+  Bytes device(1);
+  auto* const byte = reinterpret_cast<unsigned char*>(device.data());
+  Bytes copied(1);
+  for (void* const stream : {fake_.MakeStream(0), static_cast<void*>(nullptr)}) {
+    const auto queue = MakeQueue();
+    fake_.QueueWrite(0, stream, byte, 7);
+    ASSERT_TRUE(queue->WaitFor(stream).ok());
+    ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 1}, copied).ok());
+    fake_.QueueWrite(0, stream, byte, 9);  // behind the call: not waited for
+    Settle(*queue);
+    EXPECT_EQ(copied[0], std::byte{7});
+    device[0] = {};
+  }
+}
+
+TEST_F(CudaQueueTest, SeveralStreamsAreWaitedForOneByOne) {
+  Bytes device(2);
+  auto* const bytes = reinterpret_cast<unsigned char*>(device.data());
+  void* const first = fake_.MakeStream(0);
+  void* const second = fake_.MakeStream(0);
+  Bytes copied(2);
+  const auto queue = MakeQueue();
+  fake_.QueueWrite(0, first, bytes, 1);
+  fake_.QueueWrite(0, second, bytes + 1, 2);
+  ASSERT_TRUE(queue->WaitFor(first).ok());
+  ASSERT_TRUE(queue->WaitFor(second).ok());
+  ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 2}, copied).ok());
+  Settle(*queue);
+  EXPECT_EQ(copied, (Bytes{std::byte{1}, std::byte{2}}));
+}
+
+TEST_F(CudaQueueTest, AStreamOfAnotherDeviceIsRefused) {
+  const auto queue = MakeQueue(0);
+  EXPECT_EQ(queue->WaitFor(fake_.MakeStream(1)).code(), Code::kDevice);
+}
+
+TEST_F(CudaQueueTest, AStreamUnderCaptureIsRefusedAndNotTouched) {
+  const auto queue = MakeQueue();
+  void* const stream = fake_.MakeStream(0);
+  fake_.SetCapturing(stream, true);
+  const Status status = queue->WaitFor(stream);
+  EXPECT_EQ(status.code(), Code::kDevice);
+  EXPECT_NE(status.message().find("captured"), std::string::npos) << status.ToString();
+  EXPECT_EQ(fake_.Calls("event_record"), 0U);
+}
+
+TEST_F(CudaQueueTest, TicketsAreDoneInOrder) {
+  const Bytes device = Pattern(10);
+  Bytes host(30);
+  const MutableByteSpan to(host);
+  const auto queue = MakeQueue();
+  std::vector<std::uint64_t> tickets;
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 10}, to.subspan(i * 10, 10)).ok());
+    tickets.push_back(queue->Mark().value());
+  }
+  EXPECT_LT(tickets[0], tickets[1]);
+  EXPECT_FALSE(queue->IsDone(tickets[1]).value());
+  ASSERT_TRUE(queue->Wait(tickets[1]).ok());
+  EXPECT_TRUE(queue->IsDone(tickets[0]).value());
+  EXPECT_EQ(to[19], device[9]);
+  EXPECT_EQ(to[29], std::byte{0});
+  while (!queue->IsDone(tickets[2]).value()) {
+  }
+  EXPECT_EQ(to[29], device[9]);
+}
+
+TEST_F(CudaQueueTest, EventsAreUsedAgain) {
+  const auto queue = MakeQueue();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(queue->WaitFor(nullptr).ok());
+    Settle(*queue);
+  }
+  EXPECT_LE(fake_.Calls("event_create"), 3U);
+}
+
+TEST_F(CudaQueueTest, TheDestructorWaitsAndLeavesNothing) {
+  const Bytes device = Pattern(100);
+  Bytes host(100);
+  auto queue = MakeQueue();
+  ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 100}, host).ok());
+  static_cast<void>(queue->Mark().value());  // never asked for
+  queue.reset();
+  EXPECT_EQ(host, device);
+  EXPECT_EQ(fake_.LiveStreams(), 0U);
+  EXPECT_EQ(fake_.LiveEvents(), 0U);
+  EXPECT_EQ(fake_.AllocatedBytes(), 0U);
+}
+
+TEST_F(CudaQueueTest, TheCallersContextStaysCurrent) {
+  void* const own = fake_.MakeForeignContext();
+  fake_.PushForeign(own);
+  const Bytes device = Pattern(100);
+  Bytes host(100);
+  {
+    const auto queue = MakeQueue();
+    ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 100}, host).ok());
+    Settle(*queue);
+    ASSERT_TRUE(runtime_->Pin(host).ok());
+    runtime_->Unpin(host);
+    EXPECT_EQ(fake_.CurrentOfThisThread(), own);
+  }
+  EXPECT_EQ(fake_.CurrentOfThisThread(), own);
+  EXPECT_EQ(fake_.PopForeign(), own);
+}
+
+TEST_F(CudaQueueTest, AnotherThreadSettles) {
+  const Bytes device = Pattern(100);
+  std::vector<Bytes> hosts(50, Bytes(100));
+  std::vector<std::uint64_t> tickets(50);
+  std::atomic<std::size_t> queued = 0;
+  const auto queue = MakeQueue();
+  std::thread settler([&] {
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      while (queued.load() <= i) std::this_thread::yield();
+      if (i % 2 == 0) {
+        EXPECT_TRUE(queue->Wait(tickets[i]).ok());
+      } else {
+        while (!queue->IsDone(tickets[i]).value()) std::this_thread::yield();
+      }
+      EXPECT_EQ(hosts[i], device);
+    }
+  });
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    EXPECT_TRUE(queue->CopyToHost({device.data(), 1, 100}, hosts[i]).ok());
+    tickets[i] = queue->Mark().value();
+    ++queued;
+  }
+  settler.join();
+}
+
+// Each call may fail, is reported by name, and leaves the contexts as they were.
+TEST_F(CudaQueueTest, EachCallMayFail) {
+  const auto use = [&]() -> Status {
+    Bytes device(100);
+    Bytes host(100);
+    const MutableByteSpan part = MutableByteSpan(host).first(20);
+    auto made = runtime_->MakeQueue(0);
+    if (!made) return made.error();
+    CopyQueue& queue = **made;
+    Status status = queue.WaitFor(nullptr);
+    if (status.ok()) status = queue.CopyToHost({device.data(), 1, 100}, host);
+    if (status.ok()) status = queue.CopyToDevice(host, {device.data(), 1, 100});
+    if (status.ok()) status = queue.CopyToHost({device.data(), 2, 10, 30}, part);
+    const auto ticket = queue.Mark();
+    if (status.ok()) status = ticket.status();
+    if (status.ok()) status = queue.IsDone(*ticket).status();
+    if (status.ok()) status = queue.Wait(*ticket);
+    if (status.ok()) status = runtime_->Pin(host);
+    if (status.ok()) runtime_->Unpin(host);
+    return status;
+  };
+  ASSERT_TRUE(use().ok());
+  for (const char* call : {"context_push", "stream_create", "stream_is_capturing", "event_create",
+                           "event_record", "stream_wait_event", "copy_to_host", "copy_to_device",
+                           "copy_2d", "event_query", "event_synchronize", "host_register"}) {
+    fake_.Fail(call, kCudaIllegalAddress);
+    const Status status = use();
+    EXPECT_EQ(status.code(), Code::kDevice) << call;
+    EXPECT_NE(status.message().find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos)
+        << call << ": " << status.ToString();
+    fake_.Fail(call, 0, 0);
+    EXPECT_EQ(fake_.OpenContexts(), 0U) << call;
+  }
+}
+
+TEST_F(CudaQueueTest, ATicketThatWasDoneStaysDone) {
+  const auto queue = MakeQueue();
+  const std::uint64_t ticket = queue->Mark().value();
+  ASSERT_TRUE(queue->Wait(ticket).ok());
+  fake_.Fail("event_query", kCudaIllegalAddress);
+  fake_.Fail("event_synchronize", kCudaIllegalAddress);
+  EXPECT_TRUE(queue->IsDone(ticket).value());
+  EXPECT_TRUE(queue->Wait(ticket).ok());
+}
+
+TEST_F(CudaQueueTest, PinsForAllDevicesOnceOneIsUsed) {
+  Bytes host(100);
+  EXPECT_EQ(runtime_->Pin(host).code(), Code::kDevice);
+  const auto queue = MakeQueue();
+  ASSERT_TRUE(runtime_->Pin(host).ok());
+  EXPECT_EQ(fake_.RegisteredBytes(), 100U);
+  runtime_->Unpin(host);
+  EXPECT_EQ(fake_.RegisteredBytes(), 0U);
+}
+
+class CudaDigestsTest : public CudaQueueTest {
+ protected:
+  void SetUp() override {
+    if (internal::DigestImage().empty()) {
+      GTEST_SKIP() << "built without the CUDA Toolkit: " << runtime_->CheckDigests(0).ToString();
+    }
+  }
+};
+
+TEST_F(CudaDigestsTest, AreThoseOfTheHost) {
+  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  const Bytes device = Pattern(300001);
+  const auto queue = MakeQueue();
+  for (const std::uint64_t chunk_size : {4096U, 65536U, 1048576U}) {
+    const DeviceChunks chunks{device.data() + 1, 300000, chunk_size};
+    std::vector<Digest> digests(chunks.count());
+    ASSERT_TRUE(queue->QueueDigests(chunks, digests).ok());
+    Settle(*queue);
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      const ByteSpan rest = ByteSpan(device).subspan(1 + i * chunk_size);
+      EXPECT_EQ(digests[i], ComputeDigest(rest.first(std::min(chunk_size, rest.size()))))
+          << chunk_size << " chunk " << i;
+    }
+  }
+}
+
+// More chunks than the scratch memory has room for; each is shorter than a block.
+TEST_F(CudaDigestsTest, PassThroughTheScratchMemoryInBatches) {
+  const Bytes device = Pattern(70000 * 16 + 5);
+  const auto queue = MakeQueue();
+  const DeviceChunks chunks{device.data(), device.size(), 16};
+  std::vector<Digest> digests(chunks.count());
+  ASSERT_TRUE(queue->QueueDigests(chunks, digests).ok());
+  Settle(*queue);
+  EXPECT_EQ(fake_.Calls("memory_allocate"), 1U);
+  for (const std::size_t i : {0UL, 32767UL, 32768UL, 65535UL, 65536UL, 69999UL, 70000UL}) {
+    const ByteSpan rest = ByteSpan(device).subspan(i * 16);
+    EXPECT_EQ(digests[i], ComputeDigest(rest.first(std::min<std::size_t>(16, rest.size())))) << i;
+  }
+}
+
+TEST_F(CudaDigestsTest, KernelsAreLoadedOncePerDevice) {
+  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  EXPECT_EQ(fake_.Calls("module_load_data"), 1U);
+  ASSERT_TRUE(runtime_->CheckDigests(1).ok());
+  EXPECT_EQ(fake_.Calls("module_load_data"), 2U);
+}
+
+TEST_F(CudaDigestsTest, AreNotOfferedWhereTheDriverTakesNoImage) {
+  fake_.Fail("module_load_data", kCudaInvalidValue);
+  EXPECT_EQ(runtime_->CheckDigests(0).code(), Code::kDevice);
+  EXPECT_TRUE(runtime_->CheckAvailable(0).ok());
+}
+
+TEST_F(CudaDigestsTest, EachCallMayFail) {
+  const Bytes device = Pattern(5000);
+  std::vector<Digest> digests(2);
+  for (const char* call : {"memory_allocate", "launch_kernel", "copy_to_host"}) {
+    const auto queue = MakeQueue();
+    fake_.Fail(call, kCudaOutOfMemory);
+    EXPECT_EQ(queue->QueueDigests({device.data(), 5000, 4096}, digests).code(), Code::kDevice);
+    fake_.Fail(call, 0, 0);
+  }
+  EXPECT_EQ(fake_.AllocatedBytes(), 0U);
+}
+
+TEST_F(CudaDigestsTest, ChunksBeyondTheLargestOfTheFormatAreRefused) {
+  Digest digest;
+  EXPECT_EQ(
+      MakeQueue()->QueueDigests({nullptr, 128 * kMiB + 1, 128 * kMiB + 1}, {&digest, 1}).code(),
+      Code::kDevice);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
