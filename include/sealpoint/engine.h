@@ -35,6 +35,9 @@ struct EngineOptions {
 struct EngineStats {
   std::uint64_t mapping_count = 0;  // memory mappings made for staging since the engine was made
   std::uint64_t mapped_bytes = 0;
+  // Of these, locked in memory for copies from and to devices: all once a device was used, less
+  // where the system refused, and copies are then slower.
+  std::uint64_t pinned_bytes = 0;
 };
 
 // What saves have in common and keep: staging pool, threads, storage. Make one per process and keep

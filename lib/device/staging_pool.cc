@@ -20,18 +20,18 @@
 namespace sealpoint::internal {
 
 StagingBuffer::~StagingBuffer() {
-  if (pool_ != nullptr) pool_->Release(bytes_, is_scratch_);
+  if (pool_ != nullptr) pool_->Release(memory_, is_scratch_);
 }
 
 StagingBuffer::StagingBuffer(StagingBuffer&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
-      bytes_(std::exchange(other.bytes_, {})),
+      memory_(std::exchange(other.memory_, {})),
       is_scratch_(other.is_scratch_) {}
 
 StagingBuffer& StagingBuffer::operator=(StagingBuffer&& other) noexcept {
   StagingBuffer old(std::move(other));
   std::swap(pool_, old.pool_);
-  std::swap(bytes_, old.bytes_);
+  std::swap(memory_, old.memory_);
   std::swap(is_scratch_, old.is_scratch_);
   return *this;
 }
@@ -47,13 +47,16 @@ struct StagingPool::State {
   std::mutex mutex;
   std::condition_variable buffer_returned;
   std::condition_variable scratch_returned;
-  std::vector<MutableByteSpan> buffers_free;
+  std::vector<StagingMemory> buffers_free;
   std::uint64_t buffers_made = 0;
-  std::array<std::vector<MutableByteSpan>, 64> scratch_free;  // by log2 of the pages, plus 1
+  std::array<std::vector<StagingMemory>, 64> scratch_free;  // by log2 of the pages, plus 1
   std::uint64_t scratch_mapped = 0;
   std::uint64_t scratch_lent = 0;
   std::uint64_t mapping_count = 0;
   std::uint64_t mapped_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::shared_ptr<DeviceRuntime> device;  // null: nothing is pinned
+  Status pin_failure;
 
   // The pool's memory and threads do not exist in a forked child, and its mutex may be held there
   // for ever. getpid is a system call, but a buffer is megabytes.
@@ -70,10 +73,16 @@ struct StagingPool::State {
   bool IsKept(std::uint64_t size) const {
     return size <= scratch_budget && std::has_single_bit(size);
   }
-  std::vector<MutableByteSpan>& ScratchClass(std::uint64_t size) {
+  std::vector<StagingMemory>& ScratchClass(std::uint64_t size) {
     return scratch_free[static_cast<std::size_t>(std::bit_width(size / kPageBytes))];
   }
-  std::vector<MutableByteSpan> EvictScratch(std::uint64_t size);
+  std::vector<StagingMemory> EvictScratch(std::uint64_t size);
+  bool WantsPin(const StagingMemory& memory) const {
+    return device != nullptr && pin_failure.ok() && !memory.is_pinned;
+  }
+  void PinIfWanted(StagingMemory& memory, std::unique_lock<std::mutex>& lock);
+  void PinFree(std::unique_lock<std::mutex>& lock);
+  void Unmap(const StagingMemory& memory) const;
   void CountMapping(std::uint64_t size) {
     ++mapping_count;
     mapped_bytes += size;
@@ -82,17 +91,52 @@ struct StagingPool::State {
 
 // Takes cached pieces out until `size` more bytes fit; the caller unmaps them without the lock.
 // Precondition: ScratchFits(size).
-std::vector<MutableByteSpan> StagingPool::State::EvictScratch(std::uint64_t size) {
-  std::vector<MutableByteSpan> evicted;
+std::vector<StagingMemory> StagingPool::State::EvictScratch(std::uint64_t size) {
+  std::vector<StagingMemory> evicted;
   for (auto& pieces : scratch_free) {
     while (!pieces.empty() && (size > scratch_budget || scratch_mapped > scratch_budget - size)) {
-      scratch_mapped -= pieces.back().size();
-      mapped_bytes -= pieces.back().size();
-      evicted.push_back(pieces.back());
+      const StagingMemory& piece = pieces.back();
+      scratch_mapped -= piece.bytes.size();
+      mapped_bytes -= piece.bytes.size();
+      if (piece.is_pinned) pinned_bytes -= piece.bytes.size();
+      evicted.push_back(piece);
       pieces.pop_back();
     }
   }
   return evicted;
+}
+
+// Without the lock, since pinning takes milliseconds; the memory belongs to the caller meanwhile.
+void StagingPool::State::PinIfWanted(StagingMemory& memory, std::unique_lock<std::mutex>& lock) {
+  if (!WantsPin(memory)) return;
+  lock.unlock();
+  Status status = device->Pin(memory.bytes);  // `device` is set once
+  lock.lock();
+  memory.is_pinned = status.ok();
+  if (memory.is_pinned) {
+    pinned_bytes += memory.bytes.size();
+  } else if (pin_failure.ok()) {
+    pin_failure = std::move(status);
+  }
+}
+
+// Each buffer is as if lent while it is pinned.
+void StagingPool::State::PinFree(std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    const auto wanting = std::find_if(buffers_free.begin(), buffers_free.end(),
+                                      [this](const StagingMemory& m) { return WantsPin(m); });
+    if (wanting == buffers_free.end()) return;
+    StagingMemory memory = *wanting;
+    buffers_free.erase(wanting);
+    PinIfWanted(memory, lock);
+    buffers_free.push_back(memory);
+    buffer_returned.notify_one();
+  }
+}
+
+void StagingPool::State::Unmap(const StagingMemory& memory) const {
+  if (memory.is_pinned) device->Unpin(memory.bytes);
+  UnmapHostMemory(memory.bytes);
 }
 
 Result<std::unique_ptr<StagingPool>> StagingPool::Create(std::uint64_t budget_bytes,
@@ -118,9 +162,9 @@ StagingPool::~StagingPool() {
   // In a forked child the addresses may belong to somebody else by now.
   if (state_->InForkedChild()) return;
   SEALPOINT_CHECK(state_->buffers_free.size() == state_->buffers_made && state_->scratch_lent == 0);
-  for (const MutableByteSpan bytes : state_->buffers_free) UnmapHostMemory(bytes);
+  for (const StagingMemory& buffer : state_->buffers_free) state_->Unmap(buffer);
   for (const auto& pieces : state_->scratch_free) {
-    for (const MutableByteSpan bytes : pieces) UnmapHostMemory(bytes);
+    for (const StagingMemory& piece : pieces) state_->Unmap(piece);
   }
 }
 
@@ -131,9 +175,10 @@ Result<StagingBuffer> StagingPool::Acquire() {
     return !state_->buffers_free.empty() || state_->buffers_made < state_->buffers_max;
   });
   if (!state_->buffers_free.empty()) {
-    const MutableByteSpan bytes = state_->buffers_free.back();
+    StagingMemory memory = state_->buffers_free.back();
     state_->buffers_free.pop_back();
-    return StagingBuffer(this, bytes, false);
+    state_->PinIfWanted(memory, lock);
+    return StagingBuffer(this, memory, false);
   }
   ++state_->buffers_made;
   lock.unlock();  // mapping takes milliseconds
@@ -145,7 +190,9 @@ Result<StagingBuffer> StagingPool::Acquire() {
     return std::move(mapped).error();
   }
   state_->CountMapping(state_->buffer_size);
-  return StagingBuffer(this, *mapped, false);
+  StagingMemory memory{*mapped};
+  state_->PinIfWanted(memory, lock);
+  return StagingBuffer(this, memory, false);
 }
 
 Status StagingPool::Reserve(std::uint64_t count) {
@@ -160,8 +207,9 @@ Status StagingPool::Reserve(std::uint64_t count) {
     state_->buffer_returned.notify_one();  // there is a buffer more, or room for another try
     if (!mapped) return std::move(mapped).error();
     state_->CountMapping(state_->buffer_size);
-    state_->buffers_free.push_back(*mapped);
+    state_->buffers_free.push_back({*mapped});
   }
+  state_->PinFree(lock);
   return {};
 }
 
@@ -181,14 +229,15 @@ Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
       lock, [&] { return (cacheable && !cached.empty()) || state_->ScratchFits(size); });
   state_->scratch_lent += size;
   if (cacheable && !cached.empty()) {
-    const MutableByteSpan bytes = cached.back();
+    StagingMemory memory = cached.back();
     cached.pop_back();
-    return StagingBuffer(this, bytes, true);
+    state_->PinIfWanted(memory, lock);
+    return StagingBuffer(this, memory, true);
   }
   const auto evicted = state_->EvictScratch(size);
   state_->scratch_mapped += size;
   lock.unlock();
-  for (const MutableByteSpan bytes : evicted) UnmapHostMemory(bytes);
+  for (const StagingMemory& piece : evicted) state_->Unmap(piece);
   auto mapped = MapHostMemory(size);
   lock.lock();
   if (!mapped) {
@@ -198,26 +247,39 @@ Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
     return std::move(mapped).error();
   }
   state_->CountMapping(size);
-  return StagingBuffer(this, *mapped, true);
+  StagingMemory memory{*mapped};
+  if (cacheable) state_->PinIfWanted(memory, lock);  // else it would be for this once
+  return StagingBuffer(this, memory, true);
 }
 
-void StagingPool::Release(MutableByteSpan bytes, bool is_scratch) {
+void StagingPool::Release(StagingMemory memory, bool is_scratch) {
   if (state_->InForkedChild()) return;
+  const std::uint64_t size = memory.bytes.size();
   std::unique_lock lock(state_->mutex);
   if (!is_scratch) {
-    state_->buffers_free.push_back(bytes);
+    state_->buffers_free.push_back(memory);
     state_->buffer_returned.notify_one();
     return;
   }
-  state_->scratch_lent -= bytes.size();
-  if (state_->IsKept(bytes.size())) {
-    state_->ScratchClass(bytes.size()).push_back(bytes);
+  state_->scratch_lent -= size;
+  if (state_->IsKept(size)) {
+    state_->ScratchClass(size).push_back(memory);
   } else {
-    state_->scratch_mapped -= bytes.size();
-    state_->mapped_bytes -= bytes.size();
-    UnmapHostMemory(bytes);
+    state_->scratch_mapped -= size;
+    state_->mapped_bytes -= size;
+    state_->Unmap(memory);
   }
   state_->scratch_returned.notify_all();  // waiters want different sizes
+}
+
+void StagingPool::PinWith(std::shared_ptr<DeviceRuntime> device) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->device == nullptr) state_->device = std::move(device);
+}
+
+Status StagingPool::pin_failure() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->pin_failure;
 }
 
 std::uint64_t StagingPool::buffer_size_bytes() const { return state_->buffer_size; }
@@ -232,6 +294,11 @@ std::uint64_t StagingPool::mapping_count() const {
 std::uint64_t StagingPool::mapped_bytes() const {
   const std::lock_guard lock(state_->mutex);
   return state_->mapped_bytes;
+}
+
+std::uint64_t StagingPool::pinned_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->pinned_bytes;
 }
 
 }  // namespace sealpoint::internal

@@ -6,12 +6,19 @@
 #include <cstdint>
 #include <memory>
 
+#include "lib/device/device_runtime.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
 class StagingPool;
+
+// A mapping of a pool.
+struct StagingMemory {
+  MutableByteSpan bytes{};
+  bool is_pinned = false;
+};
 
 // A buffer of a pool; goes back to it when destroyed. Movable; empty after a move.
 class StagingBuffer {
@@ -21,16 +28,17 @@ class StagingBuffer {
   StagingBuffer(StagingBuffer&& other) noexcept;
   StagingBuffer& operator=(StagingBuffer&& other) noexcept;
 
-  MutableByteSpan bytes() const { return bytes_; }
+  MutableByteSpan bytes() const { return memory_.bytes; }
   bool empty() const { return pool_ == nullptr; }
+  bool is_pinned() const { return memory_.is_pinned; }
 
  private:
   friend class StagingPool;
-  StagingBuffer(StagingPool* pool, MutableByteSpan bytes, bool is_scratch)
-      : pool_(pool), bytes_(bytes), is_scratch_(is_scratch) {}
+  StagingBuffer(StagingPool* pool, StagingMemory memory, bool is_scratch)
+      : pool_(pool), memory_(memory), is_scratch_(is_scratch) {}
 
   StagingPool* pool_ = nullptr;
-  MutableByteSpan bytes_;
+  StagingMemory memory_;
   bool is_scratch_ = false;
 };
 
@@ -43,6 +51,9 @@ class StagingBuffer {
 // Also lends scratch memory of arbitrary size (codec and read buffers), cached by size class
 // (powers of two) within a second budget of the same size. A scratch request whose class passes the
 // budget is given back to the system afterwards; one larger than the budget is served alone.
+//
+// Once a device is used (PinWith), all that is lent is pinned first: the buffers, and scratch that
+// is kept. Memory that cannot be pinned is lent as it is, and copies from and to it are slower.
 //
 // Waiting is not fair, and a thread that holds a piece while it waits for another of the same kind
 // may wait for ever: ask for all before taking work, or hold none while asking.
@@ -68,18 +79,26 @@ class StagingPool {
   // Errors: as Acquire.
   Result<StagingBuffer> AcquireScratch(std::uint64_t size_bytes);
 
+  // From now on memory is pinned before it is lent; buffers that Reserve finds or makes at once.
+  // After a failure no more is pinned. Only the first call counts. Precondition: a queue of the
+  // runtime was made (DeviceRuntime::Pin).
+  void PinWith(std::shared_ptr<DeviceRuntime> device);
+  // The failure, where memory could not be pinned.
+  Status pin_failure() const;
+
   std::uint64_t buffer_size_bytes() const;
   std::uint64_t buffer_count() const;  // at most, made or not
   // Mappings made since creation, and bytes that are mapped now; for the test that a second save
   // makes none.
   std::uint64_t mapping_count() const;
   std::uint64_t mapped_bytes() const;
+  std::uint64_t pinned_bytes() const;
 
  private:
   friend class StagingBuffer;
   struct State;
   explicit StagingPool(std::unique_ptr<State> state);
-  void Release(MutableByteSpan bytes, bool is_scratch);
+  void Release(StagingMemory memory, bool is_scratch);
 
   std::unique_ptr<State> state_;
 };

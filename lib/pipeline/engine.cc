@@ -55,7 +55,8 @@ Storage& Engine::storage() const { return *parts_->storage; }
 const EngineOptions& Engine::options() const { return parts_->options; }
 
 EngineStats Engine::stats() const {
-  return {parts_->pool->mapping_count(), parts_->pool->mapped_bytes()};
+  const internal::StagingPool& pool = *parts_->pool;
+  return {pool.mapping_count(), pool.mapped_bytes(), pool.pinned_bytes()};
 }
 
 }  // namespace sealpoint

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the pool is pinned once a device is used. The stand-in aborts where memory is pinned
+// twice, unpinned without being pinned, or stays pinned.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/device/staging_pool.h"
+#include "tests/support/host_device.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using testing::HostDevice;
+
+constexpr std::uint64_t kBuffer = 64 * kKiB;
+
+class StagingPoolPin : public ::testing::Test {
+ protected:
+  std::unique_ptr<StagingPool> MakePool(std::uint64_t budget = 4 * kBuffer) const {
+    return StagingPool::Create(budget, kBuffer).value();
+  }
+
+  std::shared_ptr<HostDevice> device_ = std::make_shared<HostDevice>();
+  std::unique_ptr<CopyQueue> queue_ = device_->MakeQueue(0).value();  // what pinning needs
+};
+
+TEST_F(StagingPoolPin, NothingIsPinnedWhereNoDeviceIsUsed) {
+  const auto pool = MakePool();
+  EXPECT_FALSE(pool->Acquire()->is_pinned());
+  EXPECT_EQ(pool->pinned_bytes(), 0U);
+}
+
+TEST_F(StagingPoolPin, BuffersMadeBeforeAndAfterArePinnedWhenLent) {
+  const auto pool = MakePool();
+  static_cast<void>(pool->Acquire().value());
+  pool->PinWith(device_);
+  EXPECT_EQ(pool->pinned_bytes(), 0U);
+  const StagingBuffer old = pool->Acquire().value();
+  const StagingBuffer made = pool->Acquire().value();
+  EXPECT_TRUE(old.is_pinned() && made.is_pinned());
+  EXPECT_EQ(pool->mapping_count(), 2U);
+  EXPECT_EQ(pool->pinned_bytes(), 2 * kBuffer);
+  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kBuffer);
+}
+
+TEST_F(StagingPoolPin, ABufferIsPinnedOnce) {
+  const auto pool = MakePool();
+  pool->PinWith(device_);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(pool->Acquire()->is_pinned());
+  EXPECT_EQ(device_->counters().pins, 1U);
+}
+
+TEST_F(StagingPoolPin, ABufferThatWasLentMeanwhileIsPinnedTheNextTime) {
+  const auto pool = MakePool(2 * kBuffer);
+  StagingBuffer lent = pool->Acquire().value();
+  pool->PinWith(device_);
+  EXPECT_FALSE(lent.is_pinned());
+  lent = StagingBuffer();
+  EXPECT_TRUE(pool->Acquire()->is_pinned());
+}
+
+TEST_F(StagingPoolPin, ReservePinsWhatIsFree) {
+  const auto pool = MakePool();
+  ASSERT_TRUE(pool->Reserve(2).ok());
+  EXPECT_EQ(pool->pinned_bytes(), 0U);
+  pool->PinWith(device_);
+  ASSERT_TRUE(pool->Reserve(3).ok());
+  EXPECT_EQ(pool->pinned_bytes(), 3 * kBuffer);
+  const StagingBuffer first = pool->Acquire().value();
+  EXPECT_EQ(device_->counters().pins, 3U);
+}
+
+TEST_F(StagingPoolPin, ScratchIsPinnedWhereItIsKept) {
+  const auto pool = MakePool();
+  pool->PinWith(device_);
+  EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
+  EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
+  EXPECT_EQ(device_->counters().pins, 1U);
+  EXPECT_FALSE(pool->AcquireScratch(5 * kBuffer)->is_pinned()) << "unmapped when it comes back";
+}
+
+TEST_F(StagingPoolPin, EvictedScratchIsUnpinned) {
+  const auto pool = MakePool(2 * kBuffer);
+  pool->PinWith(device_);
+  static_cast<void>(pool->AcquireScratch(2 * kBuffer).value());
+  static_cast<void>(pool->AcquireScratch(kBuffer).value());
+  EXPECT_EQ(pool->pinned_bytes(), kBuffer);
+  EXPECT_EQ(device_->counters().pinned_bytes, kBuffer);
+}
+
+TEST_F(StagingPoolPin, TheDestructorUnpinsBuffersAndScratch) {
+  auto pool = MakePool();
+  pool->PinWith(device_);
+  static_cast<void>(pool->Acquire().value());
+  static_cast<void>(pool->AcquireScratch(kBuffer).value());
+  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kBuffer);
+  pool.reset();
+  EXPECT_EQ(device_->counters().pinned_bytes, 0U);
+}
+
+TEST_F(StagingPoolPin, MemoryThatCannotBePinnedIsLentAsItIsAndNotTriedAgain) {
+  const auto pool = MakePool();
+  pool->PinWith(device_);
+  EXPECT_TRUE(pool->Acquire()->is_pinned());
+  EXPECT_TRUE(pool->pin_failure().ok());
+  device_->RefusePins();
+  const StagingBuffer pinned = pool->Acquire().value();
+  const StagingBuffer pageable = pool->Acquire().value();
+  EXPECT_TRUE(pinned.is_pinned());
+  EXPECT_FALSE(pageable.is_pinned());
+  EXPECT_EQ(pool->pin_failure().code(), Code::kDevice);
+  EXPECT_TRUE(pool->Reserve(4).ok());
+  EXPECT_EQ(pool->pinned_bytes(), kBuffer);
+}
+
+TEST_F(StagingPoolPin, OnlyTheFirstRuntimeCounts) {
+  const auto pool = MakePool();
+  pool->PinWith(device_);
+  const auto other = std::make_shared<HostDevice>();
+  pool->PinWith(other);
+  EXPECT_TRUE(pool->Acquire()->is_pinned());
+  EXPECT_EQ(other->counters().pins, 0U);
+}
+
+TEST_F(StagingPoolPin, ManyThreadsAreLentPinnedMemory) {
+  const auto pool = MakePool();
+  pool->PinWith(device_);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(pool->Acquire()->is_pinned());
+        EXPECT_TRUE(pool->Reserve(4).ok());
+        EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool->pinned_bytes(), device_->counters().pinned_bytes);
+}
+
+TEST_F(StagingPoolPin, PinnedMemoryIsNotInheritedAndAChildUnpinsNothing) {
+  auto pool = MakePool();
+  pool->PinWith(device_);
+  StagingBuffer buffer = pool->Acquire().value();
+  const MutableByteSpan bytes = buffer.bytes();
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<unsigned char> present(kBuffer / 4096);
+    const bool absent = mincore(bytes.data(), bytes.size(), present.data()) != 0;
+    buffer = StagingBuffer();
+    pool.reset();
+    _exit(absent && device_->counters().pinned_bytes == kBuffer ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
