@@ -12,6 +12,7 @@
 #include "lib/device/digest_image.h"
 #include "sealpoint/digest.h"
 #include "tests/support/fake_cuda_driver.h"
+#include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -20,14 +21,6 @@ using internal::CopyQueue;
 using internal::DeviceChunks;
 using internal::DeviceRows;
 using internal::MutableDeviceRows;
-
-Bytes Pattern(std::size_t size, unsigned first = 1) {
-  Bytes bytes(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<std::byte>((first + i * 7 + i / 251) & 0xFF);
-  }
-  return bytes;
-}
 
 class CudaQueueTest : public ::testing::Test {
  protected:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sealpoint/digest.h"
+#include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -19,14 +20,6 @@ using internal::CopyQueue;
 using internal::DeviceChunks;
 using internal::DeviceRows;
 using internal::MutableDeviceRows;
-
-Bytes Pattern(std::size_t size, unsigned first = 1) {
-  Bytes bytes(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<std::byte>((first + i * 7 + i / 251) & 0xFF);
-  }
-  return bytes;
-}
 
 void Fill(const DeviceMemory& memory, const Bytes& bytes) {
   std::copy(bytes.begin(), bytes.end(), memory.contents().begin());

@@ -19,12 +19,12 @@ namespace {
 
 using testing::HostDevice;
 
-constexpr std::uint64_t kBuffer = 64 * kKiB;
+constexpr std::uint64_t kPinBuffer = 64 * kKiB;
 
 class StagingPoolPin : public ::testing::Test {
  protected:
-  std::unique_ptr<StagingPool> MakePool(std::uint64_t budget = 4 * kBuffer) const {
-    return StagingPool::Create(budget, kBuffer).value();
+  std::unique_ptr<StagingPool> MakePool(std::uint64_t budget = 4 * kPinBuffer) const {
+    return StagingPool::Create(budget, kPinBuffer).value();
   }
 
   std::shared_ptr<HostDevice> device_ = std::make_shared<HostDevice>();
@@ -46,8 +46,8 @@ TEST_F(StagingPoolPin, BuffersMadeBeforeAndAfterArePinnedWhenLent) {
   const StagingBuffer made = pool->Acquire().value();
   EXPECT_TRUE(old.is_pinned() && made.is_pinned());
   EXPECT_EQ(pool->mapping_count(), 2U);
-  EXPECT_EQ(pool->pinned_bytes(), 2 * kBuffer);
-  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kBuffer);
+  EXPECT_EQ(pool->pinned_bytes(), 2 * kPinBuffer);
+  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kPinBuffer);
 }
 
 TEST_F(StagingPoolPin, ABufferIsPinnedOnce) {
@@ -58,7 +58,7 @@ TEST_F(StagingPoolPin, ABufferIsPinnedOnce) {
 }
 
 TEST_F(StagingPoolPin, ABufferThatWasLentMeanwhileIsPinnedTheNextTime) {
-  const auto pool = MakePool(2 * kBuffer);
+  const auto pool = MakePool(2 * kPinBuffer);
   StagingBuffer lent = pool->Acquire().value();
   pool->PinWith(device_);
   EXPECT_FALSE(lent.is_pinned());
@@ -72,7 +72,7 @@ TEST_F(StagingPoolPin, ReservePinsWhatIsFree) {
   EXPECT_EQ(pool->pinned_bytes(), 0U);
   pool->PinWith(device_);
   ASSERT_TRUE(pool->Reserve(3).ok());
-  EXPECT_EQ(pool->pinned_bytes(), 3 * kBuffer);
+  EXPECT_EQ(pool->pinned_bytes(), 3 * kPinBuffer);
   const StagingBuffer first = pool->Acquire().value();
   EXPECT_EQ(device_->counters().pins, 3U);
 }
@@ -80,27 +80,27 @@ TEST_F(StagingPoolPin, ReservePinsWhatIsFree) {
 TEST_F(StagingPoolPin, ScratchIsPinnedWhereItIsKept) {
   const auto pool = MakePool();
   pool->PinWith(device_);
-  EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
-  EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
+  EXPECT_TRUE(pool->AcquireScratch(kPinBuffer)->is_pinned());
+  EXPECT_TRUE(pool->AcquireScratch(kPinBuffer)->is_pinned());
   EXPECT_EQ(device_->counters().pins, 1U);
-  EXPECT_FALSE(pool->AcquireScratch(5 * kBuffer)->is_pinned()) << "unmapped when it comes back";
+  EXPECT_FALSE(pool->AcquireScratch(5 * kPinBuffer)->is_pinned()) << "unmapped when it comes back";
 }
 
 TEST_F(StagingPoolPin, EvictedScratchIsUnpinned) {
-  const auto pool = MakePool(2 * kBuffer);
+  const auto pool = MakePool(2 * kPinBuffer);
   pool->PinWith(device_);
-  static_cast<void>(pool->AcquireScratch(2 * kBuffer).value());
-  static_cast<void>(pool->AcquireScratch(kBuffer).value());
-  EXPECT_EQ(pool->pinned_bytes(), kBuffer);
-  EXPECT_EQ(device_->counters().pinned_bytes, kBuffer);
+  static_cast<void>(pool->AcquireScratch(2 * kPinBuffer).value());
+  static_cast<void>(pool->AcquireScratch(kPinBuffer).value());
+  EXPECT_EQ(pool->pinned_bytes(), kPinBuffer);
+  EXPECT_EQ(device_->counters().pinned_bytes, kPinBuffer);
 }
 
 TEST_F(StagingPoolPin, TheDestructorUnpinsBuffersAndScratch) {
   auto pool = MakePool();
   pool->PinWith(device_);
   static_cast<void>(pool->Acquire().value());
-  static_cast<void>(pool->AcquireScratch(kBuffer).value());
-  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kBuffer);
+  static_cast<void>(pool->AcquireScratch(kPinBuffer).value());
+  EXPECT_EQ(device_->counters().pinned_bytes, 2 * kPinBuffer);
   pool.reset();
   EXPECT_EQ(device_->counters().pinned_bytes, 0U);
 }
@@ -117,7 +117,7 @@ TEST_F(StagingPoolPin, MemoryThatCannotBePinnedIsLentAsItIsAndNotTriedAgain) {
   EXPECT_FALSE(pageable.is_pinned());
   EXPECT_EQ(pool->pin_failure().code(), Code::kDevice);
   EXPECT_TRUE(pool->Reserve(4).ok());
-  EXPECT_EQ(pool->pinned_bytes(), kBuffer);
+  EXPECT_EQ(pool->pinned_bytes(), kPinBuffer);
 }
 
 TEST_F(StagingPoolPin, OnlyTheFirstRuntimeCounts) {
@@ -138,7 +138,7 @@ TEST_F(StagingPoolPin, ManyThreadsAreLentPinnedMemory) {
       for (int i = 0; i < 50; ++i) {
         EXPECT_TRUE(pool->Acquire()->is_pinned());
         EXPECT_TRUE(pool->Reserve(4).ok());
-        EXPECT_TRUE(pool->AcquireScratch(kBuffer)->is_pinned());
+        EXPECT_TRUE(pool->AcquireScratch(kPinBuffer)->is_pinned());
       }
     });
   }
@@ -153,11 +153,11 @@ TEST_F(StagingPoolPin, PinnedMemoryIsNotInheritedAndAChildUnpinsNothing) {
   const MutableByteSpan bytes = buffer.bytes();
   const pid_t child = fork();
   if (child == 0) {
-    std::vector<unsigned char> present(kBuffer / 4096);
+    std::vector<unsigned char> present(kPinBuffer / 4096);
     const bool absent = mincore(bytes.data(), bytes.size(), present.data()) != 0;
     buffer = StagingBuffer();
     pool.reset();
-    _exit(absent && device_->counters().pinned_bytes == kBuffer ? 0 : 1);
+    _exit(absent && device_->counters().pinned_bytes == kPinBuffer ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
