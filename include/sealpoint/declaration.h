@@ -62,10 +62,9 @@ struct SlotFacts {
 
 // Of all slots with the same list of replicas. Sums of lib/layout/tiling_sum.h.
 struct HolderFacts {
-  std::uint32_t number = 0;  // in the order in which the lists came
-  std::size_t slot_count = 0;
+  std::uint32_t number = 0;            // in the order in which the lists came
   std::size_t region_count = 0;        // slots that are no empty tensors
-  std::uint64_t corner_count_max = 0;  // of the boxes of one region
+  std::uint64_t corner_count_max = 0;  // of the boxes of what is written of one region
   SlotFacts::Hash tiling{};            // the regions' part of the sum that shows exact tiling
   SlotFacts::Hash names{};             // of the regions
   friend bool operator==(const HolderFacts&, const HolderFacts&) = default;
@@ -116,6 +115,8 @@ class SEALPOINT_EXPORT Declaration {
   const std::vector<internal::SlotFacts>& facts() const { return facts_; }
   const std::map<std::vector<int>, internal::HolderFacts>& holders() const { return holders_; }
   const std::map<std::string, internal::GroupFacts, std::less<>>& groups() const { return groups_; }
+  // Slots of the tensor that has most of them.
+  std::size_t slots_of_a_tensor_max() const { return slots_of_a_tensor_max_; }
   // Position in objects(). O(log n).
   std::optional<std::size_t> FindObject(std::string_view name) const;
   // XXH3-128 of a canonical encoding of everything above. O(size of the declaration).
@@ -138,6 +139,7 @@ class SEALPOINT_EXPORT Declaration {
   // The slot behind each in the order of slots_: followed faster than the nodes of a map, which lie
   // anywhere in memory.
   std::vector<std::size_t> next_slot_;
+  std::size_t slots_of_a_tensor_max_ = 0;
   std::map<std::string, std::size_t, std::less<>> object_numbers_;
 };
 

@@ -2,6 +2,7 @@
 #include "lib/saver/agree_on_declarations.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ namespace {
 struct Holding {
   int rank = 0;
   HeldTensor held{};
+  Run written{};  // by this rank; empty where others write all of it
 };
 
 // What the ranks declared of the names that one rank judges. Ordered, so that the first error is
@@ -32,12 +34,16 @@ struct Judged {
   std::map<std::string, std::vector<int>> object_ranks{};
 };
 
-std::vector<Bytes> EncodeForJudges(const Declaration& declaration, int size) {
+std::vector<Bytes> EncodeForJudges(const Declaration& declaration, const SavePlan& plan, int size) {
+  std::vector<Run> written(declaration.tensors().size());
+  for (const PlannedPiece& piece : plan.pieces) written[piece.slot] = piece.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  for (const HeldTensor& held : declaration.tensors()) {
+  for (std::size_t slot = 0; slot < written.size(); ++slot) {
+    const HeldTensor& held = declaration.tensors()[slot];
     WireWriter out(outgoing[JudgeOfName(held.tensor.name, size)]);
     out.Put(std::uint64_t{1});
     EncodeHeldTensor(held, out);
+    out.PutAll(std::array{written[slot].begin, written[slot].end});
   }
   for (const HeldObject& object : declaration.objects()) {
     WireWriter out(outgoing[JudgeOfName(object.name, size)]);
@@ -53,7 +59,10 @@ Status DecodeFrom(int rank, int size, ByteSpan bytes, Judged& judged) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
     if (is_tensor != 0) {
       SEALPOINT_ASSIGN_OR_RETURN(HeldTensor held, DecodeHeldTensor(in, size));
-      judged.tensors[held.tensor.name].push_back({rank, std::move(held)});
+      Run written;
+      SEALPOINT_ASSIGN_OR_RETURN(written.begin, in.Number());
+      SEALPOINT_ASSIGN_OR_RETURN(written.end, in.Number());
+      judged.tensors[held.tensor.name].push_back({rank, std::move(held), written});
     } else {
       SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, DecodeHeldObject(in));
       judged.object_ranks[object.name].push_back(rank);
@@ -134,6 +143,23 @@ std::vector<int> RanksOf(const std::vector<const Holding*>& holdings) {
   return ranks;
 }
 
+// What the committer would find, of shards that form no grid and tile the tensor.
+Status CheckBoxList(const std::vector<Holding>& holdings, const Limits& limits) {
+  std::vector<Region> shards;
+  for (const Holding& holding : holdings) {
+    if (holding.written.size() == 0) continue;
+    shards.push_back(HeldRegionOf(holding.held));
+    shards.back().run = holding.written;
+  }
+  if (shards.size() > limits.box_list_shard_count_max) {
+    return MakeError(Code::kLimitExceeded, shards.size(),
+                     " shards that form no grid, the limit is ", limits.box_list_shard_count_max);
+  }
+  return FindTilingFault(holdings.front().held.tensor.shape, shards,
+                         TilingCornerCountMax(limits, shards.size()))
+      .status();
+}
+
 Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> writer_ranks,
                    const Limits& limits) {
   for (const Holding& holding : holdings) {
@@ -161,7 +187,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
                              FindTilingFault(holdings.front().held.tensor.shape, regions,
                                              TilingCornerCountMax(limits, regions.size())));
-  return fault ? DescribeFault(*fault, regions, holders) : Status();
+  return fault ? DescribeFault(*fault, regions, holders) : CheckBoxList(holdings, limits);
 }
 
 Status CheckJudged(const Judged& judged, std::span<const int> writer_ranks, const Limits& limits) {
@@ -185,7 +211,10 @@ Status CheckJudged(const Judged& judged, std::span<const int> writer_ranks, cons
 
 Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
                            std::span<const int> writer_ranks, const Limits& limits) {
-  auto incoming = comm.AllToAll(EncodeForJudges(declaration, comm.size()));
+  // What cannot be planned, its judges find.
+  const SavePlan plan =
+      MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
+  auto incoming = comm.AllToAll(EncodeForJudges(declaration, plan, comm.size()));
   if (!incoming.ok()) return std::move(incoming).error();
   Judged judged;
   Status mine;

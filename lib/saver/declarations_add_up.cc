@@ -2,6 +2,7 @@
 #include "lib/saver/declarations_add_up.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/layout/tiling_sum.h"
+#include "lib/saver/box_list_sizes.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/slot_facts.h"
 
@@ -166,6 +168,29 @@ Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
   return agree;
 }
 
+// What all ranks say together.
+struct Sums {
+  bool has_doubts = false;
+  BoxListSize shares{};
+  TilingSum tiling{};
+};
+
+Result<Sums> AddAll(const std::vector<Bytes>& all) {
+  Sums sums;
+  for (const Bytes& one : all) {
+    WireReader in(one);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t corner_count, in.Number());
+    SEALPOINT_ASSIGN_OR_RETURN(const Hash values, ReadHash(in));
+    if (has_doubts != 0) sums.has_doubts = true;
+    sums.shares.shard_count += shard_count;
+    sums.shares.corner_count += corner_count;
+    sums.tiling.Add(TilingSum::FromValues(values));
+  }
+  return sums;
+}
+
 }  // namespace
 
 Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaration,
@@ -175,21 +200,18 @@ Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaratio
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.EncodeClaims()));
   const auto agree = ClaimsAgree(incoming);
   const bool is_doubtful = mine.is_doubtful() || !agree.ok() || !*agree;
+  const BoxListSize share = LargestShareOf(declaration);
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(std::uint64_t{is_doubtful ? 1u : 0u});
-  for (const std::uint64_t value : mine.sum().values()) out.Put(value);
+  out.PutAll(
+      std::array{std::uint64_t{is_doubtful ? 1u : 0u}, share.shard_count, share.corner_count});
+  out.PutAll(mine.sum().values());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
-  TilingSum sum;
-  bool adds_up = true;
-  for (const Bytes& one : all) {
-    WireReader in(one);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(const Hash values, ReadHash(in));
-    sum.Add(TilingSum::FromValues(values));
-    if (has_doubts != 0) adds_up = false;
-  }
-  return adds_up && sum.is_zero();
+  SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, AddAll(all));
+  if (sums.has_doubts || !sums.tiling.is_zero()) return false;
+  // Mostly no tensor can have too many shards for a box list. Else they are counted.
+  if (FitsLimits(sums.shares, limits)) return true;
+  return AllFitBoxLists(comm, declaration, writer_ranks, limits);
 }
 
 }  // namespace sealpoint::internal

@@ -15,8 +15,9 @@ namespace sealpoint::internal {
 // detail, found without sending them: each rank adds up what it holds (lib/layout/tiling_sum.h) and
 // sends one sum to all, and one name per tensor of which it holds the first element to rank
 // hash(name) mod size, where no name may come twice. False: they do not, or it cannot be told so
-// cheaply. True is wrong with a probability below 2^-110; the committer proves it of what was
-// written. Every rank gets the same outcome. Errors: Comm, Timeout.
+// cheaply, as of a tensor that has too many shards unless it is a grid
+// (lib/saver/box_list_sizes.h). True is wrong with a probability below 2^-110; the committer proves
+// it of what was written. Every rank gets the same outcome. Errors: Comm, Timeout.
 Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaration,
                                std::span<const int> writer_ranks, const Limits& limits);
 

@@ -62,6 +62,7 @@ Result<std::size_t> Declaration::Add(HeldTensor held) {
   facts.is_first_of_tensor = is_first;
   Link(slot, tensor);
   tensor->second.push_back(slot);
+  slots_of_a_tensor_max_ = std::max(slots_of_a_tensor_max_, tensor->second.size());
   facts_.push_back(facts);
   tensors_.push_back(std::move(held));
   return slot;

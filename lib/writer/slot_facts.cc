@@ -37,17 +37,22 @@ Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
   return spec;
 }
 
-void AddRegion(const Region& region, const Hash& spec, const Shape& shape, SlotFacts& facts,
-               HolderFacts& holders) {
+// A run consists of 2 * ndim - 1 boxes at most.
+std::uint64_t CornerCountOfRuns(const Region& region) {
   const std::size_t ndim = region.box.extent.size();
-  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
-  const std::uint64_t corner_count = (is_box ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
+  return (ndim == 0 ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
+}
+
+// `is_divided`: among several ranks, so that it is written in runs.
+void AddRegion(const Region& region, const Hash& spec, const Shape& shape, bool is_divided,
+               SlotFacts& facts, HolderFacts& holders) {
   facts.run = region.run;
   facts.has_first_element =
       region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
                                            [](std::uint64_t offset) { return offset == 0; });
   ++holders.region_count;
-  holders.corner_count_max = std::max(holders.corner_count_max, corner_count);
+  holders.corner_count_max = std::max(
+      holders.corner_count_max, is_divided ? CornerCountOfRuns(region) : CornerCountOf(region));
   TilingSum tiling = TilingSum::FromValues(holders.tiling);
   tiling.AddRegion(spec, region);
   // One region has the first element: so the tensor is subtracted once.
@@ -69,11 +74,16 @@ SlotFacts FactsOf(const HeldTensor& held, HolderFacts& holders) {
                   .is_empty = IsEmpty(held.tensor),
                   .name = name,
                   .spec = spec[1]};
-  ++holders.slot_count;
   if (!facts.is_empty) {
-    AddRegion(HeldRegionOf(held), spec, held.tensor.shape, facts, holders);
+    AddRegion(HeldRegionOf(held), spec, held.tensor.shape, held.replicas.size() > 1, facts,
+              holders);
   }
   return facts;
+}
+
+std::uint64_t CornerCountOf(const Region& region) {
+  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  return is_box ? std::uint64_t{1} << region.box.extent.size() : CornerCountOfRuns(region);
 }
 
 Region HeldRegionOf(const HeldTensor& held) {

@@ -12,6 +12,10 @@ namespace sealpoint::internal {
 // other slots. Precondition: valid, as Declaration::Add finds it.
 SlotFacts FactsOf(const HeldTensor& held, HolderFacts& holders);
 
+// Corners of the boxes that a region consists of, before those of dimensions that no box divides
+// are left out (lib/layout/tiling.h).
+std::uint64_t CornerCountOf(const Region& region);
+
 // The region of a slot; the whole tensor where none was given. Precondition: not an empty tensor.
 Region HeldRegionOf(const HeldTensor& held);
 

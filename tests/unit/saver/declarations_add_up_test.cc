@@ -151,5 +151,15 @@ TEST(DeclarationsAddUp, NotWithMoreCornersThanTheLimit) {
   EXPECT_FALSE(AddsUp(whole, {}, {.tiling_corners_per_shard_max = 1}));
 }
 
+// What ranks divide is written in runs, which have more corners than the box.
+TEST(DeclarationsAddUp, NotWhereTheRunsOfAReplicaMayHaveTooManyCorners) {
+  const Declare replica = Both([](int) {
+    return HeldTensor{.tensor = {.name = "t", .dtype = DType::kUInt8, .shape = {2, 2}},
+                      .replicas = {0, 1}};
+  });
+  EXPECT_TRUE(AddsUp(replica, {}, {.tiling_corners_per_shard_max = 12}));
+  EXPECT_FALSE(AddsUp(replica, {}, {.tiling_corners_per_shard_max = 11}));
+}
+
 }  // namespace
 }  // namespace sealpoint::testing

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/box_list_sizes.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/layout/tiling.h"
+#include "lib/saver/save_plan.h"
+#include "lib/writer/slot_facts.h"
+
+namespace sealpoint::internal {
+namespace {
+
+BoxListSize SizeOf(const HeldTensor& held, const SlotFacts& facts, const Run& run) {
+  Region region = HeldRegionOf(held);
+  region.run = run;
+  BoxListSize size{.shard_count = 1, .corner_count = CornerCountOf(region)};
+  // One rank writes the first element: so the tensor's own corners are counted once.
+  if (facts.has_first_element && run.begin == 0) {
+    size.corner_count += std::uint64_t{1} << held.tensor.shape.size();
+  }
+  return size;
+}
+
+// Name, shards and corners of each tensor that this rank writes, one behind the other.
+std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
+  std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < plan.pieces.size();) {
+    const SlotFacts::Hash& name = declaration.facts()[plan.pieces[i].slot].name;
+    BoxListSize sum;
+    for (; i < plan.pieces.size(); ++i) {
+      const std::size_t slot = plan.pieces[i].slot;
+      if (declaration.facts()[slot].name != name) break;
+      const BoxListSize one =
+          SizeOf(declaration.tensors()[slot], declaration.facts()[slot], plan.pieces[i].run);
+      sum.shard_count += one.shard_count;
+      sum.corner_count += one.corner_count;
+    }
+    WireWriter out(outgoing[name[0] % outgoing.size()]);
+    out.PutAll(std::array{name[1], sum.shard_count, sum.corner_count});
+  }
+  return outgoing;
+}
+
+Result<bool> AllFit(const std::vector<Bytes>& incoming, const Limits& limits) {
+  std::map<std::uint64_t, BoxListSize> sizes;  // by name
+  for (const Bytes& bytes : incoming) {
+    WireReader in(bytes);
+    while (!in.at_end()) {
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t name, in.Number());
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t corner_count, in.Number());
+      sizes[name].shard_count += shard_count;
+      sizes[name].corner_count += corner_count;
+    }
+  }
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](const auto& one) { return FitsLimits(one.second, limits); });
+}
+
+}  // namespace
+
+bool FitsLimits(const BoxListSize& size, const Limits& limits) {
+  return size.shard_count <= limits.box_list_shard_count_max &&
+         size.corner_count <= TilingCornerCountMax(limits, size.shard_count);
+}
+
+BoxListSize LargestShareOf(const Declaration& declaration) {
+  const std::uint64_t slots = declaration.slots_of_a_tensor_max();
+  std::uint64_t corners = 0;
+  for (const auto& [replicas, facts] : declaration.holders()) {
+    corners = std::max(corners, facts.corner_count_max);
+  }
+  // Those of a tensor are not more than those of a region of it.
+  return {.shard_count = slots, .corner_count = (slots + 1) * corners};
+}
+
+Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
+                            std::span<const int> writer_ranks, const Limits& limits) {
+  const SavePlan plan =
+      MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
+                             comm.AllToAll(EncodeSizes(declaration, plan, comm.size())));
+  const bool fit = AllFit(incoming, limits).value_or(false);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> doubts,
+                             comm.AllReduceMax({fit ? 0u : 1u}));
+  return doubts[0] == 0;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_
+#define SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "sealpoint/communicator.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Of the shards of one tensor, were they a box list.
+struct BoxListSize {
+  std::uint64_t shard_count = 0;
+  std::uint64_t corner_count = 0;  // of the shards and of the tensor
+};
+
+bool FitsLimits(const BoxListSize& size, const Limits& limits);
+
+// What this rank adds to any tensor, at most; known without a plan.
+BoxListSize LargestShareOf(const Declaration& declaration);
+
+// Collective. Whether the shards of each tensor, as planned, are few enough for a box list. A
+// tensor of more shards may still be a grid, which has no such limit. Each rank sends three numbers
+// for each tensor that it writes to rank hash(name) mod size. Every rank gets the same outcome.
+// Errors: Comm, Timeout.
+Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
+                            std::span<const int> writer_ranks, const Limits& limits);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_
