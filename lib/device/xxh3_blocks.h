@@ -31,14 +31,15 @@ constexpr U64 kStripesPerBlock = 16;
 constexpr U64 kBlockBytes = kStripeBytes * kStripesPerBlock;
 constexpr U64 kShortMaxBytes = 240;  // up to here there are no stripes
 
-constexpr U64 kPrime32_1 = 0x9E3779B1U;
-constexpr U64 kPrime32_2 = 0x85EBCA77U;
-constexpr U64 kPrime32_3 = 0xC2B2AE3DU;
-constexpr U64 kPrime64_1 = 0x9E3779B185EBCA87U;
-constexpr U64 kPrime64_2 = 0xC2B2AE3D27D4EB4FU;
-constexpr U64 kPrime64_3 = 0x165667B19E3779F9U;
-constexpr U64 kPrime64_4 = 0x85EBCA77C2B2AE63U;
-constexpr U64 kPrime64_5 = 0x27D4EB2F165667C5U;
+// The specification numbers them from 1.
+constexpr U64 kPrime32A = 0x9E3779B1U;
+constexpr U64 kPrime32B = 0x85EBCA77U;
+constexpr U64 kPrime32C = 0xC2B2AE3DU;
+constexpr U64 kPrime64A = 0x9E3779B185EBCA87U;
+constexpr U64 kPrime64B = 0xC2B2AE3D27D4EB4FU;
+constexpr U64 kPrime64C = 0x165667B19E3779F9U;
+constexpr U64 kPrime64D = 0x85EBCA77C2B2AE63U;
+constexpr U64 kPrime64E = 0x27D4EB2F165667C5U;
 constexpr U64 kPrimeMix1 = 0x165667919E3779F9U;
 constexpr U64 kPrimeMix2 = 0x9FB21C651E98DF25U;
 
@@ -125,17 +126,17 @@ SEALPOINT_ON_BOTH U64 Avalanche(U64 h) {
 }
 SEALPOINT_ON_BOTH U64 AvalancheOld(U64 h) {  // that of XXH64
   h ^= h >> 33;
-  h *= kPrime64_2;
+  h *= kPrime64B;
   h ^= h >> 29;
-  h *= kPrime64_3;
+  h *= kPrime64C;
   return h ^ h >> 32;
 }
 
 // ---- Inputs of more than 240 bytes.
 
 SEALPOINT_ON_BOTH U64 InitialAccumulator(U64 lane) {
-  constexpr U64 kInitial[kLanes] = {kPrime32_3, kPrime64_1, kPrime64_2, kPrime64_3,
-                                    kPrime64_4, kPrime32_2, kPrime64_5, kPrime32_1};
+  constexpr U64 kInitial[kLanes] = {kPrime32C, kPrime64A, kPrime64B, kPrime64C,
+                                    kPrime64D, kPrime32B, kPrime64E, kPrime32A};
   return kInitial[lane];
 }
 
@@ -158,7 +159,7 @@ SEALPOINT_ON_BOTH U64 BlockAddend(const Byte* block, U64 lane, U64 stripe_count)
 SEALPOINT_ON_BOTH U64 Scramble(U64 accumulator, U64 lane) {
   accumulator ^= accumulator >> 47;
   accumulator ^= SecretWord(kSecretBytes / 8 - kLanes + lane);
-  return accumulator * kPrime32_1;
+  return accumulator * kPrime32A;
 }
 
 // Blocks that a scramble follows: the last byte belongs to none of them.
@@ -184,8 +185,8 @@ SEALPOINT_ON_BOTH U64 MergeLanes(const U64* lanes, U64 secret_offset, U64 start)
 
 // The hash, of the accumulators after the tail.
 SEALPOINT_ON_BOTH Wide FinishLong(const U64* lanes, U64 size) {
-  return {MergeLanes(lanes, 11, size * kPrime64_1),
-          MergeLanes(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64_2))};
+  return {MergeLanes(lanes, 11, size * kPrime64A),
+          MergeLanes(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64B))};
 }
 
 // ---- Inputs of at most 240 bytes.
@@ -202,7 +203,7 @@ SEALPOINT_ON_BOTH Wide HashUpTo3(const Byte* input, U64 size) {
 SEALPOINT_ON_BOTH Wide HashUpTo8(const Byte* input, U64 size) {
   const U64 both = Load32(input) | static_cast<U64>(Load32(input + size - 4)) << 32;
   const U64 keyed = both ^ Secret64(16) ^ Secret64(24);
-  Wide h = Multiply64(keyed, kPrime64_1 + (size << 2));
+  Wide h = Multiply64(keyed, kPrime64A + (size << 2));
   h.high += h.low << 1;
   h.low ^= h.high >> 3;
   h.low ^= h.low >> 35;
@@ -215,13 +216,13 @@ SEALPOINT_ON_BOTH Wide HashUpTo8(const Byte* input, U64 size) {
 SEALPOINT_ON_BOTH Wide HashUpTo16(const Byte* input, U64 size) {
   const U64 first = Load64(input);
   U64 last = Load64(input + size - 8);
-  Wide m = Multiply64(first ^ last ^ Secret64(32) ^ Secret64(40), kPrime64_1);
+  Wide m = Multiply64(first ^ last ^ Secret64(32) ^ Secret64(40), kPrime64A);
   m.low += (size - 1) << 54;
   last ^= Secret64(48) ^ Secret64(56);
-  m.high += last + Multiply32(last, kPrime32_2 - 1);
+  m.high += last + Multiply32(last, kPrime32B - 1);
   m.low ^= Swap64(m.high);
-  Wide h = Multiply64(m.low, kPrime64_2);
-  h.high += m.high * kPrime64_2;
+  Wide h = Multiply64(m.low, kPrime64B);
+  h.high += m.high * kPrime64B;
   return {Avalanche(h.low), Avalanche(h.high)};
 }
 
@@ -236,12 +237,12 @@ SEALPOINT_ON_BOTH void Mix32(Wide& sum, const Byte* first, const Byte* second, U
   sum.high ^= Load64(first) + Load64(first + 8);
 }
 SEALPOINT_ON_BOTH Wide FinishMiddle(Wide sum, U64 size) {
-  const U64 high = sum.low * kPrime64_1 + sum.high * kPrime64_4 + size * kPrime64_2;
+  const U64 high = sum.low * kPrime64A + sum.high * kPrime64D + size * kPrime64B;
   return {Avalanche(sum.low + sum.high), 0 - Avalanche(high)};
 }
 
 SEALPOINT_ON_BOTH Wide HashUpTo128(const Byte* input, U64 size) {
-  Wide sum = {size * kPrime64_1, 0};
+  Wide sum = {size * kPrime64A, 0};
   // From the middle outwards.
   for (U64 pair = (size - 1) / 32 + 1; pair-- > 0;) {
     Mix32(sum, input + pair * 16, input + size - 16 - pair * 16, pair * 32);
@@ -250,7 +251,7 @@ SEALPOINT_ON_BOTH Wide HashUpTo128(const Byte* input, U64 size) {
 }
 
 SEALPOINT_ON_BOTH Wide HashUpTo240(const Byte* input, U64 size) {
-  Wide sum = {size * kPrime64_1, 0};
+  Wide sum = {size * kPrime64A, 0};
   for (U64 i = 0; i < 128; i += 32) Mix32(sum, input + i, input + i + 16, i);
   sum = {Avalanche(sum.low), Avalanche(sum.high)};
   for (U64 i = 128; i + 32 <= size; i += 32) Mix32(sum, input + i, input + i + 16, 3 + i - 128);
