@@ -293,6 +293,9 @@ unsigned char* PointerOf(cuda::Address address) {
   return reinterpret_cast<unsigned char*>(static_cast<std::uintptr_t>(address));
 }
 
+// The first page is nobody's.
+bool IsMemory(cuda::Address address) { return address >= 4096; }
+
 int QueueCopy(cuda::Stream* handle, std::function<void()> copy) {
   FakeStream* const stream = world->Find(handle);
   if (stream == nullptr) return kCudaInvalidHandle;
@@ -302,11 +305,13 @@ int QueueCopy(cuda::Stream* handle, std::function<void()> copy) {
 
 int CopyToHost(void* to, cuda::Address from, std::size_t size, cuda::Stream* stream) {
   SEALPOINT_ENTER_WITH_CONTEXT(copy_to_host);
+  if (!IsMemory(from)) return kCudaInvalidValue;
   return QueueCopy(stream, [=] { std::memcpy(to, PointerOf(from), size); });
 }
 
 int CopyToDevice(cuda::Address to, const void* from, std::size_t size, cuda::Stream* stream) {
   SEALPOINT_ENTER_WITH_CONTEXT(copy_to_device);
+  if (!IsMemory(to)) return kCudaInvalidValue;
   return QueueCopy(stream, [=] { std::memcpy(PointerOf(to), from, size); });
 }
 
