@@ -106,6 +106,16 @@ TEST_P(Scale, AReshardedLoadReadsOnceWhatItWants) {
   EXPECT_GE(wanted, simulation.figures().raw_bytes);
 }
 
+// One rank of 16,384: most of them judge none of its names.
+TEST(ScaleOfOneRank, WhatItSendsBeforeTheFirstSaveGrowsWithWhatItHolds) {
+  const Scenario megatron = MegatronScenario({});
+  Simulation simulation(megatron, {.stride = static_cast<std::size_t>(megatron.mesh.size())});
+  simulation.PlanAndWrite();
+  const ScaleFigures& figures = simulation.figures();
+  ASSERT_GT(figures.slots_max, 0u);
+  EXPECT_LE(figures.declared_bytes.max, 24 * static_cast<double>(figures.slots_max));
+}
+
 INSTANTIATE_TEST_SUITE_P(Trainings, Scale, ::testing::Values(0, 1, 2));
 
 // Twice the data ranks: twice the shards of the optimizer.
