@@ -50,8 +50,7 @@ SEALPOINT_ON_BOTH void FoldChunk(const DigestJob& job, std::uint64_t thread) {
   const std::uint64_t chunk = thread / xxh3::kLanes;
   const std::uint64_t size = DigestChunkSize(job, chunk);
   if (size <= xxh3::kShortMaxBytes) return;
-  const std::uint64_t* const sums =
-      job.sums + chunk * xxh3::ScrambledBlocks(job.chunk_size) * xxh3::kLanes + lane;
+  const std::uint64_t first = chunk * xxh3::ScrambledBlocks(job.chunk_size) * xxh3::kLanes + lane;
   const std::uint64_t count = xxh3::ScrambledBlocks(size);
   std::uint64_t accumulator = xxh3::InitialAccumulator(lane);
   // In groups, so that the loads of one do not wait for the arithmetic of the other.
@@ -59,13 +58,15 @@ SEALPOINT_ON_BOTH void FoldChunk(const DigestJob& job, std::uint64_t thread) {
   std::uint64_t block = 0;
   for (; block + kGroup <= count; block += kGroup) {
     std::uint64_t group[kGroup];
-    for (std::uint64_t i = 0; i < kGroup; ++i) group[i] = sums[(block + i) * xxh3::kLanes];
+    for (std::uint64_t i = 0; i < kGroup; ++i) {
+      group[i] = job.sums[first + (block + i) * xxh3::kLanes];
+    }
     for (std::uint64_t i = 0; i < kGroup; ++i) {
       accumulator = xxh3::Scramble(accumulator + group[i], lane);
     }
   }
   for (; block < count; ++block) {
-    accumulator = xxh3::Scramble(accumulator + sums[block * xxh3::kLanes], lane);
+    accumulator = xxh3::Scramble(accumulator + job.sums[first + block * xxh3::kLanes], lane);
   }
   const unsigned char* const input = job.data + chunk * job.chunk_size;
   job.lanes[thread] = accumulator + xxh3::TailAddend(input, size, lane);

@@ -103,6 +103,7 @@ TEST_F(CudaAnswers, OnlyDevicesThatExistAreAvailable) {
   EXPECT_TRUE(Check(1).ok());
   for (const int device : {-1, 2}) {
     EXPECT_EQ(Check(device).code(), Code::kDevice) << device;
+    EXPECT_TRUE(Mentions(Check(device), "there are 2")) << Check(device).ToString();
     EXPECT_EQ(runtime_->MakeQueue(device).status().code(), Code::kDevice) << device;
   }
 }
