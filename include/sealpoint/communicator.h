@@ -14,6 +14,35 @@
 
 namespace sealpoint {
 
+class Communicator;
+
+// A communicator for one thread in the background (Communicator::DuplicateForBackground). That
+// thread makes the collective calls; where only the program's own thread may speak to other ranks,
+// as with MPI, they are carried out inside Progress, which that one calls now and then.
+//
+// Thread safety: Progress and Interrupt may be called while the background thread is in a call of
+// communicator(). The destructor must not: that thread has ended, or makes no call any more.
+class SEALPOINT_EXPORT BackgroundCommunicator {
+ public:
+  virtual ~BackgroundCommunicator() = default;
+  BackgroundCommunicator(const BackgroundCommunicator&) = delete;
+  BackgroundCommunicator& operator=(const BackgroundCommunicator&) = delete;
+
+  // For the background thread alone, but for the plain accessors.
+  virtual Communicator& communicator() = 0;
+  // Carries on what the background thread is in, and waits for nobody. Local: ranks need not call
+  // it equally often, but a call of one rank ends only after all have begun theirs. True where
+  // something moved, and a further call at once may move more.
+  virtual bool Progress() = 0;
+  // The call that is under way and all later ones return `why`, whose code must be kComm or
+  // kTimeout, since other ranks may be anywhere then. Local; the others notice at their deadline,
+  // or earlier where the implementation can tell them.
+  virtual void Interrupt(const Status& why) = 0;
+
+ protected:
+  BackgroundCommunicator() = default;
+};
+
 // What the collective layer needs of a group of processes: metadata travels through it, payload of
 // a save never does. Implementations: SelfCommunicator, ThreadCommunicators, MpiCommunicator
 // (sealpoint/mpi_communicator.h), or the caller's own.
@@ -51,6 +80,12 @@ class SEALPOINT_EXPORT Communicator {
   // Element-wise maximum over the ranks; all ranks pass the same count.
   virtual Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) = 0;
+
+  // Collective. The same ranks once more, for saves in the background (Saver::SaveAsync); messages
+  // of the two never meet. Its deadline is that of this one, counted for each call from when the
+  // background thread makes it. Errors: Comm, Timeout; Unsupported where an implementation has
+  // none, as here.
+  virtual Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground();
 
  protected:
   Communicator() = default;

@@ -14,6 +14,7 @@
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/mpi_handover.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint {
@@ -61,8 +62,12 @@ class MpiCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
+  // The duplicate's MPI calls are all made in its Progress, on the thread that calls it. Its
+  // destructor is collective as well.
+  Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
+  class InBackground;
   using Clock = std::chrono::steady_clock;
   using Numbers = std::vector<std::uint64_t>;
 
@@ -88,7 +93,6 @@ class MpiCommunicator final : public Communicator {
 
   MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options);
 
-  static Status MpiError(std::string_view operation, int code);
   static Status CheckParent(MPI_Comm parent, const MpiCommunicatorOptions& options);
   static std::string HostName();
   static void KeepForEver(std::unique_ptr<Operation> operation);
@@ -97,11 +101,17 @@ class MpiCommunicator final : public Communicator {
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   Status CheckRoot(int root);
   Status Break(Status why);
+  static Result<MPI_Comm> Duplicate(MPI_Comm comm);
   void StartClock();
   bool IsPastDeadline() const;
+  Status NotOver(std::string_view name) const;
   template <typename Start>
   Result<std::unique_ptr<Operation>> Run(std::string_view name,
                                          std::unique_ptr<Operation> operation, Start start);
+  template <typename Start>
+  Result<std::unique_ptr<Operation>> RunElsewhere(std::string_view name,
+                                                  std::unique_ptr<Operation> operation,
+                                                  Start start);
 
   Result<Numbers> ReduceMax(const Numbers& values);
   Result<Numbers> GatherSizes(std::uint64_t size);
@@ -124,6 +134,8 @@ class MpiCommunicator final : public Communicator {
   std::chrono::milliseconds deadline_{0};
   Clock::time_point call_began_;
   Status broken_;
+  // Absent: calls are made by the thread that calls.
+  std::shared_ptr<internal::MpiHandover> handover_;
 };
 
 }  // namespace sealpoint

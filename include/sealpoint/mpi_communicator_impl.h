@@ -12,6 +12,8 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -22,14 +24,19 @@ namespace sealpoint {
 inline Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Create(
     MPI_Comm parent, MpiCommunicatorOptions options) {
   if (Status status = CheckParent(parent, options); !status.ok()) return status;
-  MPI_Comm comm = MPI_COMM_NULL;
-  if (const int code = MPI_Comm_dup(parent, &comm); code != MPI_SUCCESS) {
-    return MpiError("MPI_Comm_dup", code);
+  auto comm = Duplicate(parent);
+  if (!comm.ok()) return std::move(comm).error();
+  return std::unique_ptr<MpiCommunicator>(new MpiCommunicator(*comm, options));
+}
+
+inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm) {
+  MPI_Comm duplicate = MPI_COMM_NULL;
+  if (const int code = MPI_Comm_dup(comm, &duplicate); code != MPI_SUCCESS) {
+    return internal::MpiError("MPI_Comm_dup", code);
   }
-  if (const int code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN); code != MPI_SUCCESS) {
-    return MpiError("MPI_Comm_set_errhandler", code);
-  }
-  return std::unique_ptr<MpiCommunicator>(new MpiCommunicator(comm, options));
+  const int code = MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
+  if (code != MPI_SUCCESS) return internal::MpiError("MPI_Comm_set_errhandler", code);
+  return duplicate;
 }
 
 inline MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options)
@@ -42,7 +49,8 @@ inline MpiCommunicator::~MpiCommunicator() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   // A duplicate with an operation under way would make MPI_Comm_free wait for ranks that left.
-  if (finalized == 0 && broken_.ok()) MPI_Comm_free(&comm_);
+  const bool is_quiet = broken_.ok() && !(handover_ && handover_->is_interrupted());
+  if (finalized == 0 && is_quiet) MPI_Comm_free(&comm_);
 }
 
 inline Status MpiCommunicator::CheckParent(MPI_Comm parent, const MpiCommunicatorOptions& options) {
@@ -56,7 +64,7 @@ inline Status MpiCommunicator::CheckParent(MPI_Comm parent, const MpiCommunicato
   if (parent == MPI_COMM_NULL) return Status(Code::kInvalidArgument, "MPI_COMM_NULL");
   int is_inter = 0;
   if (const int code = MPI_Comm_test_inter(parent, &is_inter); code != MPI_SUCCESS) {
-    return MpiError("MPI_Comm_test_inter", code);
+    return internal::MpiError("MPI_Comm_test_inter", code);
   }
   if (is_inter != 0) return Status(Code::kInvalidArgument, "an inter-communicator");
   const std::size_t greatest = std::numeric_limits<int>::max();
@@ -70,15 +78,6 @@ inline std::string MpiCommunicator::HostName() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
   return name.data();
-}
-
-inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
-  std::array<char, MPI_MAX_ERROR_STRING> text = {};
-  int length = 0;
-  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  std::string message(operation);
-  message.append(": ").append(text.data(), static_cast<std::size_t>(length));
-  return Status(Code::kComm, message.append(" (MPI error ") + std::to_string(code) + ")");
 }
 
 inline Status MpiCommunicator::Break(Status why) {
@@ -103,6 +102,8 @@ inline bool MpiCommunicator::IsPastDeadline() const {
 inline void MpiCommunicator::KeepForEver(std::unique_ptr<Operation> operation) {
   // Never destroyed, and reachable, so that a leak checker knows it is meant.
   static auto* const kept = new std::vector<std::unique_ptr<Operation>>();
+  static auto* const mutex = new std::mutex();  // a background thread keeps some as well
+  const std::lock_guard lock(*mutex);
   kept->push_back(std::move(operation));
 }
 
@@ -126,6 +127,7 @@ template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
   if (!broken_.ok()) return broken_;
+  if (handover_) return RunElsewhere(name, std::move(operation), start);
   constexpr std::uint64_t kSlowestBytesPerUs = 64;
   const std::uint64_t size = operation->send.size() + operation->receive.size();
   const auto moves_until = Clock::now() + std::chrono::microseconds(size / kSlowestBytesPerUs);
@@ -136,15 +138,35 @@ Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
     if (code != MPI_SUCCESS || done != 0) break;
     if (IsPastDeadline()) {
       KeepForEver(std::move(operation));
-      return Break(Status(Code::kTimeout, std::string(name) + " on rank " + std::to_string(rank_) +
-                                              " was not over after " +
-                                              std::to_string(deadline_.count()) + " ms"));
+      return Break(NotOver(name));
     }
     Pause(tests, size > 0 && Clock::now() < moves_until);
   }
   if (code == MPI_SUCCESS) return operation;
   KeepForEver(std::move(operation));
-  return Break(MpiError(name, code));
+  return Break(internal::MpiError(name, code));
+}
+
+inline Status MpiCommunicator::NotOver(std::string_view name) const {
+  return Status(Code::kTimeout, std::string(name) + " on rank " + std::to_string(rank_) +
+                                    " was not over after " + std::to_string(deadline_.count()) +
+                                    " ms");
+}
+
+// The same on a thread that must not call MPI.
+template <typename Start>
+Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewhere(
+    std::string_view name, std::unique_ptr<Operation> operation, Start start) {
+  std::optional<Clock::time_point> until;
+  constexpr std::chrono::hours kForEver(24 * 3650);  // more would overflow the clock
+  const bool has_deadline = deadline_ > std::chrono::milliseconds::zero() && deadline_ < kForEver;
+  if (has_deadline) until = call_began_ + deadline_;
+  const internal::MpiHandover::Start begin = [&] { return start(*operation); };
+  auto end = handover_->Run(name, begin, operation->request, until);
+  if (end.status.ok()) return operation;
+  if (end.is_under_way) KeepForEver(std::move(operation));
+  const bool is_late = end.status.code() == Code::kTimeout && end.status.message().empty();
+  return Break(is_late ? NotOver(name) : std::move(end.status));
 }
 
 inline Status MpiCommunicator::Barrier() {
@@ -370,6 +392,31 @@ inline Result<MpiCommunicator::Numbers> MpiCommunicator::ReduceMax(const Numbers
     std::transform(numbers.begin(), numbers.end(), std::back_inserter(greatest), flip);
   }
   return greatest;
+}
+
+class MpiCommunicator::InBackground final : public BackgroundCommunicator {
+ public:
+  explicit InBackground(std::unique_ptr<MpiCommunicator> communicator)
+      : communicator_(std::move(communicator)) {
+    communicator_->handover_ = std::make_shared<internal::MpiHandover>();
+  }
+
+  Communicator& communicator() override { return *communicator_; }
+  bool Progress() override { return communicator_->handover_->Progress(); }
+  void Interrupt(const Status& why) override { communicator_->handover_->Interrupt(why); }
+
+ private:
+  const std::unique_ptr<MpiCommunicator> communicator_;
+};
+
+inline Result<std::unique_ptr<BackgroundCommunicator>> MpiCommunicator::DuplicateForBackground() {
+  if (!broken_.ok()) return broken_;
+  auto comm = Duplicate(comm_);
+  if (!comm.ok()) return Break(std::move(comm).error());
+  std::unique_ptr<MpiCommunicator> duplicate(new MpiCommunicator(*comm, options_));
+  duplicate->set_deadline(deadline_);
+  return std::unique_ptr<BackgroundCommunicator>(
+      std::make_unique<InBackground>(std::move(duplicate)));
 }
 
 }  // namespace sealpoint

@@ -41,13 +41,35 @@ class SelfCommunicatorImpl final : public Communicator {
       const std::vector<std::uint64_t>& values) override {
     return values;
   }
+  Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
   const std::string host_ = HostName();
 };
 
+// Never waits, so there is nothing to carry on or to interrupt.
+class SelfInBackground final : public BackgroundCommunicator {
+ public:
+  Communicator& communicator() override { return communicator_; }
+  bool Progress() override { return false; }
+  void Interrupt(const Status& /*why*/) override {}
+
+ private:
+  SelfCommunicatorImpl communicator_;
+};
+
+Result<std::unique_ptr<BackgroundCommunicator>> SelfCommunicatorImpl::DuplicateForBackground() {
+  return std::unique_ptr<BackgroundCommunicator>(std::make_unique<SelfInBackground>());
+}
+
 }  // namespace
 }  // namespace internal
+
+Result<std::unique_ptr<BackgroundCommunicator>> Communicator::DuplicateForBackground() {
+  return internal::MakeError(Code::kUnsupported,
+                             "this communicator has no duplicates for saves in "
+                             "the background");
+}
 
 std::unique_ptr<Communicator> SelfCommunicator() {
   return std::make_unique<internal::SelfCommunicatorImpl>();

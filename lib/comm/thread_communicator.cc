@@ -32,6 +32,7 @@ class ThreadCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
+  Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
   Result<std::shared_ptr<const Round>> Meet(Contribution contribution) {
@@ -94,6 +95,28 @@ Result<std::vector<std::uint64_t>> ThreadCommunicator::AllReduceMax(
                    [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
   }
   return greatest;
+}
+
+// Threads may call from anywhere: the calls need nobody who carries them on.
+class ThreadInBackground final : public BackgroundCommunicator {
+ public:
+  ThreadInBackground(std::shared_ptr<ThreadGroup> group, int rank, int size)
+      : group_(group), communicator_(std::move(group), rank, size) {}
+
+  Communicator& communicator() override { return communicator_; }
+  bool Progress() override { return false; }
+  void Interrupt(const Status& why) override { group_->Leave(communicator_.rank(), why); }
+
+ private:
+  const std::shared_ptr<ThreadGroup> group_;
+  ThreadCommunicator communicator_;
+};
+
+Result<std::unique_ptr<BackgroundCommunicator>> ThreadCommunicator::DuplicateForBackground() {
+  SEALPOINT_RETURN_IF_ERROR(Barrier());
+  auto duplicate = std::make_unique<ThreadInBackground>(group_->Duplicate(rank_), rank_, size_);
+  duplicate->communicator().set_deadline(deadline_);
+  return std::unique_ptr<BackgroundCommunicator>(std::move(duplicate));
 }
 
 }  // namespace

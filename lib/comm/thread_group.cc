@@ -70,7 +70,7 @@ Result<std::shared_ptr<const Round>> ThreadGroup::Meet(int rank, Contribution co
                                                        std::chrono::milliseconds deadline) {
   auto mine = std::make_shared<const Contribution>(std::move(contribution));
   std::unique_lock lock(mutex_);
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) return WhyBroken(rank);
   const std::uint64_t round = rounds_;
   waiting_[static_cast<std::size_t>(rank)] = std::move(mine);
   if (++waiting_count_ == static_cast<int>(waiting_.size())) Complete();
@@ -85,7 +85,12 @@ Result<std::shared_ptr<const Round>> ThreadGroup::Meet(int rank, Contribution co
   }
   // A completed round counts even if somebody broke the group since.
   if (rounds_ != round) return last_round_;
-  return broken_;
+  return WhyBroken(rank);
+}
+
+const Status& ThreadGroup::WhyBroken(int rank) const {
+  const Status& own = left_[static_cast<std::size_t>(rank)];
+  return own.ok() ? broken_ : own;
 }
 
 void ThreadGroup::Complete() {
@@ -99,6 +104,22 @@ void ThreadGroup::Complete() {
 void ThreadGroup::Leave(int rank) {
   const std::lock_guard lock(mutex_);
   Break(MakeError(Code::kComm, "rank ", rank, " left"));
+}
+
+void ThreadGroup::Leave(int rank, const Status& why) {
+  const std::lock_guard lock(mutex_);
+  Status& own = left_[static_cast<std::size_t>(rank)];
+  if (own.ok()) own = why;
+  Break(MakeError(Code::kComm, "rank ", rank, " left: ", why.message()));
+}
+
+std::shared_ptr<ThreadGroup> ThreadGroup::Duplicate(int rank) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t number = duplicate_counts_[static_cast<std::size_t>(rank)]++;
+  if (number == duplicates_.size()) {
+    duplicates_.push_back(std::make_shared<ThreadGroup>(static_cast<int>(waiting_.size())));
+  }
+  return duplicates_[number];
 }
 
 void ThreadGroup::Break(Status why) {

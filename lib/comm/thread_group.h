@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,7 +43,10 @@ using Round = std::vector<std::shared_ptr<const Contribution>>;
 // overtaken, because the next one needs every rank and none comes before it has taken its result.
 class ThreadGroup {
  public:
-  explicit ThreadGroup(int size) : waiting_(static_cast<std::size_t>(size)) {}
+  explicit ThreadGroup(int size)
+      : waiting_(static_cast<std::size_t>(size)),
+        left_(waiting_.size()),
+        duplicate_counts_(waiting_.size()) {}
 
   // Errors: Timeout, where a rank waited longer than `deadline` (zero: no limit), and Comm, where
   // a rank left, or a call is wrong or not the same on all ranks. After the first error the group
@@ -52,11 +56,17 @@ class ThreadGroup {
 
   // The rank will not come any more, which breaks the group for the others.
   void Leave(int rank);
+  // The same, where the rank itself gets `why`, for a call that it is in as well.
+  void Leave(int rank, const Status& why);
+
+  // The group of the same ranks that this rank's n-th call returns, the same for all of them.
+  std::shared_ptr<ThreadGroup> Duplicate(int rank);
 
  private:
   // With the mutex held.
   void Complete();
   void Break(Status why);
+  const Status& WhyBroken(int rank) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -65,6 +75,9 @@ class ThreadGroup {
   std::uint64_t rounds_ = 0;  // completed so far
   std::shared_ptr<const Round> last_round_;
   Status broken_;
+  std::vector<Status> left_;  // by rank; success where it is there, or left without a reason
+  std::vector<std::size_t> duplicate_counts_;  // by rank
+  std::vector<std::shared_ptr<ThreadGroup>> duplicates_;
 };
 
 }  // namespace sealpoint::internal

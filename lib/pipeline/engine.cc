@@ -18,11 +18,34 @@ Status EngineParts::CheckUsable() const {
 
 Status EngineParts::TakeBlobSlot() {
   const std::uint64_t buffer_count = pool->buffer_count();
-  const std::uint64_t open_before = open_blob_count++;
-  if (open_before + 1 < buffer_count) return Status();
-  ReturnBlobSlot();
-  return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, too few for ",
-                         open_before + 1, " blobs that are written at the same time");
+  const std::lock_guard lock(mutex_);
+  if (held_buffers_ + open_blobs_ + 1 < buffer_count) {
+    ++open_blobs_;
+    return Status();
+  }
+  return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, of which ",
+                         held_buffers_, " are held for saves in the background: too few for ",
+                         open_blobs_ + 1, " blobs that are written at the same time");
+}
+
+void EngineParts::ReturnBlobSlot() {
+  const std::lock_guard lock(mutex_);
+  --open_blobs_;
+}
+
+bool EngineParts::TryHold(std::uint64_t count) {
+  const std::uint64_t buffer_count = pool->buffer_count();
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t used = held_buffers_ + open_blobs_ + 1;
+  if (used >= buffer_count || count >= buffer_count - used) return false;
+  held_buffers_ += count;
+  return true;
+}
+
+void EngineParts::TradeHold(std::uint64_t count, std::uint64_t blob_count) {
+  const std::lock_guard lock(mutex_);
+  held_buffers_ -= count;
+  open_blobs_ += blob_count;
 }
 
 }  // namespace internal

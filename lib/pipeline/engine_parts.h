@@ -2,9 +2,9 @@
 #ifndef SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
 #define SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
@@ -25,8 +25,6 @@ struct EngineParts {
   CodecPool codecs;
   int owner_pid = 0;
 
-  std::atomic<std::uint64_t> open_blob_count = 0;
-
   // InvalidArgument in a child after fork: threads and staging memory stayed with the parent.
   Status CheckUsable() const;
 
@@ -35,7 +33,19 @@ struct EngineParts {
   // is always free or on its way back, and no writer waits for another for ever. InvalidArgument
   // where the budget has too few; with success ReturnBlobSlot must follow.
   Status TakeBlobSlot();
-  void ReturnBlobSlot() { --open_blob_count; }
+  void ReturnBlobSlot();
+
+  // Sets `count` buffers apart for a save that fills them before it can write any, and keeps enough
+  // for the others to go on. False where the budget does not allow for it. With success TradeHold
+  // must follow, once that save's blobs are written like others': it returns the buffers and takes
+  // slots for the blobs.
+  bool TryHold(std::uint64_t count);
+  void TradeHold(std::uint64_t count, std::uint64_t blob_count);
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t open_blobs_ = 0;
+  std::uint64_t held_buffers_ = 0;
 };
 
 }  // namespace sealpoint::internal

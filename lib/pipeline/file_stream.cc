@@ -15,9 +15,7 @@ namespace sealpoint::internal {
 
 // What the writing jobs share with the stream.
 struct FileStream::Shared {
-  explicit Shared(WritableFile& f) : file(f) {}
-
-  WritableFile& file;
+  WritableFile* file = nullptr;     // set before the first write
   std::atomic<bool> failed{false};  // set after `error`; spares the lock on every append
   std::mutex mutex;
   std::condition_variable finished;
@@ -43,7 +41,7 @@ struct FileStream::Shared {
   // Runs on a thread of the pool. A poisoned file gets no further writes.
   void Write(std::uint64_t offset, std::uint64_t size, StagingBuffer& buffer) {
     Status status;
-    if (!failed.load()) status = file.WriteAt(offset, buffer.bytes().first(size));
+    if (!failed.load()) status = file->WriteAt(offset, buffer.bytes().first(size));
     if (!status.ok()) static_cast<void>(Fail(std::move(status)));
     // Before the count falls: whoever waits for it may destroy the pool next.
     buffer = StagingBuffer();
@@ -53,24 +51,54 @@ struct FileStream::Shared {
   }
 };
 
+FileStream::FileStream(StagingPool& pool, ThreadPool& io)
+    : pool_(pool), io_(io), shared_(std::make_shared<Shared>()) {}
+
 FileStream::FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io)
-    : pool_(pool), io_(io), shared_(std::make_shared<Shared>(file)) {}
+    : FileStream(pool, io) {
+  Bind(file);
+}
 
 FileStream::~FileStream() { shared_->WaitForWrites(); }
 
 std::uint64_t FileStream::offset() const { return buffer_offset_ + filled_; }
 
 void FileStream::SubmitBuffer() {
+  FilledBuffer filled{std::move(buffer_), buffer_offset_, filled_};
+  buffer_offset_ += filled_;
+  filled_ = 0;
+  if (is_bound_) {
+    Submit(std::move(filled));
+  } else {
+    held_.push_back(std::move(filled));
+  }
+}
+
+void FileStream::Submit(FilledBuffer filled) {
   {
     const std::lock_guard lock(shared_->mutex);
     ++shared_->writes_pending;
   }
   // std::function wants a copyable job.
-  auto buffer = std::make_shared<StagingBuffer>(std::move(buffer_));
-  io_.Submit([shared = shared_, buffer = std::move(buffer), offset = buffer_offset_,
-              size = filled_] { shared->Write(offset, size, *buffer); });
-  buffer_offset_ += filled_;
-  filled_ = 0;
+  auto buffer = std::make_shared<StagingBuffer>(std::move(filled.buffer));
+  io_.Submit([shared = shared_, buffer = std::move(buffer), offset = filled.offset,
+              size = filled.size] { shared->Write(offset, size, *buffer); });
+}
+
+void FileStream::ReplaceFront(ByteSpan bytes) {
+  const bool is_full = !held_.empty();
+  const MutableByteSpan front =
+      is_full ? held_.front().buffer.bytes() : buffer_.bytes().first(filled_);
+  SEALPOINT_CHECK(!is_bound_ && bytes.size() <= front.size());
+  std::memcpy(front.data(), bytes.data(), bytes.size());
+}
+
+void FileStream::Bind(WritableFile& file) {
+  SEALPOINT_CHECK(!is_bound_);
+  shared_->file = &file;
+  is_bound_ = true;
+  for (FilledBuffer& filled : held_) Submit(std::move(filled));
+  held_.clear();
 }
 
 Status FileStream::CheckFailed() {
@@ -133,6 +161,7 @@ Status FileStream::AlignTo(std::uint64_t alignment) {
 }
 
 Status FileStream::Flush() {
+  SEALPOINT_CHECK(is_bound_);
   SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (offset() % kDirectIoAlignmentBytes != 0) {
     static_cast<void>(

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
@@ -22,10 +23,15 @@ namespace sealpoint::internal {
 // A stream holds at most one partly filled buffer, and none while it waits for one, so any number
 // of streams with a thread each can share a pool. A thread that fills several streams in turn needs
 // a pool with more buffers than streams.
+//
+// A stream may begin before its file is there: it then holds all that is appended, in full buffers,
+// until Bind. Who lets it do so sees to it that the pool has buffers left for everybody else.
 class FileStream {
  public:
   // All arguments outlive the stream. Jobs of `io` must not wait for the stream.
   FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
+  // Without a file.
+  FileStream(StagingPool& pool, ThreadPool& io);
   ~FileStream();  // Waits for writes under way; does not flush.
   FileStream(const FileStream&) = delete;
   FileStream& operator=(const FileStream&) = delete;
@@ -46,8 +52,15 @@ class FileStream {
   Result<MutableByteSpan> Window();
   void Advance(std::uint64_t count);
 
+  // Puts `bytes` in the place of those from the stream's beginning on. Preconditions: no file is
+  // bound; so many were appended, and they lie in the first buffer.
+  void ReplaceFront(ByteSpan bytes);
+  // Names the file, once, and hands over what was held. `file` outlives the stream.
+  void Bind(WritableFile& file);
+
   // Writes what is left and waits for all writes. The offset must be a multiple of 4096, else
-  // InvalidArgument. Neither syncs nor closes the file. The stream may be continued.
+  // InvalidArgument. Precondition: a file is bound. Neither syncs nor closes the file. The stream
+  // may be continued.
   Status Flush();
 
  private:
@@ -57,8 +70,15 @@ class FileStream {
   Status Produce(std::uint64_t count, const Fill& fill);
   // The first failure, if any; a failed stream keeps no buffer that others may need.
   Status CheckFailed();
-  // Hands the filled part of the buffer to a thread. Precondition: filled_ > 0.
+  struct FilledBuffer {
+    StagingBuffer buffer;
+    std::uint64_t offset = 0;  // in the file
+    std::uint64_t size = 0;
+  };
+  // Takes the filled part of the buffer out of hand. Precondition: filled_ > 0.
   void SubmitBuffer();
+  // Hands it to a thread.
+  void Submit(FilledBuffer filled);
 
   StagingPool& pool_;
   ThreadPool& io_;
@@ -66,6 +86,8 @@ class FileStream {
   StagingBuffer buffer_;
   std::uint64_t buffer_offset_ = 0;  // file offset of the buffer's first byte
   std::uint64_t filled_ = 0;         // bytes used in the buffer
+  bool is_bound_ = false;
+  std::vector<FilledBuffer> held_;  // before a file is bound
 };
 
 }  // namespace sealpoint::internal

@@ -30,18 +30,11 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Director
   FileHeader header{
       .kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = attempt, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
-  const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
   SEALPOINT_RETURN_IF_ERROR(engine.TakeBlobSlot());
-  auto file = directory.CreateExclusive(BlobName(header.id), mode);
-  if (!file.ok()) {
-    engine.ReturnBlobSlot();
-    // An error may hide that the file was made; only a name that was taken is another's (R-CMT-15).
-    if (file.error().code() != Code::kAlreadyExists) {
-      static_cast<void>(directory.Remove(BlobName(header.id)));
-    }
-    return std::move(file).error();
-  }
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header, std::move(file).value()));
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header));
+  blob->has_slot_ = true;
+  SEALPOINT_ASSIGN_OR_RETURN(blob->file_, CreateFile(engine, directory, header.id));
+  blob->stream_.Bind(*blob->file_);
   const Status begun = blob->stream_.Append(blob->header_bytes_);
   if (begun.ok()) return blob;
   blob.reset();
@@ -49,19 +42,46 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Director
   return begun;
 }
 
-BlobFile::BlobFile(EngineParts& engine, const FileHeader& header,
-                   std::unique_ptr<WritableFile> file)
+Result<std::unique_ptr<WritableFile>> BlobFile::CreateFile(EngineParts& engine,
+                                                           Directory& directory, const BlobId& id) {
+  const IoMode mode = engine.options.direct_io ? IoMode::kDirect : IoMode::kBuffered;
+  auto file = directory.CreateExclusive(BlobName(id), mode);
+  // An error may hide that the file was made; only a name that was taken is another's (R-CMT-15).
+  if (!file.ok() && file.error().code() != Code::kAlreadyExists) {
+    static_cast<void>(directory.Remove(BlobName(id)));
+  }
+  return file;
+}
+
+Result<std::unique_ptr<BlobFile>> BlobFile::CreateHeld(EngineParts& engine, std::uint64_t step) {
+  FileHeader header{.kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = {}, .step = step};
+  SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header));
+  SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->header_bytes_));
+  return blob;
+}
+
+Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
+  has_slot_ = true;
+  header_.attempt = attempt;
+  EncodeHeader(header_, header_bytes_);
+  SEALPOINT_ASSIGN_OR_RETURN(file_, CreateFile(engine_, directory, header_.id));
+  stream_.ReplaceFront(header_bytes_);
+  stream_.Bind(*file_);
+  return Status();
+}
+
+BlobFile::BlobFile(EngineParts& engine, const FileHeader& header)
     : engine_(engine),
       header_(header),
       header_bytes_(kHeaderSize),
-      file_(std::move(file)),
-      stream_(*file_, *engine.pool, *engine.io) {
+      stream_(*engine.pool, *engine.io) {
   EncodeHeader(header_, header_bytes_);
 }
 
 BlobFile::~BlobFile() {
   if (codec_) engine_.codecs.Return(std::move(codec_));
-  engine_.ReturnBlobSlot();
+  if (has_slot_) engine_.ReturnBlobSlot();
 }
 
 std::uint64_t BlobFile::projected_size() const {

@@ -38,6 +38,12 @@ class BlobFile {
   // Creates `<blob id>.blob` with a fresh id. `directory` and `engine` outlive the file.
   static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, Directory& directory,
                                                   const AttemptId& attempt, std::uint64_t step);
+  // One whose directory is not known yet: what is added stays in staging buffers, which were set
+  // apart (EngineParts::TryHold), until Bind.
+  static Result<std::unique_ptr<BlobFile>> CreateHeld(EngineParts& engine, std::uint64_t step);
+  // Creates the file of a held one and lets the writes begin. The blob owns a slot from now on,
+  // also after an error (EngineParts::TradeHold). `directory` outlives the file.
+  Status Bind(Directory& directory, const AttemptId& attempt);
 
   ~BlobFile();
   BlobFile(const BlobFile&) = delete;
@@ -66,7 +72,10 @@ class BlobFile {
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:
-  BlobFile(EngineParts& engine, const FileHeader& header, std::unique_ptr<WritableFile> file);
+  BlobFile(EngineParts& engine, const FileHeader& header);
+  // Removes nothing that is another's (R-CMT-15).
+  static Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
+                                                          const BlobId& id);
 
   ManifestTensor& Declare(const TensorSpec& tensor);
   // Appends the chunks; returns the number of the first record.
@@ -77,9 +86,10 @@ class BlobFile {
   Status AppendTail(const Bytes& manifest, Bytes& trailer_bytes);
 
   EngineParts& engine_;
+  bool has_slot_ = false;
   FileHeader header_;
   Bytes header_bytes_;
-  std::unique_ptr<WritableFile> file_;
+  std::unique_ptr<WritableFile> file_;  // absent while it is held
   FileStream stream_;
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded

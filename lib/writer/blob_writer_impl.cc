@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/blob_writer_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/layout/region_algebra.h"
+#include "lib/writer/tensor_checks.h"
+
+namespace sealpoint::internal {
+namespace {
+
+ShardEncoding EncodingOf(const TensorSpec& tensor, const Region& region) {
+  return {.raw_size = region.element_count() * ElementSize(tensor),
+          .chunk_size = tensor.chunk_size_bytes,
+          .element_size = ElementSize(tensor),
+          .codec = tensor.codec,
+          .codec_level = tensor.codec_level};
+}
+
+void KeepFirst(Status& first, Status status) {
+  if (first.ok()) first = std::move(status);
+}
+
+}  // namespace
+
+BlobWriterImpl::~BlobWriterImpl() {
+  if (engine_.CheckUsable().ok()) {
+    if (!is_finished_) static_cast<void>(Abandon());
+    return;
+  }
+  // In a forked child nobody writes what the open files would wait for: their memory is left.
+  for (OpenBlob& blob : full_) blob.file.release();  // NOLINT(bugprone-unused-return-value)
+  for (auto& [group, blob] : open_) {
+    blob.file.release();  // NOLINT(bugprone-unused-return-value)
+  }
+}
+
+Status BlobWriterImpl::Bind(std::unique_ptr<Directory> directory, const AttemptId& attempt) {
+  return Run([&]() -> Status {
+    SEALPOINT_CHECK(!directory_);
+    directory_ = std::move(directory);
+    options_.attempt = attempt;
+    engine_.TradeHold(std::exchange(held_buffer_count_, 0), full_.size() + open_.size());
+    // All of them, also after an error: each owns a slot now.
+    Status first;
+    for (OpenBlob& blob : full_) KeepFirst(first, BindBlob(blob, attempt));
+    for (auto& [group, blob] : open_) KeepFirst(first, BindBlob(blob, attempt));
+    return first;
+  });
+}
+
+Status BlobWriterImpl::BindBlob(OpenBlob& blob, const AttemptId& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(blob.file->Bind(*directory_, attempt));
+  blobs_[blob.number].has_file = true;
+  return Status();
+}
+
+template <typename Step>
+Status BlobWriterImpl::Run(const Step& step) {
+  SEALPOINT_RETURN_IF_ERROR(engine_.CheckUsable());
+  if (is_finished_) return InvalidArgument("the blob writer is finished or abandoned");
+  if (failure_.ok()) failure_ = step();
+  return failure_;
+}
+
+Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
+                           const ConstMemoryView& source) {
+  return Run([&]() -> Status {
+    SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
+    SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
+    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
+    return AddChecked(tensor, region, source).AtTensor(tensor.name);
+  });
+}
+
+Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
+  const auto found = tensors_.find(tensor.name);
+  if (found == tensors_.end()) {
+    tensors_.emplace(tensor.name, tensor);
+    return Status();
+  }
+  const TensorSpec& before = found->second;
+  const bool agrees = before.dtype == tensor.dtype && before.shape == tensor.shape &&
+                      ElementSize(before) == ElementSize(tensor) &&
+                      before.chunk_size_bytes == tensor.chunk_size_bytes &&
+                      before.placement == tensor.placement;
+  if (agrees) return Status();
+  return InvalidArgument("added before with another dtype, shape, chunk size or placement")
+      .AtTensor(tensor.name);
+}
+
+// A shard that no blob can hold whole is cut into runs at chunk borders; the runs of dense memory
+// follow each other there, those of strided memory are gathered by SourceReader.
+Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region,
+                                  const ConstMemoryView& source) {
+  const std::uint64_t element_size = ElementSize(tensor);
+  const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
+  const std::uint64_t to_declare = BlobFile::RoomToDeclare(tensor);
+  const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
+  const std::uint64_t payload_max =
+      options_.size_max_bytes > reserved ? options_.size_max_bytes - reserved : 0;
+  const std::uint64_t chunks_max = payload_max / (tensor.chunk_size_bytes + 2 * kRecordSize);
+  const std::uint64_t elements_max = std::max<std::uint64_t>(chunks_max, 1) * chunk_elements;
+  SourceReader reader(region, static_cast<std::uint32_t>(element_size), source);
+  for (std::uint64_t begin = 0; begin < region.element_count(); begin += elements_max) {
+    const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
+    const Region piece = SubRun(region, begin, end);
+    const ShardEncoding encoding = EncodingOf(tensor, piece);
+    const std::uint64_t room = to_declare + BlobFile::RoomForBytes(encoding);
+    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
+    SEALPOINT_RETURN_IF_ERROR(blob->AddShard(tensor, piece, reader, encoding));
+    bytes_staged_ += encoding.raw_size;
+    if (options_.on_progress) options_.on_progress(bytes_staged_);
+  }
+  return Status();
+}
+
+Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
+  return Run([&]() -> Status {
+    SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
+    if (!IsEmpty(tensor)) {
+      return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
+    }
+    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
+    const std::uint64_t room = BlobFile::RoomToDeclare(tensor);
+    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
+    blob->AddEmptyTensor(tensor);
+    return Status();
+  });
+}
+
+Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
+                                 Codec codec) {
+  return Run([&]() -> Status {
+    SEALPOINT_RETURN_IF_ERROR(CheckObjectName(name, media_type, codec));
+    if (bytes.data() == nullptr && !bytes.empty()) {
+      return InvalidArgument("object bytes are null").AtTensor(name);
+    }
+    if (!objects_.emplace(name).second) {
+      return InvalidArgument("object added twice").AtTensor(name);
+    }
+    const ShardEncoding encoding{.raw_size = bytes.size(),
+                                 .chunk_size = kChunkSizeDefaultBytes,
+                                 .element_size = 1,
+                                 .codec = codec,
+                                 .codec_level = 1};
+    const std::uint64_t room =
+        BlobFile::RoomToDeclare(name, media_type) + BlobFile::RoomForBytes(encoding);
+    SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom("", room));
+    SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
+    bytes_staged_ += encoding.raw_size;
+    if (options_.on_progress) options_.on_progress(bytes_staged_);
+    return Status();
+  });
+}
+
+Result<BlobFile*> BlobWriterImpl::BlobWithRoom(const std::string& group, std::uint64_t room) {
+  const auto found = open_.find(group);
+  if (found == open_.end()) return OpenNewBlob(group);
+  BlobFile& current = *found->second.file;
+  if (current.projected_size() + room <= options_.size_max_bytes) return &current;
+  if (directory_) {
+    SEALPOINT_RETURN_IF_ERROR(CloseBlob(found->second));
+  } else {
+    full_.push_back(std::move(found->second));
+  }
+  open_.erase(found);
+  return OpenNewBlob(group);
+}
+
+Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
+  auto created = directory_
+                     ? BlobFile::Create(engine_, *directory_, options_.attempt, options_.step)
+                     : BlobFile::CreateHeld(engine_, options_.step);
+  SEALPOINT_ASSIGN_OR_RETURN(auto file, std::move(created));
+  OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
+  blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
+  return open_.emplace(group, std::move(blob)).first->second.file.get();
+}
+
+Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {
+  SEALPOINT_ASSIGN_OR_RETURN(blobs_[blob.number].summary, blob.file->Finish(options_.limits));
+  return Status();
+}
+
+Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
+  const Status status = Run([&]() -> Status {
+    if (!directory_) return InvalidArgument("the blob writer has no directory yet");
+    for (OpenBlob& blob : full_) SEALPOINT_RETURN_IF_ERROR(CloseBlob(blob));
+    for (auto& [group, blob] : open_) SEALPOINT_RETURN_IF_ERROR(CloseBlob(blob));
+    return blobs_.empty() ? Status() : directory_->Sync();
+  });
+  if (!status.ok()) return status;
+  is_finished_ = true;
+  full_.clear();
+  open_.clear();
+  std::vector<BlobSummary> summaries;
+  summaries.reserve(blobs_.size());
+  for (const BegunBlob& blob : blobs_) summaries.push_back(blob.summary);
+  return summaries;
+}
+
+Status BlobWriterImpl::Abandon() {
+  SEALPOINT_RETURN_IF_ERROR(engine_.CheckUsable());
+  is_finished_ = true;
+  full_.clear();
+  open_.clear();
+  engine_.TradeHold(std::exchange(held_buffer_count_, 0), 0);
+  Status first;
+  for (const BegunBlob& blob : blobs_) {
+    if (!blob.has_file) continue;  // a file of that name is another's (R-CMT-15)
+    Status status = directory_->Remove(BlobName(blob.id));
+    if (status.code() != Code::kNotFound) KeepFirst(first, std::move(status));
+  }
+  blobs_.clear();
+  return first;
+}
+
+}  // namespace sealpoint::internal

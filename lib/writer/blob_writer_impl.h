@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_BLOB_WRITER_IMPL_H_
+#define SEALPOINT_LIB_WRITER_BLOB_WRITER_IMPL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/pipeline/engine_parts.h"
+#include "lib/writer/blob_file.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// A BlobWriter, which may also begin before its directory is known: what is added then stays in
+// staging buffers until Bind.
+class BlobWriterImpl final : public BlobWriter {
+ public:
+  BlobWriterImpl(EngineParts& engine, std::unique_ptr<Directory> directory,
+                 BlobWriterOptions options)
+      : engine_(engine), directory_(std::move(directory)), options_(std::move(options)) {}
+  // Without a directory. Takes over `held_buffer_count` buffers that EngineParts::TryHold set
+  // apart, at least what RoomEstimate says of all that will be added before Bind.
+  BlobWriterImpl(EngineParts& engine, std::uint64_t held_buffer_count, BlobWriterOptions options)
+      : engine_(engine), held_buffer_count_(held_buffer_count), options_(std::move(options)) {}
+  ~BlobWriterImpl() override;
+
+  // Names the directory and the attempt of a writer without: the files are created, and writing
+  // begins. Errors: NotFound, Io, NoSpace.
+  Status Bind(std::unique_ptr<Directory> directory, const AttemptId& attempt);
+
+  Status Add(const TensorSpec& tensor, const Region& region,
+             const ConstMemoryView& source) override;
+  Status AddEmpty(const TensorSpec& tensor) override;
+  Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
+                   Codec codec) override;
+  Result<std::vector<BlobSummary>> Finish() override;
+  Status Abandon() override;
+
+ private:
+  // A blob group has at most one open blob at a time.
+  struct OpenBlob {
+    std::size_t number = 0;  // in blobs_
+    std::unique_ptr<BlobFile> file;
+  };
+  struct BegunBlob {
+    BlobId id{};
+    bool has_file = false;
+    BlobSummary summary{};  // once it is closed
+  };
+
+  // Runs one step of the writer: refuses where it cannot go on, keeps the first error.
+  template <typename Step>
+  Status Run(const Step& step);
+
+  Status AddChecked(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
+  // Remembers what is said of a tensor first; InvalidArgument where it is said differently later.
+  Status CheckSameAsBefore(const TensorSpec& tensor);
+  // The open blob of a group with `room` bytes to spare, after closing a fuller one.
+  Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
+  Result<BlobFile*> OpenNewBlob(const std::string& group);
+  Status CloseBlob(OpenBlob& blob);
+  Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
+
+  EngineParts& engine_;
+  std::unique_ptr<Directory> directory_;  // absent before Bind
+  std::uint64_t held_buffer_count_ = 0;
+  BlobWriterOptions options_;
+  std::map<std::string, OpenBlob> open_;  // by group
+  std::vector<OpenBlob> full_;            // to be closed once there is a directory
+  std::vector<BegunBlob> blobs_;          // in order of creation
+  std::map<std::string, TensorSpec, std::less<>> tensors_;  // as first added
+  std::set<std::string, std::less<>> objects_;
+  std::uint64_t bytes_staged_ = 0;
+  Status failure_;
+  bool is_finished_ = false;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_BLOB_WRITER_IMPL_H_

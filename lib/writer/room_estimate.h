@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
+#define SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/blob_writer.h"
+
+namespace sealpoint::internal {
+
+// How many staging buffers a BlobWriterImpl without a directory fills at most, found before the
+// first byte is copied.
+class RoomEstimate {
+ public:
+  RoomEstimate(std::uint64_t blob_size_max_bytes, std::uint64_t buffer_size_bytes)
+      : blob_size_max_(blob_size_max_bytes), buffer_size_(buffer_size_bytes) {}
+
+  void AddShard(const TensorSpec& tensor, std::uint64_t raw_size);
+  void AddEmpty(const TensorSpec& tensor);
+  void AddObject(std::string_view name, std::string_view media_type, std::uint64_t raw_size);
+
+  std::uint64_t buffer_count() const;
+
+ private:
+  std::uint64_t blob_size_max_ = 0;
+  std::uint64_t buffer_size_ = 0;
+  std::uint64_t streamed_ = 0;   // bytes that go through the buffers, without the headers
+  std::uint64_t projected_ = 0;  // what the writer counts against the size of a blob
+  std::set<std::string, std::less<>> groups_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
