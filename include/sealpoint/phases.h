@@ -12,12 +12,13 @@
 
 namespace sealpoint {
 
-// Steps of a save and of a load, in the order in which they run; the names are those of
-// spec/commit.md. Always measured: two clock reads per phase.
+// Steps of a save and of a load, in the order in which they run (in the background: plan and
+// snapshot first); the names are those of spec/commit.md. Always measured: two clock reads per phase.
 enum class Phase : std::uint8_t {
   // A save.
   kPreflight,   // directory, capabilities, same file system
   kPlan,        // declarations compared, tiling proven, replicas divided
+  kSnapshot,    // of a save in the background: payload to memory of the engine
   kWriteBlobs,  // payload to storage
   kSyncBlobs,   // trailers written; blobs and the directory synced and closed
   kAgree,       // every rank's outcome known to all; what blobs hold merged, and at rank 0

@@ -48,20 +48,58 @@ struct SaverOptions {
   // ends so returns Timeout (on this rank), and the saver refuses further use. Set on the
   // communicator when the saver is made.
   std::chrono::milliseconds deadline{0};
+  // Time from the return of SaveAsync to the verdict; zero: for ever. Afterwards Poll and Wait
+  // return Timeout (OutcomeIsUnknown), whatever hangs, and the saver refuses further use.
+  std::chrono::milliseconds background_deadline{0};
   Limits limits{};
+  // Of a save in the background: also called on a thread of the saver.
   PhaseCallback on_phase{};
+};
+
+enum class SaveState : std::uint8_t {
+  kRunning,
+  kCommitted,  // durable
+  kFailed,     // there is no such checkpoint; training can go on and save again
+  kUnknown,    // OutcomeIsUnknown of the error
+};
+
+// A save that goes on in the background. Destroying it abandons it, as Cancel does.
+//
+// Thread safety: the calls are for the thread that calls the saver. Not usable in a child after
+// fork (InvalidArgument, kFailed), where destroying it does nothing.
+class SEALPOINT_EXPORT PendingSave {
+ public:
+  virtual ~PendingSave() = default;
+  PendingSave(const PendingSave&) = delete;
+  PendingSave& operator=(const PendingSave&) = delete;
+
+  // Local: takes some 50 µs, carries the exchange with other ranks as far as it goes, and may
+  // answer differently on different ranks. Calling it now and then (once per training step, say)
+  // lets the save come to its end while training goes on; a save needs about 40 such calls on each
+  // rank where they don't come together, else few.
+  virtual SaveState Poll() = 0;
+  // All ranks at the same point of the program. Returns the outcome, the same on all ranks (as
+  // Saver::Save, with Cancelled and background_deadline's Timeout besides). May be repeated.
+  virtual Result<CommitInfo> Wait() = 0;
+  // Local: asks for the save to fail with Cancelled, on all ranks, where it is not too late. One
+  // rank's wish is enough. The outcome is still to be waited for.
+  virtual void Cancel() = 0;
+
+ protected:
+  PendingSave() = default;
 };
 
 // The collective save: preflight, plan, write, agree, commit (spec/commit.md). One per training
 // run.
 //
-// All ranks of the communicator call Create and Save in the same order. Every rank runs the same
-// sequence of collectives whatever its own outcome; a failure of one rank becomes the same error on
-// all, naming the first cause (rank, host, operation, path, errno). After such a failure each rank
-// has removed its own files and no marker exists, unless OutcomeIsUnknown. Where the communicator
-// itself fails, ranks may return different results: once a rank handed rank 0 what it needs, the
-// outcome is unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never travels through
-// the communicator. Thread safety: one call at a time. Engine and communicator outlive the saver.
+// All ranks of the communicator call Create, Save and SaveAsync in the same order. Every rank runs
+// the same sequence of collectives whatever its own outcome; a failure of one rank becomes the same
+// error on all, naming the first cause (rank, host, operation, path, errno). After such a failure
+// each rank has removed its own files and no marker exists, unless OutcomeIsUnknown. Where the
+// communicator itself fails, ranks may return different results: once a rank handed rank 0 what it
+// needs, the outcome is unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never
+// travels through the communicator. Thread safety: one call at a time. Engine and communicator
+// outlive the saver.
 class SEALPOINT_EXPORT Saver {
  public:
   static Result<std::unique_ptr<Saver>> Create(Engine& engine, Communicator& communicator,
@@ -75,8 +113,30 @@ class SEALPOINT_EXPORT Saver {
   // one rank or one replica group). Errors: those of Commit and BlobWriter; InvalidArgument also
   // for ranks that disagree on target, step or declaration; Comm, Timeout. Durability: after
   // success on any rank the checkpoint survives a crash.
+  // Waits for pending saves first.
   virtual Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
                                   const Sources& sources) = 0;
+
+  // The same in the background. Returns when the state is copied to staging memory and hashed: the
+  // sources and their declaration may change then, and what is stored is what they held before.
+  // Where EngineOptions::memory_budget_bytes holds all that this rank writes (and a little more),
+  // on all ranks, that is all it waits for; else it first waits for pending saves, and then until
+  // the last byte is staged while the first are being written. It never fails for want of that
+  // memory. Chunks with a codec are encoded meanwhile.
+  //
+  // Saves are carried out one after the other, each a whole Save of its own, by a thread of the
+  // saver. It makes no MPI call: exchanges happen inside Poll, Wait, and the next calls of the
+  // saver. Errors here: InvalidArgument (arguments; ranks that disagree), Unsupported (a
+  // communicator without DuplicateForBackground), Comm, Timeout, the same on all ranks; all others
+  // are those of the save and come from Wait. None of them is a reason to stop training.
+  //
+  // A saver that is destroyed, collectively, before the outcome is known gives the save up: ranks
+  // may find the outcome unknown then, and it waits for the file operation under way. A process
+  // that ends without that leaves an uncommitted attempt behind, or a whole checkpoint, never part
+  // of one.
+  virtual Result<std::unique_ptr<PendingSave>> SaveAsync(const SaveTarget& target,
+                                                         const SaveOptions& options,
+                                                         const Sources& sources) = 0;
 
  protected:
   Saver() = default;

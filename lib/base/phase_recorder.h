@@ -2,8 +2,10 @@
 #ifndef SEALPOINT_LIB_BASE_PHASE_RECORDER_H_
 #define SEALPOINT_LIB_BASE_PHASE_RECORDER_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
@@ -13,7 +15,9 @@ namespace sealpoint::internal {
 // Measures the phases of one save or load and tells the callback. One phase at a time.
 class PhaseRecorder {
  public:
-  explicit PhaseRecorder(PhaseCallback callback) : callback_(std::move(callback)) {}
+  // `is_cancelled`, where there is one, outlives the recorder and may be set by any thread.
+  explicit PhaseRecorder(PhaseCallback callback, const std::atomic<bool>* is_cancelled = nullptr)
+      : callback_(std::move(callback)), is_cancelled_(is_cancelled) {}
   // Whoever returns early leaves no phase without its end.
   ~PhaseRecorder() { End(); }
   PhaseRecorder(const PhaseRecorder&) = delete;
@@ -25,9 +29,10 @@ class PhaseRecorder {
   void Progress(std::uint64_t bytes_done);
   void End();
 
-  // Cancelled once the callback has thrown: whoever runs the phases gives up at the next place
-  // where that leaves nothing half done. The callback is not called again.
-  const Status& failure() const { return failure_; }
+  // Cancelled once somebody asked for it, or the callback has thrown: whoever runs the phases gives
+  // up at the next place where that leaves nothing half done. A callback that threw is not called
+  // again.
+  Status failure() const;
 
   // The phases that have ended.
   const PhaseReport& report() const { return report_; }
@@ -36,6 +41,7 @@ class PhaseRecorder {
   void Tell(PhaseEvent::Kind kind);
 
   PhaseCallback callback_;
+  const std::atomic<bool>* is_cancelled_ = nullptr;
   Status failure_;
   PhaseReport report_;
   PhaseEvent current_;

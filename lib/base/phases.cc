@@ -15,6 +15,8 @@ std::string_view PhaseName(Phase phase) {
       return "preflight";
     case Phase::kPlan:
       return "plan";
+    case Phase::kSnapshot:
+      return "snapshot";
     case Phase::kWriteBlobs:
       return "write blobs";
     case Phase::kSyncBlobs:
@@ -97,6 +99,12 @@ void PhaseRecorder::End() {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
   report_.phases.push_back({current_.phase, elapsed.count(), current_.bytes_done});
   Tell(PhaseEvent::Kind::kEnd);
+}
+
+Status PhaseRecorder::failure() const {
+  const bool is_cancelled = is_cancelled_ != nullptr && is_cancelled_->load();
+  if (!failure_.ok() || !is_cancelled) return failure_;
+  return MakeError(Code::kCancelled, "the save was cancelled");
 }
 
 void PhaseRecorder::Tell(PhaseEvent::Kind kind) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,22 +13,30 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
+#include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/agree_on_declarations.h"
-#include "lib/saver/commit_info_codec.h"
+#include "lib/saver/background_save.h"
 #include "lib/saver/declarations_add_up.h"
-#include "lib/saver/merge_at_judges.h"
-#include "lib/saver/preflight.h"
+#include "lib/saver/pending_save.h"
 #include "lib/saver/save_plan.h"
-#include "lib/storage/durable.h"
+#include "lib/saver/save_queue.h"
+#include "lib/saver/save_run.h"
+#include "lib/saver/write_sources.h"
+#include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/commit_steps.h"
-#include "lib/writer/slot_facts.h"
-#include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {
 namespace internal {
 namespace {
+
+// What this rank brings to the agreement on a plan.
+struct Proposal {
+  Digest declaration{};
+  bool is_changed = false;  // since the last agreement
+  std::shared_ptr<const SavePlan> plan{};
+};
 
 class SaverImpl final : public Saver {
  public:
@@ -34,26 +44,33 @@ class SaverImpl final : public Saver {
       : engine_(engine), comm_(comm), options_(std::move(options)) {
     comm_.set_deadline(options_.deadline);
   }
+  ~SaverImpl() override {
+    if (queue_ && queue_->CheckProcess().ok()) queue_->Close();
+  }
 
   Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
                           const Sources& sources) override;
+  Result<std::unique_ptr<PendingSave>> SaveAsync(const SaveTarget& target,
+                                                 const SaveOptions& options,
+                                                 const Sources& sources) override;
 
  private:
+  Status CheckUsable() const;
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
   Status CheckWriterRanks() const;
-  Status Plan(const Declaration& declaration);
-  Status CheckFreeSpace(const Attempt& attempt);
-  Result<CommitInfo> WriteAndCommit(const Attempt& attempt, const SaveOptions& options,
-                                    const Sources& sources, PhaseRecorder& recorder);
-  Status Write(BlobWriter& writer, const Sources& sources) const;
-  Result<CommitInfo> CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
-                                  const std::vector<Bytes>& gathered, PhaseRecorder& recorder);
-  Result<CommitInfo> CommitAndTell(const Attempt& attempt, BlobWriter* writer,
-                                   const SaveOptions& options, const std::vector<Bytes>& gathered,
-                                   PhaseRecorder& recorder);
-  Status Fail(const Attempt& attempt, BlobWriter* writer, Status why);
-  static Status Unknown(const Status& why);
-  void NoteBroken(const Status& why);
+  Result<Proposal> Propose(const Declaration& declaration) const;
+  // Collective. True where any rank is short. Errors of any rank's proposal become all ranks'.
+  Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
+                           bool is_short_of_memory);
+  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& mine, const Sources& sources,
+                                     PhaseRecorder& recorder);
+  Status OpenQueue();
+  std::unique_ptr<BlobWriterImpl> HoldRoom(const SavePlan& plan, const SaveOptions& options,
+                                           const Sources& sources, PhaseRecorder& recorder) const;
+  void Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
+              const Sources& sources);
+  // Returns it.
+  Status NoteBroken(Status why);
 
   Engine& engine_;
   Communicator& comm_;
@@ -61,8 +78,9 @@ class SaverImpl final : public Saver {
   // The plan of the last declaration that all ranks agreed on, and its key. One entry only: the
   // agreement was on what all ranks declared at the same time.
   std::optional<Digest> planned_for_;
-  SavePlan plan_;
+  std::shared_ptr<const SavePlan> plan_;
   Status broken_;  // the communicator failed; ranks may disagree on where they are
+  std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
 };
 
 // The same number on two ranks: the same list.
@@ -73,54 +91,110 @@ std::uint64_t Fingerprint(const std::vector<int>& ranks) {
   return LoadLe<std::uint64_t>(ComputeDigest(bytes).bytes, 0);
 }
 
-bool IsCommFailure(const Status& status) {
-  return status.code() == Code::kComm || status.code() == Code::kTimeout;
-}
-
 Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
                                    const Sources& sources) {
   SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
-  if (!broken_.ok()) return broken_;
+  if (queue_) queue_->Drain();
+  SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   PhaseRecorder recorder(options_.on_phase);
   recorder.Begin(Phase::kPreflight);
   Status mine = CheckArguments(options, sources);
   if (mine.ok()) mine = recorder.failure();
-  auto attempt = RunPreflight(engine_.storage(), comm_, target, options, mine);
-  Status status = attempt.status();
-  if (status.ok()) {
-    recorder.Begin(Phase::kPlan);
-    status = Plan(sources.declaration());
-    if (status.ok()) status = CheckFreeSpace(*attempt);
-    if (!status.ok()) status = Fail(*attempt, nullptr, std::move(status));
-  }
-  Result<CommitInfo> result = status.ok() ? WriteAndCommit(*attempt, options, sources, recorder)
-                                          : Result<CommitInfo>(status);
+  SaveRun run(engine_, comm_, options_, target, options, recorder);
+  Result<CommitInfo> result = RunInForeground(run, mine, sources, recorder);
   recorder.End();
-  if (!result.ok() && IsCommFailure(result.error())) NoteBroken(result.error());
+  if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
   return result;
+}
+
+Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& mine,
+                                              const Sources& sources, PhaseRecorder& recorder) {
+  SEALPOINT_RETURN_IF_ERROR(run.Preflight(mine));
+  recorder.Begin(Phase::kPlan);
+  const auto proposal = Propose(sources.declaration());
+  Status status = AgreeOnPlan(proposal, sources.declaration(), false).status();
+  if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
+  if (!status.ok()) return run.Fail(nullptr, std::move(status));
+  recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
+  const auto writer = BlobWriter::Create(engine_, run.attempt().directory, run.WriterOptions());
+  Status written = writer.status();
+  if (written.ok()) written = WriteSources(engine_.parts(), **writer, *plan_, sources);
+  return run.Commit(writer.ok() ? writer->get() : nullptr, std::move(written));
+}
+
+Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& target,
+                                                          const SaveOptions& options,
+                                                          const Sources& sources) {
+  SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(NoteBroken(OpenQueue()));
+  const auto save = std::make_shared<BackgroundSave>(options_, target, options);
+  PhaseRecorder& recorder = save->recorder();
+  recorder.Begin(Phase::kPlan);
+  Status mine = CheckArguments(options, sources);
+  const auto proposal = mine.ok() ? Propose(sources.declaration()) : Result<Proposal>(mine);
+  std::unique_ptr<BlobWriterImpl> held;
+  if (proposal.ok()) held = HoldRoom(*proposal->plan, options, sources, recorder);
+  const auto any_short = AgreeOnPlan(proposal, sources.declaration(), held == nullptr);
+  if (!any_short.ok()) return NoteBroken(any_short.error());
+  save->tensor_bytes = plan_->tensor_bytes;
+  if (*any_short) {
+    held.reset();
+    queue_->Drain();
+    Stream(save, *plan_, sources);
+  } else {
+    recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
+    Status staged = WriteSources(engine_.parts(), *held, *plan_, sources);
+    save->SetHeld(std::move(held), std::move(staged));
+    queue_->Add(save);
+  }
+  return MakePendingSave(queue_, save, options_.background_deadline);
+}
+
+// With less memory than the state takes: the directory is made first, and the state is written
+// while it is being copied.
+void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
+                       const Sources& sources) {
+  queue_->Add(save);
+  queue_->DriveUntil(*save, [&] { return save->is_bound() || save->result(); });
+  if (!save->is_bound()) return;
+  save->SetStaged(WriteSources(engine_.parts(), *save->writer(), plan, sources));
+}
+
+// Null where the budget does not hold all that this rank writes.
+std::unique_ptr<BlobWriterImpl> SaverImpl::HoldRoom(const SavePlan& plan,
+                                                    const SaveOptions& options,
+                                                    const Sources& sources,
+                                                    PhaseRecorder& recorder) const {
+  EngineParts& parts = engine_.parts();
+  const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
+  if (!parts.TryHold(count)) return nullptr;
+  return std::make_unique<BlobWriterImpl>(
+      parts, count,
+      BlobWriterOptions{
+          .size_max_bytes = options_.blob_size_max_bytes,
+          .step = options.step,
+          .limits = options_.limits,
+          .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }});
+}
+
+Status SaverImpl::OpenQueue() {
+  if (queue_) return Status();
+  SEALPOINT_ASSIGN_OR_RETURN(auto duplicate, comm_.DuplicateForBackground());
+  queue_ = SaveQueue::Create(engine_, std::move(duplicate));
+  return Status();
+}
+
+Status SaverImpl::CheckUsable() const {
+  SEALPOINT_RETURN_IF_ERROR(broken_);
+  return queue_ ? queue_->usable() : Status();
 }
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
   SEALPOINT_RETURN_IF_ERROR(CheckWriterRanks());
-  const Declaration& declaration = sources.declaration();
-  if (sources.tensors().size() != declaration.tensors().size() ||
-      sources.objects().size() != declaration.objects().size()) {
-    return InvalidArgument("the declaration changed after its sources were made");
-  }
-  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    const HeldTensor& held = declaration.tensors()[slot];
-    if (!IsEmpty(held.tensor) && !sources.tensors()[slot]) {
-      return InvalidArgument("no memory is bound").AtTensor(held.tensor.name);
-    }
-  }
-  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
-    if (!sources.objects()[i]) {
-      return InvalidArgument("no bytes are bound").AtTensor(declaration.objects()[i].name);
-    }
-  }
-  return Status();
+  return CheckSources(sources);
 }
 
 // Ascending, without repetition, of ranks that are there.
@@ -134,184 +208,53 @@ Status SaverImpl::CheckWriterRanks() const {
   return InvalidArgument("the ranks that write do not ascend within [0, ", comm_.size(), ")");
 }
 
+// Local arithmetic.
+Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
+  Proposal proposal{.declaration = declaration.ComputeDigest()};
+  proposal.is_changed = planned_for_ != proposal.declaration;
+  if (!proposal.is_changed) {
+    proposal.plan = plan_;
+    return proposal;
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(
+      SavePlan plan, MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks));
+  proposal.plan = std::make_shared<const SavePlan>(std::move(plan));
+  return proposal;
+}
+
 // One small reduction says whether anything changed since the last agreement; only then are
 // declarations added up, and only where that does not come out are they sent, to name the fault.
-Status SaverImpl::Plan(const Declaration& declaration) {
-  const Digest digest = declaration.ComputeDigest();
-  const bool is_changed = planned_for_ != digest;
+Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
+                                    const Declaration& declaration, bool is_short_of_memory) {
   const std::uint64_t writers = Fingerprint(options_.writer_ranks);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most,
-                             comm_.AllReduceMax({is_changed ? 1u : 0u, writers, ~writers}));
+  const bool is_changed = proposal.ok() && proposal->is_changed;
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::vector<std::uint64_t> most,
+      comm_.AllReduceMax({is_changed ? 1u : 0u, writers, ~writers, is_short_of_memory ? 1u : 0u,
+                          proposal.ok() ? 0u : 1u}));
+  if (most[4] != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, proposal.status()));
   if (most[1] != ~most[2]) {
     return RuleError(Code::kInvalidArgument, "R-CMT-17", "ranks disagree on the ranks that write");
   }
-  if (most[0] == 0) return Status();
-  auto plan = MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks);
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const bool adds_up,
-      DeclarationsAddUp(comm_, declaration, options_.writer_ranks, options_.limits));
-  if (!adds_up) {
-    SEALPOINT_RETURN_IF_ERROR(
-        AgreeOnDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
-  }
-  plan_ = std::move(plan).value();
-  planned_for_ = digest;
-  return Status();
-}
-
-Status SaverImpl::CheckFreeSpace(const Attempt& attempt) {
-  Bytes mine;
-  WireWriter(mine).Put(plan_.tensor_bytes);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(mine, 0));
-  Status status;
-  std::uint64_t wanted = 0;
-  for (const Bytes& bytes : all) {
-    const auto one = WireReader(bytes).Number();
-    if (!one.ok() && status.ok()) status = one.error();
-    wanted += one.value_or(0);
-  }
-  if (comm_.rank() == 0 && status.ok()) {
-    const auto space = attempt.opened->FreeSpace();
-    const std::uint64_t files = static_cast<std::uint64_t>(comm_.size()) + 3;
-    if (!space.ok()) {
-      status = space.error();
-    } else if (space->free_bytes < wanted || space->free_inodes < files) {
-      status = MakeError(Code::kNoSpace, "the save needs ", wanted, " bytes and ", files,
-                         " files; free are ", space->free_bytes, " bytes and ", space->free_inodes,
-                         " inodes")
-                   .AtRule("R-CMT-08")
-                   .AtPath(attempt.directory);
+  if (most[0] != 0) {
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const bool adds_up,
+        DeclarationsAddUp(comm_, declaration, options_.writer_ranks, options_.limits));
+    if (!adds_up) {
+      SEALPOINT_RETURN_IF_ERROR(
+          AgreeOnDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
     }
+    plan_ = proposal->plan;
+    planned_for_ = proposal->declaration;
   }
-  return AgreeOnStatus(comm_, status);
+  return most[3] != 0;
 }
 
-Result<CommitInfo> SaverImpl::WriteAndCommit(const Attempt& attempt, const SaveOptions& options,
-                                             const Sources& sources, PhaseRecorder& recorder) {
-  recorder.Begin(Phase::kWriteBlobs, plan_.tensor_bytes);
-  auto writer = BlobWriter::Create(
-      engine_, attempt.directory,
-      {.size_max_bytes = options_.blob_size_max_bytes,
-       .attempt = attempt.id,
-       .step = options.step,
-       .limits = options_.limits,
-       .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }});
-  Status mine = writer.status();
-  if (mine.ok()) mine = Write(**writer, sources);
-  recorder.Begin(Phase::kSyncBlobs);
-  std::vector<BlobSummary> summaries;
-  if (mine.ok()) {
-    auto finished = (*writer)->Finish();
-    mine = finished.status();
-    if (finished.ok()) summaries = *std::move(finished);
-  }
-  BlobWriter* const own = writer.ok() ? writer->get() : nullptr;
-  recorder.Begin(Phase::kAgree);
-  if (mine.ok()) mine = recorder.failure();
-  const Status agreed = AgreeOnStatus(comm_, mine);
-  if (!agreed.ok()) return Fail(attempt, own, agreed);
-  const auto merged = MergeAtJudges(comm_, summaries, options_.limits);
-  if (!merged.ok()) return Fail(attempt, own, merged.error());
-  auto gathered = comm_.Gather(*merged, 0);
-  if (!gathered.ok()) {
-    // Rank 0 cannot go on without all of it. Another rank's may have arrived (R-CMT-20).
-    return comm_.rank() == 0 ? Fail(attempt, own, gathered.error()) : Unknown(gathered.error());
-  }
-  return CommitAndTell(attempt, own, options, *gathered, recorder);
-}
-
-Result<CommitInfo> SaverImpl::CommitAndTell(const Attempt& attempt, BlobWriter* writer,
-                                            const SaveOptions& options,
-                                            const std::vector<Bytes>& gathered,
-                                            PhaseRecorder& recorder) {
-  const bool is_root = comm_.rank() == 0;
-  Result<CommitInfo> committed = CommitInfo();
-  if (is_root) committed = CommitOnRoot(attempt, options, gathered, recorder);
-  recorder.Begin(Phase::kVerdict);
-  const auto verdict = BroadcastResult(comm_, 0,
-                                       committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
-                                                      : Result<Bytes>(committed.error()));
-  if (!verdict.ok() && IsCommFailure(verdict.error())) {
-    NoteBroken(verdict.error());
-    // Rank 0 knows all the same, and must not call lost what is durable.
-    return is_root ? committed : Unknown(verdict.error());
-  }
-  if (verdict.ok()) return DecodeCommitInfo(*verdict);
-  if (OutcomeIsUnknown(verdict.error())) return verdict.error();
-  return Fail(attempt, writer, verdict.error());
-}
-
-Status SaverImpl::Write(BlobWriter& writer, const Sources& sources) const {
-  // How many buffers are in use at once is a matter of timing; all that a save can use are made in
-  // the first one.
-  StagingPool& pool = *engine_.parts().pool;
-  SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan_.tensor_bytes / pool.buffer_size_bytes() + 1));
-  const Declaration& declaration = sources.declaration();
-  for (const PlannedPiece& piece : plan_.pieces) {
-    const HeldTensor& held = declaration.tensors()[piece.slot];
-    ConstMemoryView view = *sources.tensors()[piece.slot];
-    Region region = HeldRegionOf(held);
-    if (view.strides_bytes.empty()) {
-      view.data += (piece.run.begin - region.run.begin) * ElementSize(held.tensor);
-    }
-    region.run = piece.run;
-    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));
-  }
-  for (const std::size_t slot : plan_.empty_slots) {
-    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(declaration.tensors()[slot].tensor));
-  }
-  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
-    const HeldObject& object = declaration.objects()[i];
-    SEALPOINT_RETURN_IF_ERROR(
-        writer.AddObject(object.name, object.media_type, *sources.objects()[i], object.codec));
-  }
-  return Status();
-}
-
-Result<CommitInfo> SaverImpl::CommitOnRoot(const Attempt& attempt, const SaveOptions& options,
-                                           const std::vector<Bytes>& gathered,
-                                           PhaseRecorder& recorder) {
-  SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
-  CommitOptions commit{.attempt = attempt.id,
-                       .step = options.step,
-                       .parent = attempt.parent,
-                       .mesh = options.mesh,
-                       .provenance = options.provenance,
-                       .limits = options_.limits};
-  commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  const auto make_index = [&](const IndexFacts& facts) {
-    return JoinGathered(parts, facts, options_.limits);
-  };
-  return RunCommit(*attempt.opened, attempt.publish, commit, parts.blobs, make_index, recorder);
-}
-
-// After an agreed failure before publication every rank removes its own files; the last one out is
-// rank 0, which removes the directory if that left it empty. Returns `why`.
-Status SaverImpl::Fail(const Attempt& attempt, BlobWriter* writer, Status why) {
-  if (writer != nullptr) static_cast<void>(writer->Abandon());
-  if (!IsCommFailure(why)) {
-    const Status met = comm_.Barrier();
-    if (!met.ok()) {
-      NoteBroken(met);
-      return why;
-    }
-  }
-  if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt);
-  return why;
-}
-
-// The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
-Status SaverImpl::Unknown(const Status& why) {
-  return Status(why)
-      .AtRule(kUnknownOutcomeRule)
-      .Prefixed("it is not known whether rank 0 committed");
-}
-
-void SaverImpl::NoteBroken(const Status& why) {
-  if (broken_.ok()) {
+Status SaverImpl::NoteBroken(Status why) {
+  if (IsCommFailure(why) && broken_.ok()) {
     broken_ = Status(why).Prefixed("the saver cannot be used after its communicator failed");
   }
+  return why;
 }
 
 }  // namespace

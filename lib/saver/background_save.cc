@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/background_save.h"
+
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/saver/save_run.h"
+
+namespace sealpoint::internal {
+
+void BackgroundSave::SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status) {
+  held_ = writer.get();
+  writer_ = std::move(writer);
+  staged_ = std::move(status);
+}
+
+bool BackgroundSave::is_bound() const {
+  const std::lock_guard lock(mutex_);
+  return is_bound_;
+}
+
+void BackgroundSave::SetStaged(Status status) {
+  const std::lock_guard lock(mutex_);
+  staged_ = std::move(status);
+  changed_.notify_all();
+}
+
+Status BackgroundSave::WaitForStaging() {
+  std::unique_lock lock(mutex_);
+  is_bound_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return staged_.has_value(); });
+  return *staged_;
+}
+
+void BackgroundSave::Run(Engine& engine, Communicator& comm) {
+  SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
+  Result<CommitInfo> result = TakeSteps(engine, run);
+  recorder_.End();
+  if (result.ok()) result->report = recorder_.report();
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = run.broken();
+  }
+  writer_.reset();
+  End(std::move(result));
+}
+
+Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
+  recorder_.Begin(Phase::kPreflight);
+  Status status = staged_.value_or(Status());
+  if (status.ok()) status = recorder_.failure();
+  status = run.Preflight(status);
+  if (status.ok()) {
+    status = run.CheckFreeSpace(tensor_bytes);
+    if (!status.ok()) status = run.Fail(writer_.get(), std::move(status));
+  }
+  if (!status.ok()) return status;
+  recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
+  Status mine = held_ != nullptr ? BindHeld(engine, run) : Stream(engine, run);
+  return run.Commit(writer_.get(), std::move(mine));
+}
+
+Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(auto directory,
+                             engine.storage().OpenDirectory(run.attempt().directory));
+  return held_->Bind(std::move(directory), run.attempt().id);
+}
+
+Status BackgroundSave::Stream(Engine& engine, const SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(
+      writer_, BlobWriter::Create(engine, run.attempt().directory, run.WriterOptions()));
+  return WaitForStaging();
+}
+
+void BackgroundSave::Refuse(const Status& why) {
+  writer_.reset();
+  End(why);
+}
+
+void BackgroundSave::End(Result<CommitInfo> result) {
+  const std::lock_guard lock(mutex_);
+  if (!result_) result_ = std::move(result);
+  changed_.notify_all();
+}
+
+std::optional<Result<CommitInfo>> BackgroundSave::result() const {
+  const std::lock_guard lock(mutex_);
+  return result_;
+}
+
+Status BackgroundSave::broken() const {
+  const std::lock_guard lock(mutex_);
+  return broken_;
+}
+
+void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {
+  std::unique_lock lock(mutex_);
+  if (!result_) changed_.wait_for(lock, longest);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_BACKGROUND_SAVE_H_
+#define SEALPOINT_LIB_SAVER_BACKGROUND_SAVE_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "lib/base/phase_recorder.h"
+#include "lib/saver/save_run.h"
+#include "lib/writer/blob_writer_impl.h"
+#include "sealpoint/commit.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/engine.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// One save in the background: what the training thread prepares, the background thread carries out,
+// and both wait for. Its stages, in this order:
+//   held: the training thread fills a writer without a directory; Run binds it.
+//   streamed: Run goes ahead until there is a directory; the training thread then fills a writer
+//   that writes meanwhile, and Run goes on.
+class BackgroundSave {
+ public:
+  BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options)
+      : saver_options_(saver),
+        target_(std::move(target)),
+        options_(std::move(options)),
+        recorder_(saver.on_phase, &is_cancelled_) {}
+
+  // For the training thread, before the save is queued; for it between WaitUntilBound and
+  // SetStaged.
+  PhaseRecorder& recorder() { return recorder_; }
+  std::uint64_t tensor_bytes = 0;  // that this rank writes
+
+  // Before it is queued: `writer` holds everything, or `status` says why not.
+  void SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status);
+  // Streamed: once this is true the training thread fills writer(), and says so with SetStaged.
+  // Null where there is none, because something failed before.
+  bool is_bound() const;
+  BlobWriter* writer() { return writer_.get(); }
+  void SetStaged(Status status);
+
+  // On the background thread, with its communicator. Collective.
+  void Run(Engine& engine, Communicator& comm);
+  // Instead of Run.
+  void Refuse(const Status& why);
+  // The result, where there is none yet.
+  void End(Result<CommitInfo> result);
+
+  void Cancel() { is_cancelled_ = true; }
+  // Absent before the save is over.
+  std::optional<Result<CommitInfo>> result() const;
+  // The communicator failed.
+  Status broken() const;
+  // Waits for a change of what is_bound() and result() say, at most so long.
+  void WaitForChange(std::chrono::microseconds longest) const;
+
+ private:
+  Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
+  Status BindHeld(Engine& engine, const SaveRun& run);
+  Status Stream(Engine& engine, const SaveRun& run);
+  Status WaitForStaging();
+
+  const SaverOptions saver_options_;
+  const SaveTarget target_;
+  const SaveOptions options_;
+  std::atomic<bool> is_cancelled_ = false;
+  PhaseRecorder recorder_;
+  std::unique_ptr<BlobWriter> writer_;
+  BlobWriterImpl* held_ = nullptr;  // the writer, where it is one that must be bound
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool is_bound_ = false;
+  std::optional<Status> staged_;  // how filling the writer ended
+  std::optional<Result<CommitInfo>> result_;
+  Status broken_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_BACKGROUND_SAVE_H_

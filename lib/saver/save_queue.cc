@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/save_queue.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+
+SaveQueue::SaveQueue(Engine& engine, std::unique_ptr<BackgroundCommunicator> comm)
+    : engine_(engine), owner_pid_(getpid()), comm_(std::move(comm)) {}
+
+std::shared_ptr<SaveQueue> SaveQueue::Create(Engine& engine,
+                                             std::unique_ptr<BackgroundCommunicator> comm) {
+  // A child has no thread to end, and what the thread waits on cannot be destroyed there.
+  const auto destroy = [](SaveQueue* queue) {
+    if (queue->CheckProcess().ok()) delete queue;
+  };
+  return {new SaveQueue(engine, std::move(comm)), destroy};
+}
+
+Status SaveQueue::CheckProcess() const {
+  if (getpid() == owner_pid_) return Status();
+  return InvalidArgument("a save in the background cannot be used in a child after fork");
+}
+
+void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
+  const std::lock_guard lock(mutex_);
+  newest_ = save;
+  waiting_.push_back(std::move(save));
+  changed_.notify_all();
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { Work(); });
+  } catch (const std::system_error& error) {
+    unusable_ = MakeError(Code::kIo, "no thread for saves in the background: ", error.what());
+    waiting_.pop_back();
+    newest_->Refuse(unusable_);
+  }
+}
+
+void SaveQueue::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return is_closed_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const std::shared_ptr<BackgroundSave> save = std::move(waiting_.front());
+    waiting_.pop_front();
+    const Status unusable = unusable_;
+    is_running_ = true;
+    lock.unlock();
+    if (unusable.ok()) {
+      save->Run(engine_, comm_->communicator());
+    } else {
+      save->Refuse(unusable);
+    }
+    lock.lock();
+    is_running_ = false;
+    if (unusable_.ok()) unusable_ = save->broken();
+  }
+}
+
+void SaveQueue::Progress() {
+  using Clock = std::chrono::steady_clock;
+  // The background thread needs a moment from the end of one call to the begin of the next.
+  constexpr std::chrono::microseconds kPatience(50);
+  auto last_move = Clock::now();
+  while (comm_ && Clock::now() - last_move < kPatience) {
+    if (comm_->Progress()) {
+      last_move = Clock::now();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void SaveQueue::DriveUntil(const BackgroundSave& save, const std::function<bool()>& is_over) {
+  constexpr std::int64_t kYields = 200;
+  constexpr std::int64_t kLongestWaitUs = 200;
+  for (std::int64_t idle = 0; !is_over(); ++idle) {
+    if (comm_ && comm_->Progress()) {
+      idle = 0;
+    } else if (idle < kYields) {
+      std::this_thread::yield();
+    } else {
+      save.WaitForChange(std::chrono::microseconds(std::min(kLongestWaitUs, 5 + idle - kYields)));
+    }
+  }
+}
+
+void SaveQueue::Drain() {
+  const std::shared_ptr<BackgroundSave> newest = newest_;
+  if (newest) DriveUntil(*newest, [&] { return newest->result().has_value(); });
+}
+
+void SaveQueue::GiveUp(BackgroundSave& save, const Status& why) {
+  save.Cancel();
+  save.End(why);
+  const std::lock_guard lock(mutex_);
+  if (comm_) comm_->Interrupt(why);
+  if (unusable_.ok()) unusable_ = why;
+}
+
+void SaveQueue::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    const Status why = MakeError(Code::kComm, "the saver was destroyed before the save was over");
+    if (comm_ && (is_running_ || !waiting_.empty())) comm_->Interrupt(why);
+    if (unusable_.ok()) unusable_ = why;
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  comm_.reset();
+}
+
+Status SaveQueue::usable() const {
+  const std::lock_guard lock(mutex_);
+  return unusable_;
+}
+
+}  // namespace sealpoint::internal

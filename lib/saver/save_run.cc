@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/save_run.h"
+
+#include <string>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "lib/saver/commit_info_codec.h"
+#include "lib/saver/merge_at_judges.h"
+#include "lib/storage/durable.h"
+#include "lib/writer/commit_steps.h"
+
+namespace sealpoint::internal {
+
+bool IsCommFailure(const Status& status) {
+  return status.code() == Code::kComm || status.code() == Code::kTimeout;
+}
+
+Status SaveRun::Preflight(const Status& mine) {
+  auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, mine);
+  if (!attempt.ok()) return NoteBroken(std::move(attempt).error());
+  attempt_ = std::move(attempt).value();
+  return Status();
+}
+
+Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
+  Bytes mine;
+  WireWriter(mine).Put(tensor_bytes);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(mine, 0));
+  Status status;
+  std::uint64_t wanted = 0;
+  for (const Bytes& bytes : all) {
+    const auto one = WireReader(bytes).Number();
+    if (!one.ok() && status.ok()) status = one.error();
+    wanted += one.value_or(0);
+  }
+  if (comm_.rank() == 0 && status.ok()) {
+    const auto space = attempt_.opened->FreeSpace();
+    const std::uint64_t files = static_cast<std::uint64_t>(comm_.size()) + 3;
+    if (!space.ok()) {
+      status = space.error();
+    } else if (space->free_bytes < wanted || space->free_inodes < files) {
+      status = MakeError(Code::kNoSpace, "the save needs ", wanted, " bytes and ", files,
+                         " files; free are ", space->free_bytes, " bytes and ", space->free_inodes,
+                         " inodes")
+                   .AtRule("R-CMT-08")
+                   .AtPath(attempt_.directory);
+    }
+  }
+  return AgreeOnStatus(comm_, status);
+}
+
+BlobWriterOptions SaveRun::WriterOptions() const {
+  return {
+      .size_max_bytes = options_.blob_size_max_bytes,
+      .attempt = attempt_.id,
+      .step = save_.step,
+      .limits = options_.limits,
+      .on_progress = [&recorder = recorder_](std::uint64_t bytes) { recorder.Progress(bytes); }};
+}
+
+Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status mine) {
+  recorder_.Begin(Phase::kSyncBlobs);
+  std::vector<BlobSummary> summaries;
+  if (mine.ok()) {
+    auto finished = writer->Finish();
+    mine = finished.status();
+    if (finished.ok()) summaries = *std::move(finished);
+  }
+  recorder_.Begin(Phase::kAgree);
+  if (mine.ok()) mine = recorder_.failure();
+  const Status agreed = AgreeOnStatus(comm_, mine);
+  if (!agreed.ok()) return Fail(writer, agreed);
+  const auto merged = MergeAtJudges(comm_, summaries, options_.limits);
+  if (!merged.ok()) return Fail(writer, merged.error());
+  auto gathered = comm_.Gather(*merged, 0);
+  if (!gathered.ok()) {
+    // Rank 0 cannot go on without all of it. Another rank's may have arrived (R-CMT-20).
+    return comm_.rank() == 0 ? Fail(writer, gathered.error()) : Unknown(gathered.error());
+  }
+  return CommitAndTell(writer, *gathered);
+}
+
+Result<CommitInfo> SaveRun::CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered) {
+  const bool is_root = comm_.rank() == 0;
+  Result<CommitInfo> committed = CommitInfo();
+  if (is_root) committed = CommitOnRoot(gathered);
+  recorder_.Begin(Phase::kVerdict);
+  const auto verdict = BroadcastResult(comm_, 0,
+                                       committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
+                                                      : Result<Bytes>(committed.error()));
+  if (!verdict.ok() && IsCommFailure(verdict.error())) {
+    static_cast<void>(NoteBroken(verdict.error()));
+    // Rank 0 knows all the same, and must not call lost what is durable.
+    return is_root ? committed : Unknown(verdict.error());
+  }
+  if (verdict.ok()) return DecodeCommitInfo(*verdict);
+  if (OutcomeIsUnknown(verdict.error())) return verdict.error();
+  return Fail(writer, verdict.error());
+}
+
+Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
+  SEALPOINT_ASSIGN_OR_RETURN(const GatheredParts parts, DecodeForCommitter(gathered));
+  CommitOptions commit{.attempt = attempt_.id,
+                       .step = save_.step,
+                       .parent = attempt_.parent,
+                       .mesh = save_.mesh,
+                       .provenance = save_.provenance,
+                       .limits = options_.limits};
+  commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
+  const auto make_index = [&](const IndexFacts& facts) {
+    return JoinGathered(parts, facts, options_.limits);
+  };
+  return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_);
+}
+
+Status SaveRun::Fail(BlobWriter* writer, Status why) {
+  if (writer != nullptr) static_cast<void>(writer->Abandon());
+  if (IsCommFailure(why)) {
+    static_cast<void>(NoteBroken(why));
+  } else if (const Status met = comm_.Barrier(); !met.ok()) {
+    static_cast<void>(NoteBroken(met));
+    return why;
+  }
+  if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt_);
+  return why;
+}
+
+// The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
+Status SaveRun::Unknown(const Status& why) {
+  return NoteBroken(
+      Status(why).AtRule(kUnknownOutcomeRule).Prefixed("it is not known whether rank 0 committed"));
+}
+
+Status SaveRun::NoteBroken(Status why) {
+  if (IsCommFailure(why) && broken_.ok()) {
+    broken_ = Status(why).Prefixed("the saver cannot be used after its communicator failed");
+  }
+  return why;
+}
+
+}  // namespace sealpoint::internal

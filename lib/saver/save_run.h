@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_SAVE_RUN_H_
+#define SEALPOINT_LIB_SAVER_SAVE_RUN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/phase_recorder.h"
+#include "lib/saver/preflight.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/commit.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/engine.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+bool IsCommFailure(const Status& status);
+
+// One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
+// calling thread or behind it. All functions are collective unless they say otherwise; all ranks
+// call the same, whatever happened to them.
+class SaveRun {
+ public:
+  // Borrows everything.
+  SaveRun(Engine& engine, Communicator& comm, const SaverOptions& options, const SaveTarget& target,
+          const SaveOptions& save, PhaseRecorder& recorder)
+      : engine_(engine),
+        comm_(comm),
+        options_(options),
+        target_(target),
+        save_(save),
+        recorder_(recorder) {}
+
+  // `mine` is this rank's own outcome so far.
+  Status Preflight(const Status& mine);
+  const Attempt& attempt() const { return attempt_; }
+  // R-CMT-08: what all ranks write together fits.
+  Status CheckFreeSpace(std::uint64_t tensor_bytes);
+  // A writer for this attempt, which tells the recorder. Not collective.
+  BlobWriterOptions WriterOptions() const;
+  // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
+  // has `mine` to report.
+  Result<CommitInfo> Commit(BlobWriter* writer, Status mine);
+  // After an agreed failure before publication every rank removes its own files; the last one out
+  // is rank 0, which removes the directory if that left it empty. Returns `why`.
+  Status Fail(BlobWriter* writer, Status why);
+
+  // Not success: the communicator failed, and the ranks may disagree on where they are.
+  const Status& broken() const { return broken_; }
+
+ private:
+  Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered);
+  Status Unknown(const Status& why);
+  Status NoteBroken(Status why);
+
+  Engine& engine_;
+  Communicator& comm_;
+  const SaverOptions& options_;
+  const SaveTarget& target_;
+  const SaveOptions& save_;
+  PhaseRecorder& recorder_;
+  Attempt attempt_;
+  Status broken_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_SAVE_RUN_H_

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/write_sources.h"
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/writer/room_estimate.h"
+#include "lib/writer/slot_facts.h"
+#include "lib/writer/tensor_checks.h"
+
+namespace sealpoint::internal {
+
+Status CheckSources(const Sources& sources) {
+  const Declaration& declaration = sources.declaration();
+  if (sources.tensors().size() != declaration.tensors().size() ||
+      sources.objects().size() != declaration.objects().size()) {
+    return InvalidArgument("the declaration changed after its sources were made");
+  }
+  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
+    const HeldTensor& held = declaration.tensors()[slot];
+    if (!IsEmpty(held.tensor) && !sources.tensors()[slot]) {
+      return InvalidArgument("no memory is bound").AtTensor(held.tensor.name);
+    }
+  }
+  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+    if (!sources.objects()[i]) {
+      return InvalidArgument("no bytes are bound").AtTensor(declaration.objects()[i].name);
+    }
+  }
+  return Status();
+}
+
+Status WriteSources(EngineParts& engine, BlobWriter& writer, const SavePlan& plan,
+                    const Sources& sources) {
+  // How many buffers are in use at once is a matter of timing; all that a save can use are made in
+  // the first one.
+  StagingPool& pool = *engine.pool;
+  SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan.tensor_bytes / pool.buffer_size_bytes() + 1));
+  const Declaration& declaration = sources.declaration();
+  for (const PlannedPiece& piece : plan.pieces) {
+    const HeldTensor& held = declaration.tensors()[piece.slot];
+    ConstMemoryView view = *sources.tensors()[piece.slot];
+    Region region = HeldRegionOf(held);
+    if (view.strides_bytes.empty()) {
+      view.data += (piece.run.begin - region.run.begin) * ElementSize(held.tensor);
+    }
+    region.run = piece.run;
+    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));
+  }
+  for (const std::size_t slot : plan.empty_slots) {
+    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(declaration.tensors()[slot].tensor));
+  }
+  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+    const HeldObject& object = declaration.objects()[i];
+    SEALPOINT_RETURN_IF_ERROR(
+        writer.AddObject(object.name, object.media_type, *sources.objects()[i], object.codec));
+  }
+  return Status();
+}
+
+std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
+                         const SavePlan& plan, const Sources& sources) {
+  RoomEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
+  const Declaration& declaration = sources.declaration();
+  for (const PlannedPiece& piece : plan.pieces) {
+    const TensorSpec& tensor = declaration.tensors()[piece.slot].tensor;
+    room.AddShard(tensor, (piece.run.end - piece.run.begin) * ElementSize(tensor));
+  }
+  for (const std::size_t slot : plan.empty_slots) {
+    room.AddEmpty(declaration.tensors()[slot].tensor);
+  }
+  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+    const HeldObject& object = declaration.objects()[i];
+    room.AddObject(object.name, object.media_type, sources.objects()[i]->size());
+  }
+  return room.buffer_count();
+}
+
+}  // namespace sealpoint::internal

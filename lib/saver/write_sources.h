@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_WRITE_SOURCES_H_
+#define SEALPOINT_LIB_SAVER_WRITE_SOURCES_H_
+
+#include <cstdint>
+
+#include "lib/pipeline/engine_parts.h"
+#include "lib/saver/save_plan.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// InvalidArgument where memory is missing, or the declaration changed since.
+Status CheckSources(const Sources& sources);
+
+// Gives the writer what this rank writes: the pieces of the plan, empty tensors and all objects.
+// Preconditions: CheckSources passed; the plan is that of the declaration.
+Status WriteSources(EngineParts& engine, BlobWriter& writer, const SavePlan& plan,
+                    const Sources& sources);
+
+// Staging buffers that hold all of it at once.
+std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
+                         const SavePlan& plan, const Sources& sources);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_WRITE_SOURCES_H_
