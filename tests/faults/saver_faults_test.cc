@@ -10,6 +10,7 @@
 #include "sealpoint/series.h"
 #include "tests/faults/save_check.h"
 #include "tests/support/results.h"
+#include "tests/support/save_in_mode.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
@@ -32,7 +33,7 @@ TinyState StateOf(int size, std::uint64_t step) { return {.rank_count = size, .g
 // One rank of the job; `fault` is null on those without one.
 void RunRank(Communicator& comm, const StorageFault* fault, JobOutcome& outcome) {
   const auto storage = std::make_shared<FailingStorage>(outcome.memory);
-  const auto engine = SmallEngine(storage);
+  const auto engine = SmallEngine(storage, BufferCountForSaves());
   const auto saver = Saver::Create(*engine, comm, {.deadline = std::chrono::minutes(1)}).value();
   const auto save = [&](std::uint64_t step) {
     return SaveState(*saver, SaveTarget::InSeries("run"), StateOf(comm.size(), step), comm.rank(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/tiny_state.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "lib/base/macros.h"
 #include "sealpoint/verify.h"
 #include "tests/support/mini_container.h"
+#include "tests/support/save_in_mode.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -78,7 +80,10 @@ Result<CommitInfo> SaveState(Saver& saver, const SaveTarget& target, const TinyS
   }
   const Bytes object = state.Content(ObjectName(rank));
   SEALPOINT_RETURN_IF_ERROR(sources.BindObject(ObjectName(rank), object));
-  return saver.Save(target, {.step = step}, sources);
+  const auto spoil = [&memory] {
+    for (Bytes& bytes : memory) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
+  };
+  return SaveInMode(saver, target, {.step = step}, sources, spoil);
 }
 
 Result<CommitInfo> SaveByHand(Engine& engine, const std::string& directory, const TinyState& state,

@@ -134,7 +134,7 @@ Status SaveAs(SaveJob& job, const Scheme& scheme) {
     memory.push_back(LocalOf(i, layouts[i]));
     EXPECT_TRUE(sources.Bind(slots[i], layouts[i], memory.back().data()).ok());
   }
-  return job.saver->Save(SaveTarget::Directory(job.path(scheme.name)), {}, sources).status();
+  return SaveInMode(*job.saver, SaveTarget::Directory(job.path(scheme.name)), {}, sources).status();
 }
 
 void LoadAs(SaveJob& job, CollectiveReader& reader, const Scheme& scheme) {

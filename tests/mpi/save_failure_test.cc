@@ -227,7 +227,7 @@ TEST(SaveFailureTest, NamesTheRankOnAnotherFileSystem) {
           const Declaration nothing;
           const Sources sources(nothing);
           const Status status =
-              saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
+              SaveInMode(*saver, SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
           EXPECT_THAT(status, FailsRule(Code::kIo, "R-CMT-09"));
           EXPECT_EQ(status.place().rank, job.size() - 1);
           EXPECT_EQ(status.place().host, job.comm.host());
@@ -305,7 +305,7 @@ TEST(SaveFailureTest, MemoryThatIsNotBoundIsTheSameErrorEverywhere) {
     }
     const Sources nothing(declaration);
     const Status status =
-        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
+        SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
     EXPECT_EQ(status.place().tensor, "t");
     EXPECT_EQ(status.place().rank, job.size() - 1);
@@ -321,7 +321,7 @@ TEST(SaveFailureTest, AnObjectThatIsNotBoundIsTheSameErrorEverywhere) {
     }
     const Sources nothing(declaration);
     const Status status =
-        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
+        SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
     EXPECT_EQ(status.place().tensor, "o");
     ExpectCleanFailure(job, status);
@@ -334,7 +334,7 @@ TEST(SaveFailureTest, ATensorDeclaredLateIsRefused) {
     const Sources sources(declaration);
     declaration.Add({.tensor = ByteTensor("empty", 0)}).value();
     const Status status =
-        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
+        SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
     ExpectCleanFailure(job, status);
   });
@@ -364,7 +364,7 @@ TEST(SaveFailureTest, ADeclarationThatGrewIsRefused) {
       ASSERT_TRUE(declaration.AddObject({.name = "late", .media_type = "t"}).ok());
     }
     const Status status =
-        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
+        SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, sources).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
     ExpectCleanFailure(job, status);
   });

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "tests/support/mini_container.h"
+#include "tests/support/save_in_mode.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
@@ -50,7 +52,10 @@ Result<CommitInfo> SaveJob::Save(const Declaration& declaration, const SaveTarge
   for (const HeldObject& object : declaration.objects()) {
     EXPECT_TRUE(sources.BindObject(object.name, AsBytes(object.name)).ok());
   }
-  return saver->Save(target, options, sources);
+  const auto spoil = [&memory] {
+    for (Bytes& bytes : memory) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
+  };
+  return SaveInMode(*saver, target, options, sources, spoil);
 }
 
 void SaveJob::ExpectSameOnAllRanks(const Status& status) {

@@ -11,6 +11,7 @@
 #include "sealpoint/communicator.h"
 #include "sealpoint/saver.h"
 #include "tests/support/failing_storage.h"
+#include "tests/support/save_in_mode.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/watched_communicator.h"
@@ -40,7 +41,7 @@ class SaveJob {
   WatchedCommunicator comm;
   const std::shared_ptr<Storage> posix = PosixStorage();
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(posix);
-  const std::unique_ptr<Engine> engine = SmallEngine(storage, 4, 16 * kKiB);
+  const std::unique_ptr<Engine> engine = SmallEngine(storage, BufferCountForSaves(), 16 * kKiB);
   std::unique_ptr<Saver> saver;
 
  private:

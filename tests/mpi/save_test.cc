@@ -105,7 +105,7 @@ TEST(SaveTest, StridedReplicasAreDividedToo) {
     ASSERT_TRUE(sources.Bind("s", MemoryView::Host(bytes.data(), {200, 1})).ok());
     ASSERT_TRUE(sources.Bind("padded", MemoryView::Host(wide.data(), {256, 1})).ok());
     const auto info =
-        job.saver->Save(SaveTarget::Directory(job.path("ckpt")), SaveOptions{}, sources);
+        SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), SaveOptions{}, sources);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     const auto checkpoint = OpenFrom(job.posix, job.path("ckpt"));
     EXPECT_EQ(LoadWhole(*checkpoint, "s"), bytes);
