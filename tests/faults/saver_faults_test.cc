@@ -114,8 +114,12 @@ TEST_P(SaverFaultsTest, EveryOperationOfEveryRank) {
     sum.operations += counts.operations;
     sum.faults += counts.faults;
   }
-  RecordRun({.row = "fault-save-ranks-" + std::to_string(size),
-             .title = "Storage faults under a collective save, ranks: " + std::to_string(size),
+  const bool is_behind = SavesInBackground();
+  RecordRun({.row = (is_behind ? "fault-save-behind-ranks-" : "fault-save-ranks-") +
+                    std::to_string(size),
+             .title = "Storage faults under a collective save" +
+                      std::string(is_behind ? " in the background" : "") +
+                      ", ranks: " + std::to_string(size),
              .command = "ctest --test-dir build/dev -R fault.save",
              .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}}});
 }

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What only saves in the background do; the tests of saves run over them as well (save_in_mode.h).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sealpoint/series.h"
+#include "tests/mpi/save_job.h"
+#include "tests/support/forged_communicator.h"
+#include "tests/support/with_ranks.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kSize = 100000;
+
+// A state of one tensor, of which each rank holds a slice, and how it is saved.
+class Trainer {
+ public:
+  explicit Trainer(SaveJob& job, int buffer_count, SaverOptions options = {})
+      : job_(job), engine_(SmallEngine(job.storage, buffer_count, 16 * kKiB)) {
+    if (options.deadline.count() == 0) options.deadline = std::chrono::minutes(1);
+    saver_ = Saver::Create(*engine_, job.comm, std::move(options)).value();
+    const auto rank = static_cast<std::uint64_t>(job.rank());
+    const auto size = static_cast<std::uint64_t>(job.size());
+    declaration_
+        .Add({.tensor = ByteTensor("w", size * kSize),
+              .region = Slice(rank * kSize, (rank + 1) * kSize)})
+        .value();
+  }
+
+  // Fills the state with bytes of `step`, begins to save it, and overwrites it.
+  Result<std::unique_ptr<PendingSave>> Begin(std::uint64_t step) {
+    std::fill(state_.begin(), state_.end(), static_cast<std::byte>(step));
+    Sources sources(declaration_);
+    EXPECT_TRUE(sources.Bind("w", MemoryView::Host(state_.data())).ok());
+    auto pending =
+        saver_->SaveAsync(SaveTarget::InSeries(job_.path("run")), {.step = step}, sources);
+    std::fill(state_.begin(), state_.end(), std::byte{0xee});
+    return pending;
+  }
+
+  std::string FindDifference(const CommitInfo& info) const {
+    const std::string damage = FindDamage(job_.posix, info.directory);
+    if (!damage.empty()) return damage;
+    const Bytes wanted(kSize * static_cast<std::uint64_t>(job_.size()),
+                       static_cast<std::byte>(info.step));
+    const auto checkpoint = OpenFrom(job_.posix, info.directory);
+    return LoadWhole(*checkpoint, "w") == wanted ? "" : "other bytes than at the snapshot";
+  }
+
+  EngineStats stats() const { return engine_->stats(); }
+  Saver& saver() { return *saver_; }
+  void DestroySaver() { saver_.reset(); }
+
+ private:
+  SaveJob& job_;
+  const std::unique_ptr<Engine> engine_;
+  Declaration declaration_;
+  Bytes state_ = Bytes(kSize);
+  std::unique_ptr<Saver> saver_;
+};
+
+constexpr int kEnough = 32;  // buffers, for several states
+constexpr int kTooFew = 3;   // for one
+
+TEST(SaveAsyncTest, StoresWhatTheSourcesHeldWhenItReturned) {
+  OnJobs([](SaveJob& job) {
+    for (const int buffers : {kEnough, kTooFew}) {
+      Trainer trainer(job, buffers);
+      auto pending = trainer.Begin(7);
+      ASSERT_TRUE(pending.ok()) << pending.error().ToString();
+      const auto info = (*pending)->Wait();
+      ASSERT_TRUE(info.ok()) << info.error().ToString();
+      EXPECT_EQ(trainer.FindDifference(*info), "");
+      EXPECT_EQ((*pending)->Poll(), SaveState::kCommitted);
+      EXPECT_EQ((*pending)->Wait()->attempt, info->attempt) << "may be asked again";
+      job.Barrier();
+    }
+  });
+}
+
+// With memory for the state nothing of the disk is waited for: the first operation on it blocks.
+TEST(SaveAsyncTest, ReturnsWhileTheDiskStandsStill) {
+  OnJobs([](SaveJob& job) {
+    std::atomic<bool> is_open = false;
+    job.storage->SetHook([&](StorageOp, std::string_view) {
+      while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    Trainer trainer(job, kEnough);
+    auto first = trainer.Begin(1);
+    auto second = trainer.Begin(2);
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ((*first)->Poll(), SaveState::kRunning);
+    is_open = true;
+    EXPECT_TRUE((*second)->Wait().ok());
+    EXPECT_EQ((*first)->Poll(), SaveState::kCommitted);
+    job.storage->Heal();
+  });
+}
+
+TEST(SaveAsyncTest, SavesAreCommittedInTheirOrder) {
+  OnJobs([](SaveJob& job) {
+    Trainer trainer(job, kEnough);
+    std::vector<std::unique_ptr<PendingSave>> pending;
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      pending.push_back(trainer.Begin(step).value());
+    }
+    AttemptId parent{};
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      const auto info = pending[step - 1]->Wait();
+      ASSERT_TRUE(info.ok()) << info.error().ToString();
+      EXPECT_EQ(info->sequence, step);
+      EXPECT_EQ(info->parent, parent);
+      EXPECT_EQ(trainer.FindDifference(*info), "");
+      parent = info->attempt;
+    }
+  });
+}
+
+// It needs no other rank's presence, and goes on by itself once all poll.
+TEST(SaveAsyncTest, PollIsLocal) {
+  OnJobs([](SaveJob& job) {
+    Trainer trainer(job, kEnough);
+    const auto pending = trainer.Begin(3).value();
+    if (job.rank() == 0) {
+      for (int i = 0; i < 100; ++i) static_cast<void>(pending->Poll());
+    }
+    job.Barrier();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (pending->Poll() == SaveState::kRunning && std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
+    job.Barrier();
+  });
+}
+
+TEST(SaveAsyncTest, StaysWithinTheMemoryBudget) {
+  OnJobs([](SaveJob& job) {
+    for (const int buffers : {kEnough, kTooFew}) {
+      Trainer trainer(job, buffers);
+      std::vector<std::unique_ptr<PendingSave>> pending;
+      for (std::uint64_t step = 1; step <= 6; ++step) {
+        pending.push_back(trainer.Begin(step).value());
+      }
+      for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+      EXPECT_LE(trainer.stats().mapped_bytes, static_cast<std::uint64_t>(buffers) * 16 * kKiB);
+      job.Barrier();
+    }
+  });
+}
+
+TEST(SaveAsyncTest, FailsOnAllRanksAndTrainingGoesOn) {
+  OnJobs([](SaveJob& job) {
+    Trainer trainer(job, kEnough);
+    if (job.is_last()) {
+      job.storage->Fail(
+          {.op = StorageOp::kSyncFile, .name = ".blob", .error = Status(Code::kIo, "disk")});
+    }
+    const auto failing = trainer.Begin(1).value();
+    const auto next = trainer.Begin(2).value();
+    const Status status = failing->Wait().status();
+    EXPECT_EQ(status.code(), Code::kIo);
+    EXPECT_EQ(status.place().rank, job.size() - 1);
+    job.ExpectSameOnAllRanks(status);
+    EXPECT_EQ(failing->Poll(), SaveState::kFailed);
+    // Nothing of the failed one is left, and the fault was for once.
+    const auto info = next->Wait();
+    ASSERT_TRUE(info.ok()) << info.error().ToString();
+    EXPECT_EQ(info->sequence, 1u);
+    EXPECT_EQ(trainer.FindDifference(*info), "");
+    EXPECT_EQ(FileNames(*job.posix, job.path("run")).size(), 1u);
+    job.Barrier();
+  });
+}
+
+// The wish of one rank is enough. The disk stands still, so that it does not come too late.
+TEST(SaveAsyncTest, IsCancelledOnAllRanks) {
+  OnJobs([](SaveJob& job) {
+    std::atomic<bool> is_open = false;
+    job.storage->SetHook([&](StorageOp, std::string_view) {
+      while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    Trainer trainer(job, kEnough);
+    const auto pending = trainer.Begin(1).value();
+    if (job.is_last()) pending->Cancel();
+    job.Barrier();
+    is_open = true;
+    const Status status = pending->Wait().status();
+    EXPECT_THAT(status, HasCode(Code::kCancelled));
+    job.ExpectSameOnAllRanks(status);
+    job.Barrier();
+    EXPECT_THAT(FileNames(*job.posix, job.path("run")), IsEmpty());
+    job.storage->Heal();
+    EXPECT_TRUE(trainer.Begin(2).value()->Wait().ok());
+    job.Barrier();
+  });
+}
+
+TEST(SaveAsyncTest, DestroyingItAbandonsIt) {
+  OnJobs([](SaveJob& job) {
+    std::atomic<bool> is_open = false;
+    job.storage->SetHook([&](StorageOp, std::string_view) {
+      while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    Trainer trainer(job, kEnough);
+    trainer.Begin(1).value().reset();
+    job.Barrier();
+    is_open = true;
+    const auto info = trainer.Begin(2).value()->Wait();
+    ASSERT_TRUE(info.ok()) << info.error().ToString();
+    EXPECT_EQ(info->sequence, 1u) << "nobody asked for the first any more";
+    job.storage->Heal();
+    job.Barrier();
+  });
+}
+
+// The saver goes while saves are under way: their outcomes are errors, and nothing hangs.
+TEST(SaveAsyncTest, ADestroyedSaverGivesUp) {
+  OnJobs([](SaveJob& job) {
+    for (const int buffers : {kEnough, kTooFew}) {
+      Trainer trainer(job, buffers);
+      auto first = trainer.Begin(1).value();
+      auto second = trainer.Begin(2).value();
+      trainer.DestroySaver();
+      for (const auto* const pending : {&first, &second}) {
+        const auto outcome = (*pending)->Wait();
+        if (!outcome.ok()) EXPECT_THAT(outcome.status(), HasCode(Code::kComm));
+        if (outcome.ok()) EXPECT_EQ(trainer.FindDifference(*outcome), "");
+      }
+      job.Barrier();
+    }
+  });
+}
+
+TEST(SaveAsyncTest, AForegroundSaveWaitsForThePendingOnes) {
+  OnJobs([](SaveJob& job) {
+    Trainer trainer(job, kEnough);
+    const auto pending = trainer.Begin(1).value();
+    Declaration nothing;
+    const Sources sources(nothing);
+    const auto info =
+        trainer.saver().Save(SaveTarget::InSeries(job.path("run")), {.step = 2}, sources);
+    ASSERT_TRUE(info.ok()) << info.error().ToString();
+    EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
+    EXPECT_EQ(info->parent, pending->Wait()->attempt);
+    job.Barrier();
+  });
+}
+
+// A file operation hangs on the last rank. Nobody waits for it longer than was said.
+TEST(SaveAsyncTest, ADeadlineEndsTheWaitForADiskThatHangs) {
+  OnJobs([](SaveJob& job) {
+    std::atomic<bool> is_open = !job.is_last();
+    job.storage->SetHook([&](StorageOp op, std::string_view) {
+      while (op == StorageOp::kSyncFile && !is_open) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    Trainer trainer(job, kEnough,
+                    {.deadline = std::chrono::milliseconds(500),
+                     .background_deadline = std::chrono::milliseconds(1000)});
+    const auto pending = trainer.Begin(1).value();
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = pending->Wait().status();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+    EXPECT_EQ(status.code(), Code::kTimeout) << status.ToString();
+    EXPECT_FALSE(trainer.Begin(2).ok()) << "the ranks may be anywhere";
+    is_open = true;
+  });
+}
+
+TEST(SaveAsyncTest, NeedsACommunicatorWithDuplicates) {
+  const auto engine = SmallEngine(MemoryStorage());
+  ForgedCommunicator plain{std::vector<Bytes>()};
+  const auto saver = Saver::Create(*engine, plain).value();
+  const Declaration nothing;
+  const Sources sources(nothing);
+  const Status status = saver->SaveAsync(SaveTarget::Directory("x"), {}, sources).status();
+  EXPECT_THAT(status, HasCode(Code::kUnsupported));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
