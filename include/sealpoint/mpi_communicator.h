@@ -14,7 +14,7 @@
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
-#include "sealpoint/mpi_handover.h"
+#include "sealpoint/mpi_communicator_handover.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint {

@@ -104,7 +104,7 @@ void PhaseRecorder::End() {
 Status PhaseRecorder::failure() const {
   const bool is_cancelled = is_cancelled_ != nullptr && is_cancelled_->load();
   if (!failure_.ok() || !is_cancelled) return failure_;
-  return MakeError(Code::kCancelled, "the save was cancelled");
+  return RuleError(Code::kCancelled, "R-CMT-30", "the save was cancelled");
 }
 
 void PhaseRecorder::Tell(PhaseEvent::Kind kind) {

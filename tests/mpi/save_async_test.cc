@@ -197,7 +197,7 @@ TEST(SaveAsyncTest, IsCancelledOnAllRanks) {
     job.Barrier();
     is_open = true;
     const Status status = pending->Wait().status();
-    EXPECT_THAT(status, HasCode(Code::kCancelled));
+    EXPECT_THAT(status, FailsRule(Code::kCancelled, "R-CMT-30"));
     job.ExpectSameOnAllRanks(status);
     job.Barrier();
     EXPECT_THAT(FileNames(*job.posix, job.path("run")), IsEmpty());

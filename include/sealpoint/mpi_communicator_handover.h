@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Of the MPI adapter; included by mpi_communicator.h and by nobody else.
-#ifndef SEALPOINT_MPI_HANDOVER_H_
-#define SEALPOINT_MPI_HANDOVER_H_
+#ifndef SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
+#define SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
 
 #include <mpi.h>
 
@@ -124,4 +124,4 @@ class MpiHandover {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_MPI_HANDOVER_H_
+#endif  // SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
