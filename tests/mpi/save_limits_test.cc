@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/mpi/save_job.h"
 #include "tests/support/with_ranks.h"
@@ -100,21 +101,33 @@ TEST(SaveLimitsTest, AGridMayHaveMoreShards) {
 }
 
 // Three boxes, of which the first is cut where the ranks divide it.
+void DeclareSharedWall(Communicator& comm, Declaration& declaration) {
+  const TensorSpec wall{
+      .name = "wall", .dtype = DType::kUInt8, .shape = {4, 8192}, .chunk_size_bytes = 4096};
+  std::vector<int> all;
+  for (int rank = 0; rank < comm.size(); ++rank) all.push_back(rank);
+  for (const Region& region :
+       {BoxAt(0, 0, 3, 8192), BoxAt(3, 0, 1, 4096), BoxAt(3, 4096, 1, 4096)}) {
+    declaration.Add({.tensor = wall, .region = region, .replicas = all}).value();
+  }
+}
+
 TEST(SaveLimitsTest, CountsTheShardsThatTheDivisionOfReplicasMakes) {
-  const auto declare = [](Communicator& comm, Declaration& declaration) {
-    const TensorSpec wall{
-        .name = "wall", .dtype = DType::kUInt8, .shape = {4, 8192}, .chunk_size_bytes = 4096};
-    std::vector<int> all;
-    for (int rank = 0; rank < comm.size(); ++rank) all.push_back(rank);
-    for (const Region& region :
-         {BoxAt(0, 0, 3, 8192), BoxAt(3, 0, 1, 4096), BoxAt(3, 4096, 1, 4096)}) {
-      declaration.Add({.tensor = wall, .region = region, .replicas = all}).value();
-    }
-  };
   for (const int size : RankCounts()) {
     if (size == 1) continue;
-    SaveWithin(size, {.box_list_shard_count_max = 3}, declare, ExpectRefused);
-    SaveWithin(size, {.box_list_shard_count_max = 8}, declare, ExpectSaved);
+    SaveWithin(size, {.box_list_shard_count_max = 3}, DeclareSharedWall, ExpectRefused);
+    SaveWithin(size, {.box_list_shard_count_max = 8}, DeclareSharedWall, ExpectSaved);
+  }
+}
+
+// Two ranks cut the first box between rows: four boxes and the tensor have 20 corners. Three cut it
+// within a row, into two runs of two boxes: 28.
+TEST(SaveLimitsTest, CountsTheCornersThatTheDivisionOfReplicasMakes) {
+  for (const int size : RankCounts()) {
+    if (size != 2 && size != 3) continue;
+    const std::uint64_t corners = size == 2 ? 20 : 28;
+    SaveWithin(size, {.tiling_corner_count_max = corners}, DeclareSharedWall, ExpectSaved);
+    SaveWithin(size, {.tiling_corner_count_max = corners - 1}, DeclareSharedWall, ExpectRefused);
   }
 }
 
