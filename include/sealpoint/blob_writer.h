@@ -46,6 +46,10 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+class BlobSummary;
+// Said here, because a friend's own declaration cannot say that it is exported.
+SEALPOINT_EXPORT bool operator==(const BlobSummary& a, const BlobSummary& b);
+
 // What one finished blob holds: its header, trailer and manifest. Small beside the payload; may
 // travel to the committing process by any means.
 class SEALPOINT_EXPORT BlobSummary {
@@ -65,7 +69,7 @@ class SEALPOINT_EXPORT BlobSummary {
   static Result<BlobSummary> Deserialize(ByteSpan bytes, const Limits& limits = {});
 
   // By the serialized bytes.
-  SEALPOINT_EXPORT friend bool operator==(const BlobSummary& a, const BlobSummary& b);
+  friend bool operator==(const BlobSummary& a, const BlobSummary& b);
 
   // For the library's own modules; null for a summary of no blob.
   const internal::DecodedSummary* decoded() const { return decoded_.get(); }

@@ -35,6 +35,7 @@ BANNED = (
     (r"(?<![\w.>])link(at)?\s*\(", ("lib/storage/",), "publishing is the storage's affair"),
     (r"\brenameat2\b", ("lib/storage/",), "publishing is the storage's affair"),
     (r"\bthrow\b", PROGRAMS, "our code does not throw; return a Status"),
+    (r"\bSEALPOINT_EXPORT\s+friend\b", (), "the attribute of a friend is ignored; declare it before the class"),
     (r"\bMPI_\w+", (MPI_HEADERS, "examples/", "benchmarks/"), "only the adapter knows MPI"),
 )
 

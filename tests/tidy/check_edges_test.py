@@ -132,6 +132,10 @@ class CheckEdgesTest(unittest.TestCase):
     def test_throw(self):
         self.expect("readers/open/a.cc", "void F() { throw 1; }\n", "return a Status")
 
+    def test_exported_friend(self):
+        self.expect("include/sealpoint/status.h", "class A { SEALPOINT_EXPORT friend bool F(const A& a); };\n",
+                    "the attribute of a friend is ignored")
+
     def test_missing_licence_line(self):
         self.write("lib/base/a.cc", "int x;\n")
         self.assertIn("the first line is not the SPDX line", self.check())
