@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a queue copies and digests are computed, beside one copy of the same bytes by the driver
+// alone. SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. Printed; judged as the design says.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/device/host_mapping.h"
+#include "sealpoint/id.h"
+#include "tests/cuda/cuda_fixture.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr int kRounds = 11;
+
+class CudaRateTest : public CudaFixture {
+ protected:
+  void SetUp() override {
+    CudaFixture::SetUp();
+    if (IsSkipped()) return;
+    const char* const mebibytes = std::getenv("SEALPOINT_CUDA_RATE_MIB");
+    size_ = (mebibytes != nullptr ? std::stoull(mebibytes) : 1024) * kMiB;
+    host_ = internal::MapHostMemory(size_).value();
+    memory_ = Allocate(size_);
+    queue_ = runtime_->MakeQueue(0).value();
+    ASSERT_TRUE(runtime_->Pin(host_).ok());
+  }
+  void TearDown() override {
+    queue_.reset();
+    memory_.reset();
+    if (!host_.empty()) {
+      runtime_->Unpin(host_);
+      internal::UnmapHostMemory(host_);
+    }
+    CudaFixture::TearDown();
+  }
+
+  // One pinned copy by the driver, synchronised: what the link does.
+  void CopyPlainly() const {
+    const internal::cuda::CurrentContext current(driver_, context_);
+    const auto address =
+        static_cast<internal::cuda::Address>(reinterpret_cast<std::uintptr_t>(memory_->address()));
+    ASSERT_EQ(driver_.copy_to_host(host_.data(), address, size_, stream_), 0);
+    ASSERT_EQ(driver_.stream_synchronize(stream_), 0);
+  }
+  void Settle() const { ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok()); }
+  // Pieces of the size of staging buffers, each with a ticket.
+  void CopyInPieces() const {
+    constexpr std::uint64_t kPiece = 4 * kMiB;
+    for (std::uint64_t at = 0; at < size_; at += kPiece) {
+      const std::uint64_t piece = std::min(kPiece, size_ - at);
+      ASSERT_TRUE(
+          queue_->CopyToHost({memory_->address() + at, 1, piece}, host_.subspan(at, piece)).ok());
+      ASSERT_TRUE(queue_->Mark().ok());
+    }
+    Settle();
+  }
+
+  // The median over rounds of how long `ours` takes by how long the plain copy does.
+  double MedianRatio(const char* name, const std::function<void()>& ours) const {
+    ours();  // memory and kernels are made in the first round
+    std::vector<double> ratios;
+    double ours_seconds = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      const double plain = Seconds([this] { CopyPlainly(); });
+      ours_seconds = Seconds(ours);
+      ratios.push_back(ours_seconds / plain);
+    }
+    std::nth_element(ratios.begin(), ratios.begin() + kRounds / 2, ratios.end());
+    std::printf("%s: %.3f of a plain copy, last %.1f GB/s\n", name, ratios[kRounds / 2],
+                static_cast<double>(size_) / ours_seconds / 1e9);
+    return ratios[kRounds / 2];
+  }
+
+  std::uint64_t size_ = 0;
+  MutableByteSpan host_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<internal::CopyQueue> queue_;
+
+ private:
+  static double Seconds(const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+};
+
+TEST_F(CudaRateTest, CopiesInPiecesAtTheRateOfTheLink) {
+  EXPECT_LE(MedianRatio("copies in pieces", [this] { CopyInPieces(); }), 1.05);
+}
+
+TEST_F(CudaRateTest, DigestsAreAtLeastTwiceAsFastAsTheLink) {
+  const Status offered = runtime_->CheckDigests(0);
+  if (!offered.ok()) GTEST_SKIP() << offered.ToString();
+  const internal::DeviceChunks chunks{memory_->address(), size_, 4 * kMiB};
+  std::vector<Digest> digests(chunks.count());
+  const auto compute = [&] {
+    ASSERT_TRUE(queue_->QueueDigests(chunks, digests).ok());
+    Settle();
+  };
+  EXPECT_LE(MedianRatio("digests of 4 MiB", compute), 0.5);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
