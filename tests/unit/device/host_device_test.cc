@@ -3,6 +3,8 @@
 #include "tests/support/host_device.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -294,6 +296,27 @@ TEST(HostDevice, KnowsWhatIsPinned) {
   EXPECT_EQ(device.counters().pinned_bytes, 0U);
   device.RefusePins();
   EXPECT_EQ(device.Pin(host).code(), Code::kDevice);
+}
+
+TEST(HostDevice, AChildIsRefusedAndDestroysNothing) {
+  auto device = std::make_unique<HostDevice>();
+  const auto memory = device->Allocate(0, 10);
+  Bytes bytes(10);
+  auto queue = device->MakeQueue(0).value();
+  const std::uint64_t ticket = queue->Mark().value();
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool refused =
+        device->CheckAvailable(0).code() == Code::kDevice &&
+        queue->Wait(ticket).code() == Code::kDevice &&
+        queue->CopyToHost({memory->address(), 1, 10}, bytes).code() == Code::kDevice;
+    queue.reset();
+    device.reset();
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(HostDeviceDeathTest, TheHostCannotTouchDeviceMemory) {
