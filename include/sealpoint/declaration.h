@@ -154,8 +154,10 @@ class SEALPOINT_EXPORT Sources {
   // or name, more than one slot, null data, strides of the wrong count, bound twice).
   Status Bind(std::size_t slot, ConstMemoryView view);
   Status Bind(std::string_view tensor, ConstMemoryView view);
-  // All slots of one layout, as Add returned them, to one dense local tensor of the layout's shape.
-  Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout, const void* local);
+  // All slots of one layout, as Add returned them, to one dense local tensor of the layout's shape,
+  // in host memory or on a device (BasicMemoryView).
+  Status Bind(std::span<const std::size_t> slots, const LocalLayout& layout, const void* local,
+              int device = kHostDevice, void* stream = nullptr);
   Status BindObject(std::string_view object, ByteSpan bytes);
 
   const Declaration& declaration() const { return *declaration_; }

@@ -13,7 +13,8 @@
 namespace sealpoint {
 
 // Steps of a save and of a load, in the order in which they run (in the background: plan and
-// snapshot first); the names are those of spec/commit.md. Always measured: two clock reads per phase.
+// snapshot first); the names are those of spec/commit.md. Always measured: two clock reads per
+// phase.
 enum class Phase : std::uint8_t {
   // A save.
   kPreflight,   // directory, capabilities, same file system

@@ -44,6 +44,10 @@ struct SaverOptions {
   // Ranks that write payload, ascending (one per node, say); empty: all. The same on all ranks.
   // Each region and object must be held by one of them: payload is never sent to another rank.
   std::vector<int> writer_ranks{};
+  // Digests of dense device memory are also computed there, before the copy, and compared with
+  // those of what arrived, so that the link is covered; a difference fails the save (Device). Costs
+  // the device a pass over the memory. Unsupported where the device cannot.
+  bool check_device_copies = false;
   // Time that one collective call may wait for the other ranks; zero: for ever. A save whose wait
   // ends so returns Timeout (on this rank), and the saver refuses further use. Set on the
   // communicator when the saver is made.

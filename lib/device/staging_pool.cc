@@ -66,6 +66,7 @@ struct StagingPool::State {
     return InvalidArgument("the staging pool was made before fork and must not be used after it");
   }
 
+  bool HasFreeBuffer() const { return !buffers_free.empty() || buffers_made < buffers_max; }
   bool ScratchFits(std::uint64_t size) const {
     return scratch_lent == 0 || (size <= scratch_budget && scratch_lent <= scratch_budget - size);
   }
@@ -171,9 +172,17 @@ StagingPool::~StagingPool() {
 Result<StagingBuffer> StagingPool::Acquire() {
   SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
   std::unique_lock lock(state_->mutex);
-  state_->buffer_returned.wait(lock, [this] {
-    return !state_->buffers_free.empty() || state_->buffers_made < state_->buffers_max;
-  });
+  state_->buffer_returned.wait(lock, [this] { return state_->HasFreeBuffer(); });
+  return Lend(lock);
+}
+
+Result<StagingBuffer> StagingPool::TryAcquire() {
+  SEALPOINT_RETURN_IF_ERROR(state_->CheckProcess());
+  std::unique_lock lock(state_->mutex);
+  return state_->HasFreeBuffer() ? Lend(lock) : StagingBuffer();
+}
+
+Result<StagingBuffer> StagingPool::Lend(std::unique_lock<std::mutex>& lock) {
   if (!state_->buffers_free.empty()) {
     StagingMemory memory = state_->buffers_free.back();
     state_->buffers_free.pop_back();

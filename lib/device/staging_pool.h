@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "lib/device/device_runtime.h"
 #include "sealpoint/bytes.h"
@@ -72,6 +73,8 @@ class StagingPool {
   // Waits until a buffer is free. Its content is unspecified. Errors: Io (no memory),
   // InvalidArgument (after fork).
   Result<StagingBuffer> Acquire();
+  // The same without waiting: an empty one where none is free.
+  Result<StagingBuffer> TryAcquire();
   // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
   // Acquire has to. Errors: as Acquire.
   Status Reserve(std::uint64_t count);
@@ -98,6 +101,8 @@ class StagingPool {
   friend class StagingBuffer;
   struct State;
   explicit StagingPool(std::unique_ptr<State> state);
+  // With the lock held. Precondition: one is free, or may be made.
+  Result<StagingBuffer> Lend(std::unique_lock<std::mutex>& lock);
   void Release(StagingMemory memory, bool is_scratch);
 
   std::unique_ptr<State> state_;

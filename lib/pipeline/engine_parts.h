@@ -9,6 +9,7 @@
 #include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/pipeline/codec_pool.h"
+#include "lib/pipeline/queue_pool.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
@@ -20,6 +21,7 @@ struct EngineParts {
   std::shared_ptr<Storage> storage;
   // CudaRuntime(); tests put a stand-in here before the first use.
   std::shared_ptr<DeviceRuntime> device;
+  QueuePool queues;  // of `device`
   std::unique_ptr<StagingPool> pool;
   std::unique_ptr<ThreadPool> io;
   CodecPool codecs;

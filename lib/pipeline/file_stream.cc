@@ -67,11 +67,22 @@ void FileStream::SubmitBuffer() {
   FilledBuffer filled{std::move(buffer_), buffer_offset_, filled_};
   buffer_offset_ += filled_;
   filled_ = 0;
-  if (is_bound_) {
-    Submit(std::move(filled));
-  } else {
-    held_.push_back(std::move(filled));
+  held_.push_back(std::move(filled));
+  SubmitHeld();
+}
+
+void FileStream::SubmitHeld() {
+  const auto may_go = [this](const FilledBuffer& filled) {
+    return is_bound_ && (!hold_from_ || filled.offset + filled.size <= *hold_from_);
+  };
+  for (; !held_.empty() && may_go(held_.front()); held_.pop_front()) {
+    Submit(std::move(held_.front()));
   }
+}
+
+void FileStream::HoldFrom(std::optional<std::uint64_t> offset) {
+  hold_from_ = offset;
+  SubmitHeld();
 }
 
 void FileStream::Submit(FilledBuffer filled) {
@@ -97,24 +108,37 @@ void FileStream::Bind(WritableFile& file) {
   SEALPOINT_CHECK(!is_bound_);
   shared_->file = &file;
   is_bound_ = true;
-  for (FilledBuffer& filled : held_) Submit(std::move(filled));
-  held_.clear();
+  SubmitHeld();
 }
 
 Status FileStream::CheckFailed() {
   Status error = shared_->Error();
-  if (!error.ok()) buffer_ = StagingBuffer();
+  // What is still being filled from elsewhere must stay.
+  if (!error.ok() && !hold_from_) {
+    buffer_ = StagingBuffer();
+    held_.clear();
+  }
   return error;
 }
 
 Result<MutableByteSpan> FileStream::Window() {
   SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (buffer_.empty()) {
-    auto acquired = pool_.Acquire();
+    auto acquired = AcquireBuffer();
     if (!acquired) return shared_->Fail(std::move(acquired).error());
     buffer_ = *std::move(acquired);
   }
   return buffer_.bytes().subspan(filled_);
+}
+
+Result<StagingBuffer> FileStream::AcquireBuffer() {
+  bool may_help = relief_ != nullptr && is_bound_;
+  while (may_help) {
+    SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool_.TryAcquire());
+    if (!buffer.empty()) return buffer;
+    SEALPOINT_ASSIGN_OR_RETURN(may_help, relief_());
+  }
+  return pool_.Acquire();
 }
 
 void FileStream::Advance(std::uint64_t count) {
@@ -170,6 +194,7 @@ Status FileStream::Flush() {
     return CheckFailed();
   }
   if (filled_ != 0) SubmitBuffer();
+  SEALPOINT_CHECK(held_.empty());
   buffer_ = StagingBuffer();
   shared_->WaitForWrites();
   return CheckFailed();

@@ -3,8 +3,11 @@
 #define SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
@@ -52,6 +55,14 @@ class FileStream {
   Result<MutableByteSpan> Window();
   void Advance(std::uint64_t count);
 
+  // What lies from `offset` on is not complete yet, in whatever buffer it is: none of these buffers
+  // is written before a call that names a later place, or none.
+  void HoldFrom(std::optional<std::uint64_t> offset);
+  // Called when a buffer is needed and none is free, before waiting for one: completes something,
+  // here or in another stream that fills the same pool on the same thread; false where nothing is
+  // left to complete. Without it a held buffer would be waited for in vain.
+  void SetRelief(std::function<Result<bool>()> relief) { relief_ = std::move(relief); }
+
   // Puts `bytes` in the place of those from the stream's beginning on. Preconditions: no file is
   // bound; so many were appended, and they lie in the first buffer.
   void ReplaceFront(ByteSpan bytes);
@@ -59,8 +70,8 @@ class FileStream {
   void Bind(WritableFile& file);
 
   // Writes what is left and waits for all writes. The offset must be a multiple of 4096, else
-  // InvalidArgument. Precondition: a file is bound. Neither syncs nor closes the file. The stream
-  // may be continued.
+  // InvalidArgument. Preconditions: a file is bound, and nothing is held. Neither syncs nor closes
+  // the file. The stream may be continued.
   Status Flush();
 
  private:
@@ -77,8 +88,10 @@ class FileStream {
   };
   // Takes the filled part of the buffer out of hand. Precondition: filled_ > 0.
   void SubmitBuffer();
-  // Hands it to a thread.
+  // Hands those that may be written to threads.
+  void SubmitHeld();
   void Submit(FilledBuffer filled);
+  Result<StagingBuffer> AcquireBuffer();
 
   StagingPool& pool_;
   ThreadPool& io_;
@@ -87,7 +100,9 @@ class FileStream {
   std::uint64_t buffer_offset_ = 0;  // file offset of the buffer's first byte
   std::uint64_t filled_ = 0;         // bytes used in the buffer
   bool is_bound_ = false;
-  std::vector<FilledBuffer> held_;  // before a file is bound
+  std::optional<std::uint64_t> hold_from_;
+  std::deque<FilledBuffer> held_;  // in their order: before a file is bound, or from hold_from_ on
+  std::function<Result<bool>()> relief_;
 };
 
 }  // namespace sealpoint::internal

@@ -10,7 +10,7 @@
 namespace sealpoint::internal {
 
 void BackgroundSave::SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status) {
-  held_ = writer.get();
+  is_held_ = true;
   writer_ = std::move(writer);
   staged_ = std::move(status);
 }
@@ -58,19 +58,21 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   }
   if (!status.ok()) return status;
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
-  Status mine = held_ != nullptr ? BindHeld(engine, run) : Stream(engine, run);
+  Status mine = is_held_ ? BindHeld(engine, run) : Stream(engine, run);
   return run.Commit(writer_.get(), std::move(mine));
 }
 
 Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory,
                              engine.storage().OpenDirectory(run.attempt().directory));
-  return held_->Bind(std::move(directory), run.attempt().id);
+  return writer_->Bind(std::move(directory), run.attempt().id);
 }
 
 Status BackgroundSave::Stream(Engine& engine, const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(
-      writer_, BlobWriter::Create(engine, run.attempt().directory, run.WriterOptions()));
+      writer_,
+      BlobWriterImpl::Create(engine.parts(), run.attempt().directory, run.WriterOptions()));
+  if (saver_options_.check_device_copies) writer_->CheckCopies();
   return WaitForStaging();
 }
 

@@ -43,7 +43,7 @@ class BackgroundSave {
   // Streamed: once this is true the training thread fills writer(), and says so with SetStaged.
   // Null where there is none, because something failed before.
   bool is_bound() const;
-  BlobWriter* writer() { return writer_.get(); }
+  BlobWriterImpl* writer() { return writer_.get(); }
   void SetStaged(Status status);
 
   // On the background thread, with its communicator. Collective.
@@ -72,8 +72,8 @@ class BackgroundSave {
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;
   PhaseRecorder recorder_;
-  std::unique_ptr<BlobWriter> writer_;
-  BlobWriterImpl* held_ = nullptr;  // the writer, where it is one that must be bound
+  std::unique_ptr<BlobWriterImpl> writer_;
+  bool is_held_ = false;  // the writer must be bound
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

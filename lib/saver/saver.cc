@@ -117,8 +117,10 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& mine,
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
   recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
-  const auto writer = BlobWriter::Create(engine_, run.attempt().directory, run.WriterOptions());
+  const auto writer =
+      BlobWriterImpl::Create(engine_.parts(), run.attempt().directory, run.WriterOptions());
   Status written = writer.status();
+  if (written.ok() && options_.check_device_copies) (*writer)->CheckCopies();
   if (written.ok()) written = WriteSources(engine_.parts(), **writer, *plan_, sources);
   return run.Commit(writer.ok() ? writer->get() : nullptr, std::move(written));
 }
@@ -170,13 +172,15 @@ std::unique_ptr<BlobWriterImpl> SaverImpl::HoldRoom(const SavePlan& plan,
   EngineParts& parts = engine_.parts();
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
   if (!parts.TryHold(count)) return nullptr;
-  return std::make_unique<BlobWriterImpl>(
+  auto writer = std::make_unique<BlobWriterImpl>(
       parts, count,
       BlobWriterOptions{
           .size_max_bytes = options_.blob_size_max_bytes,
           .step = options.step,
           .limits = options_.limits,
           .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }});
+  if (options_.check_device_copies) writer->CheckCopies();
+  return writer;
 }
 
 Status SaverImpl::OpenQueue() {

@@ -29,12 +29,13 @@ Status CheckSources(const Sources& sources) {
   return Status();
 }
 
-Status WriteSources(EngineParts& engine, BlobWriter& writer, const SavePlan& plan,
+Status WriteSources(EngineParts& engine, BlobWriterImpl& writer, const SavePlan& plan,
                     const Sources& sources) {
   // How many buffers are in use at once is a matter of timing; all that a save can use are made in
   // the first one.
   StagingPool& pool = *engine.pool;
   SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan.tensor_bytes / pool.buffer_size_bytes() + 1));
+  writer.DeferCopies();
   const Declaration& declaration = sources.declaration();
   for (const PlannedPiece& piece : plan.pieces) {
     const HeldTensor& held = declaration.tensors()[piece.slot];
@@ -54,7 +55,7 @@ Status WriteSources(EngineParts& engine, BlobWriter& writer, const SavePlan& pla
     SEALPOINT_RETURN_IF_ERROR(
         writer.AddObject(object.name, object.media_type, *sources.objects()[i], object.codec));
   }
-  return Status();
+  return writer.AwaitCopies();
 }
 
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,

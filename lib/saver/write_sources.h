@@ -6,7 +6,7 @@
 
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/save_plan.h"
-#include "sealpoint/blob_writer.h"
+#include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
@@ -17,8 +17,9 @@ namespace sealpoint::internal {
 Status CheckSources(const Sources& sources);
 
 // Gives the writer what this rank writes: the pieces of the plan, empty tensors and all objects.
+// When it returns the sources may change.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
-Status WriteSources(EngineParts& engine, BlobWriter& writer, const SavePlan& plan,
+Status WriteSources(EngineParts& engine, BlobWriterImpl& writer, const SavePlan& plan,
                     const Sources& sources);
 
 // Staging buffers that hold all of it at once.

@@ -25,13 +25,14 @@ std::uint64_t RoomForText(std::string_view text) { return text.size() + 16; }
 
 }  // namespace
 
-Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, Directory& directory,
-                                                   const AttemptId& attempt, std::uint64_t step) {
+Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, DeviceCopies& copies,
+                                                   Directory& directory, const AttemptId& attempt,
+                                                   std::uint64_t step) {
   FileHeader header{
       .kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = attempt, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
   SEALPOINT_RETURN_IF_ERROR(engine.TakeBlobSlot());
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header));
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, copies, header));
   blob->has_slot_ = true;
   SEALPOINT_ASSIGN_OR_RETURN(blob->file_, CreateFile(engine, directory, header.id));
   blob->stream_.Bind(*blob->file_);
@@ -53,10 +54,11 @@ Result<std::unique_ptr<WritableFile>> BlobFile::CreateFile(EngineParts& engine,
   return file;
 }
 
-Result<std::unique_ptr<BlobFile>> BlobFile::CreateHeld(EngineParts& engine, std::uint64_t step) {
+Result<std::unique_ptr<BlobFile>> BlobFile::CreateHeld(EngineParts& engine, DeviceCopies& copies,
+                                                       std::uint64_t step) {
   FileHeader header{.kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = {}, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, header));
+  std::unique_ptr<BlobFile> blob(new BlobFile(engine, copies, header));
   SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->header_bytes_));
   return blob;
 }
@@ -71,11 +73,13 @@ Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
   return Status();
 }
 
-BlobFile::BlobFile(EngineParts& engine, const FileHeader& header)
+BlobFile::BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header)
     : engine_(engine),
+      copies_(copies),
       header_(header),
       header_bytes_(kHeaderSize),
-      stream_(*engine.pool, *engine.io) {
+      stream_(*engine.pool, *engine.io),
+      late_(copies) {
   EncodeHeader(header_, header_bytes_);
 }
 
@@ -152,20 +156,20 @@ Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEnc
     return MakeError(Code::kLimitExceeded, "a blob cannot have more than 2^32 - 1 chunks");
   }
   SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(ShardAlignment(encoding.raw_size)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Digest* const expected, QueueDigests(source, encoding));
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::uint64_t size =
-        std::min(encoding.chunk_size, encoding.raw_size - chunk * encoding.chunk_size);
+    const auto size = static_cast<std::uint32_t>(
+        std::min(encoding.chunk_size, encoding.raw_size - chunk * encoding.chunk_size));
     ChunkRecord record{.offset = stream_.offset(),
-                       .stored_size = static_cast<std::uint32_t>(size),
-                       .raw_size = static_cast<std::uint32_t>(size),
+                       .stored_size = size,
+                       .raw_size = size,
                        .shard = shard_count_,
                        .chunk = static_cast<std::uint32_t>(chunk),
                        .codec = Codec::kNone,
                        .raw_digest = {},
                        .stored_digest = {}};
-    const bool is_coded = encoding.codec != Codec::kNone;
-    SEALPOINT_RETURN_IF_ERROR(is_coded ? AppendCodedChunk(source, encoding, size, record)
-                                       : AppendRawChunk(source, size, record));
+    SEALPOINT_RETURN_IF_ERROR(
+        AppendChunk(source, encoding, record, expected == nullptr ? nullptr : expected + chunk));
     records_.resize(records_.size() + kRecordSize);
     EncodeRecord(record, MutableByteSpan(records_).last(kRecordSize));
   }
@@ -174,9 +178,16 @@ Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEnc
   return static_cast<std::uint32_t>(first_record);
 }
 
-Status BlobFile::AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkRecord& record) {
-  for (std::uint64_t done = 0; done < size;) {
-    const ByteSpan piece = source.Next(size - done);
+Status BlobFile::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
+                             ChunkRecord& record, const Digest* expected) {
+  if (encoding.codec != Codec::kNone) return AppendCodedChunk(source, encoding, record, expected);
+  if (!source.view().is_host()) return AppendLateChunk(source, record, expected);
+  return AppendRawChunk(source, record);
+}
+
+Status BlobFile::AppendRawChunk(SourceReader& source, ChunkRecord& record) {
+  for (std::uint64_t done = 0; done < record.raw_size;) {
+    const ByteSpan piece = source.Next(record.raw_size - done);
     SEALPOINT_RETURN_IF_ERROR(stream_.Append(piece, hasher_));
     done += piece.size();
   }
@@ -184,22 +195,85 @@ Status BlobFile::AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkR
   return Status();
 }
 
+Status BlobFile::AppendLateChunk(SourceReader& source, const ChunkRecord& record,
+                                 const Digest* expected) {
+  late_.BeginChunk(record, records_.size() / kRecordSize, expected);
+  for (std::uint64_t done = 0; done < record.raw_size;) {
+    SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream_.Window());
+    const MutableByteSpan piece =
+        window.first(std::min<std::uint64_t>(window.size(), record.raw_size - done));
+    SEALPOINT_ASSIGN_OR_RETURN(DeviceCopies::Batch* const batch,
+                               copies_.Queue(source.view(), piece.size(), [&](CopyQueue& queue) {
+                                 return source.QueueNext(queue, piece);
+                               }));
+    late_.AddPiece(piece, stream_.offset(), batch);
+    stream_.HoldFrom(late_.first_offset());
+    stream_.Advance(piece.size());
+    done += piece.size();
+  }
+  return Status();
+}
+
+Status BlobFile::SettleOldest() {
+  SEALPOINT_RETURN_IF_ERROR(late_.SettleOldest(records_));
+  stream_.HoldFrom(late_.first_offset());
+  return Status();
+}
+
+Result<const Digest*> BlobFile::QueueDigests(const SourceReader& source,
+                                             const ShardEncoding& encoding) {
+  const ConstMemoryView& view = source.view();
+  if (!checks_copies_ || view.is_host() || !source.is_dense()) return nullptr;
+  const Status offered = engine_.device->CheckDigests(view.device);
+  if (!offered.ok()) {
+    return MakeError(Code::kUnsupported, "copies cannot be checked: ", offered.message());
+  }
+  const DeviceChunks chunks{.data = source.position(),
+                            .size_bytes = encoding.raw_size,
+                            .chunk_size_bytes = encoding.chunk_size};
+  std::vector<Digest>& digests = device_digests_.emplace_back(chunks.count());
+  SEALPOINT_RETURN_IF_ERROR(
+      copies_.Queue(view, 0, [&](CopyQueue& queue) { return queue.QueueDigests(chunks, digests); })
+          .status());
+  return digests.data();
+}
+
+Status BlobFile::TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecord& record,
+                           const Digest* expected) {
+  if (source.view().is_host()) {
+    for (std::uint64_t done = 0; done < raw.size();) {
+      const ByteSpan piece = source.Next(raw.size() - done);
+      hasher_.CopyAndUpdate(piece, raw.subspan(done, piece.size()));
+      done += piece.size();
+    }
+  } else {
+    SEALPOINT_ASSIGN_OR_RETURN(DeviceCopies::Batch* const batch,
+                               copies_.Queue(source.view(), raw.size(), [&](CopyQueue& queue) {
+                                 return source.QueueNext(queue, raw);
+                               }));
+    SEALPOINT_RETURN_IF_ERROR(copies_.Await(*batch));
+    hasher_.Update(raw);
+  }
+  record.raw_digest = hasher_.Finish();
+  return CheckArrived(record.raw_digest, expected);
+}
+
 Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
-                                  std::uint64_t size, ChunkRecord& record) {
+                                  ChunkRecord& record, const Digest* expected) {
   if (!codec_) codec_ = engine_.codecs.Take();
   // One piece for both sides: who holds one and waits for another may wait for ever.
+  const std::uint64_t size = record.raw_size;
   const std::uint64_t raw_room = AlignUp(size, kFileAlignment);
   const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
   SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer scratch,
                              engine_.pool->AcquireScratch(raw_room + bound));
   const MutableByteSpan raw = scratch.bytes().first(size);
   const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
-  for (std::uint64_t done = 0; done < size;) {
-    const ByteSpan piece = source.Next(size - done);
-    hasher_.CopyAndUpdate(piece, raw.subspan(done, piece.size()));
-    done += piece.size();
+  const Status taken = TakeChunk(source, raw, record, expected);
+  if (!taken.ok()) {
+    copies_.Stop();  // nothing may write into the scratch piece any more
+    return taken;
   }
-  record.raw_digest = hasher_.Finish();
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::size_t stored_size,
       codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
@@ -212,6 +286,7 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
 }
 
 Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
+  while (has_late()) SEALPOINT_RETURN_IF_ERROR(SettleOldest());
   std::vector<ManifestTensor> tensors;
   tensors.reserve(tensors_.size());
   for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));

@@ -3,10 +3,13 @@
 #define SEALPOINT_LIB_WRITER_BLOB_FILE_H_
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/codec/chunk_codec.h"
@@ -16,6 +19,8 @@
 #include "lib/format/file_header.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
+#include "lib/writer/device_copies.h"
+#include "lib/writer/late_chunks.h"
 #include "lib/writer/source_reader.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/storage.h"
@@ -36,11 +41,14 @@ struct ShardEncoding {
 class BlobFile {
  public:
   // Creates `<blob id>.blob` with a fresh id. `directory` and `engine` outlive the file.
-  static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, Directory& directory,
-                                                  const AttemptId& attempt, std::uint64_t step);
+  // `copies` brings what lies in device memory, and outlives the blob unless it was stopped.
+  static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, DeviceCopies& copies,
+                                                  Directory& directory, const AttemptId& attempt,
+                                                  std::uint64_t step);
   // One whose directory is not known yet: what is added stays in staging buffers, which were set
   // apart (EngineParts::TryHold), until Bind.
-  static Result<std::unique_ptr<BlobFile>> CreateHeld(EngineParts& engine, std::uint64_t step);
+  static Result<std::unique_ptr<BlobFile>> CreateHeld(EngineParts& engine, DeviceCopies& copies,
+                                                      std::uint64_t step);
   // Creates the file of a held one and lets the writes begin. The blob owns a slot from now on,
   // also after an error (EngineParts::TradeHold). `directory` outlives the file.
   Status Bind(Directory& directory, const AttemptId& attempt);
@@ -59,6 +67,15 @@ class BlobFile {
   // What its payload and records need.
   static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
 
+  // Digests of device memory are computed there as well, before the copy, and compared.
+  void CheckCopies() { checks_copies_ = true; }
+  // See FileStream.
+  void SetRelief(std::function<Result<bool>()> relief) { stream_.SetRelief(std::move(relief)); }
+  // Whether some bytes are still to come from a device, or to be hashed.
+  bool has_late() const { return late_.first_offset().has_value(); }
+  // Waits for the oldest of them and hashes it.
+  Status SettleOldest();
+
   // Appends a shard, the next raw_size bytes of `source`, and declares it. Preconditions: checked
   // arguments (tensor_checks.h); the tensor
   // agrees with what was said of it before, and no object of the name was added.
@@ -72,7 +89,7 @@ class BlobFile {
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:
-  BlobFile(EngineParts& engine, const FileHeader& header);
+  BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header);
   // Removes nothing that is another's (R-CMT-15).
   static Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
                                                           const BlobId& id);
@@ -80,12 +97,24 @@ class BlobFile {
   ManifestTensor& Declare(const TensorSpec& tensor);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
-  Status AppendRawChunk(SourceReader& source, std::uint64_t size, ChunkRecord& record);
-  Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, std::uint64_t size,
-                          ChunkRecord& record);
+  Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
+                     const Digest* expected);
+  Status AppendRawChunk(SourceReader& source, ChunkRecord& record);
+  Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
+                          const Digest* expected);
+  // Queues the copies of a chunk and notes that it is to come.
+  Status AppendLateChunk(SourceReader& source, const ChunkRecord& record, const Digest* expected);
+  // The chunk's raw bytes, hashed; of device memory once they are there.
+  Status TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecord& record,
+                   const Digest* expected);
+  // Has the device compute the digests of the next raw_size bytes: one per chunk; null where that
+  // is not asked for, or not possible.
+  Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
   Status AppendTail(const Bytes& manifest, Bytes& trailer_bytes);
 
   EngineParts& engine_;
+  DeviceCopies& copies_;
+  bool checks_copies_ = false;
   bool has_slot_ = false;
   FileHeader header_;
   Bytes header_bytes_;
@@ -94,6 +123,8 @@ class BlobFile {
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
   Bytes records_;
+  LateChunks late_;
+  std::deque<std::vector<Digest>> device_digests_;  // by shard
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;
   std::uint64_t manifest_estimate_ = 0;

@@ -27,6 +27,17 @@ void KeepFirst(Status& first, Status status) {
 
 }  // namespace
 
+Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engine,
+                                                               const std::string& directory,
+                                                               BlobWriterOptions options) {
+  SEALPOINT_RETURN_IF_ERROR(engine.CheckUsable());
+  if (options.size_max_bytes < kMiB) {
+    return InvalidArgument("size_max_bytes is ", options.size_max_bytes, ", at least 1 MiB");
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(auto opened, engine.storage->OpenDirectory(directory));
+  return std::make_unique<BlobWriterImpl>(engine, std::move(opened), std::move(options));
+}
+
 BlobWriterImpl::~BlobWriterImpl() {
   if (engine_.CheckUsable().ok()) {
     if (!is_finished_) static_cast<void>(Abandon());
@@ -73,8 +84,28 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
     SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
     SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
-    return AddChecked(tensor, region, source).AtTensor(tensor.name);
+    if (!defers_copies_) copies_.Forget();
+    Status added = AddChecked(tensor, region, source);
+    if (added.ok() && !defers_copies_) added = copies_.AwaitAll();
+    return std::move(added).AtTensor(tensor.name);
   });
+}
+
+Status BlobWriterImpl::AwaitCopies() {
+  return Run([this] { return copies_.AwaitAll(); });
+}
+
+Result<bool> BlobWriterImpl::Relieve() {
+  const auto settle = [](BlobFile& file) -> Result<bool> {
+    if (!file.has_late()) return false;
+    SEALPOINT_RETURN_IF_ERROR(file.SettleOldest());
+    return true;
+  };
+  for (auto& [group, blob] : open_) {
+    SEALPOINT_ASSIGN_OR_RETURN(const bool has_settled, settle(*blob.file));
+    if (has_settled) return true;
+  }
+  return false;
 }
 
 Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
@@ -173,10 +204,12 @@ Result<BlobFile*> BlobWriterImpl::BlobWithRoom(const std::string& group, std::ui
 }
 
 Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
-  auto created = directory_
-                     ? BlobFile::Create(engine_, *directory_, options_.attempt, options_.step)
-                     : BlobFile::CreateHeld(engine_, options_.step);
+  auto created =
+      directory_ ? BlobFile::Create(engine_, copies_, *directory_, options_.attempt, options_.step)
+                 : BlobFile::CreateHeld(engine_, copies_, options_.step);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, std::move(created));
+  file->SetRelief([this] { return Relieve(); });
+  if (checks_copies_) file->CheckCopies();
   OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
   blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
   return open_.emplace(group, std::move(blob)).first->second.file.get();
@@ -207,6 +240,7 @@ Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
 Status BlobWriterImpl::Abandon() {
   SEALPOINT_RETURN_IF_ERROR(engine_.CheckUsable());
   is_finished_ = true;
+  if (!copies_.AwaitAll().ok()) copies_.Stop();
   full_.clear();
   open_.clear();
   engine_.TradeHold(std::exchange(held_buffer_count_, 0), 0);

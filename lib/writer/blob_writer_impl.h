@@ -24,12 +24,30 @@ class BlobWriterImpl final : public BlobWriter {
  public:
   BlobWriterImpl(EngineParts& engine, std::unique_ptr<Directory> directory,
                  BlobWriterOptions options)
-      : engine_(engine), directory_(std::move(directory)), options_(std::move(options)) {}
+      : engine_(engine),
+        directory_(std::move(directory)),
+        options_(std::move(options)),
+        copies_(engine) {}
   // Without a directory. Takes over `held_buffer_count` buffers that EngineParts::TryHold set
   // apart, at least what RoomEstimate says of all that will be added before Bind.
   BlobWriterImpl(EngineParts& engine, std::uint64_t held_buffer_count, BlobWriterOptions options)
-      : engine_(engine), held_buffer_count_(held_buffer_count), options_(std::move(options)) {}
+      : engine_(engine),
+        held_buffer_count_(held_buffer_count),
+        options_(std::move(options)),
+        copies_(engine) {}
   ~BlobWriterImpl() override;
+
+  // As BlobWriter::Create.
+  static Result<std::unique_ptr<BlobWriterImpl>> Create(EngineParts& engine,
+                                                        const std::string& directory,
+                                                        BlobWriterOptions options);
+
+  // Device memory is only queued by Add; AwaitCopies then waits for all of it at once, and until
+  // then the sources must stay as they are.
+  void DeferCopies() { defers_copies_ = true; }
+  Status AwaitCopies();
+  // See SaverOptions::check_device_copies.
+  void CheckCopies() { checks_copies_ = true; }
 
   // Names the directory and the attempt of a writer without: the files are created, and writing
   // begins. Errors: NotFound, Io, NoSpace.
@@ -66,6 +84,8 @@ class BlobWriterImpl final : public BlobWriter {
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
   Status CloseBlob(OpenBlob& blob);
+  // Settles some late bytes of any blob; false where there are none.
+  Result<bool> Relieve();
   Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
 
   EngineParts& engine_;
@@ -80,6 +100,9 @@ class BlobWriterImpl final : public BlobWriter {
   std::uint64_t bytes_staged_ = 0;
   Status failure_;
   bool is_finished_ = false;
+  bool defers_copies_ = false;
+  bool checks_copies_ = false;
+  DeviceCopies copies_;  // the last member: it ends before what it writes into
 };
 
 }  // namespace sealpoint::internal

@@ -169,7 +169,7 @@ Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
 }
 
 Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
-                     const void* local) {
+                     const void* local, int device, void* stream) {
   const bool is_empty = layout.parts.empty() && slots.size() <= 1;
   if (!is_empty && slots.size() != layout.parts.size()) {
     return internal::InvalidArgument(slots.size(), " slots for a layout of ", layout.parts.size(),
@@ -182,6 +182,8 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
       const TensorSpec& tensor = declaration_->tensors()[slots[i]].tensor;
       if (local == nullptr) return internal::InvalidArgument("null memory").AtTensor(tensor.name);
       view = SourceOf(layout.parts[i], local, internal::ElementSize(tensor));
+      view.device = device;
+      view.stream = stream;
     }
     SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/macros.h"
 #include "lib/layout/box_copy.h"
 #include "lib/layout/region_algebra.h"
 
@@ -22,7 +23,7 @@ SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
       is_dense_(source.strides_bytes.empty() ||
                 source.strides_bytes == DenseStridesBytes(region.box.extent, element_size)),
       end_(region.element_count() * element_size) {
-  if (!is_dense_) gathered_.resize(std::min(kGatherSizeBytes, end_));
+  if (!is_dense_ && source.is_host()) gathered_.resize(std::min(kGatherSizeBytes, end_));
   // With strides the memory is that of the whole box, without them that of the run.
   const bool holds_box = !source.strides_bytes.empty();
   if (is_dense_ && holds_box) source_.data += region.run.begin * element_size;
@@ -48,6 +49,32 @@ ByteSpan SourceReader::Next(std::uint64_t size_max) {
   }
   position_ += size;
   return ByteSpan(gathered_).first(size);
+}
+
+Status SourceReader::QueueNext(CopyQueue& queue, MutableByteSpan to) {
+  const std::uint64_t begin = position_;
+  position_ += to.size();
+  if (is_dense_) {
+    return queue.CopyToHost({.data = source_.data + begin, .row_bytes = to.size()}, to);
+  }
+  const Region piece = SubRun(region_, begin / element_size_, position_ / element_size_);
+  Status status;
+  for (const Box& part : DecomposeRun(piece)) {
+    const StridedCopy copy =
+        CopyToLinear(piece, part, region_.box, source_.strides_bytes, element_size_);
+    const CopyRow row = RowOf(copy);
+    const std::uint64_t row_size = row.count * copy.element_size;
+    VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
+      status = queue.CopyToHost({.data = source_.data + source_at,
+                                 .row_count = row.count,
+                                 .row_bytes = copy.element_size,
+                                 .pitch_bytes = row.source_stride_bytes},
+                                to.subspan(static_cast<std::size_t>(target_at), row_size));
+      return status.ok();
+    });
+    SEALPOINT_RETURN_IF_ERROR(status);
+  }
+  return status;
 }
 
 }  // namespace sealpoint::internal

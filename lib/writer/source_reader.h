@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lib/device/device_runtime.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
@@ -21,8 +22,17 @@ class SourceReader {
 
   std::uint64_t remaining_bytes() const { return end_ - position_; }
   // The next bytes, at most `size_max`; valid until the next call. At least one element where
-  // something remains. Precondition: size_max is a positive multiple of the element size.
+  // something remains. Preconditions: size_max is a positive multiple of the element size; the
+  // memory is the host's.
   ByteSpan Next(std::uint64_t size_max);
+
+  const ConstMemoryView& view() const { return source_; }
+  bool is_dense() const { return is_dense_; }
+  // Where the next byte of dense memory lies.
+  const std::byte* position() const { return source_.data + position_; }
+  // Of device memory: queues a copy of the next bytes. Precondition: at most remaining_bytes(); of
+  // strided memory whole elements.
+  Status QueueNext(CopyQueue& queue, MutableByteSpan to);
 
  private:
   Region region_;
@@ -31,7 +41,7 @@ class SourceReader {
   bool is_dense_ = true;
   std::uint64_t position_ = 0;  // bytes of the region delivered
   std::uint64_t end_ = 0;
-  Bytes gathered_;
+  Bytes gathered_;  // of the host's strided memory
 };
 
 }  // namespace sealpoint::internal

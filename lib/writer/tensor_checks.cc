@@ -8,6 +8,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/utf8.h"
+#include "lib/format/constants.h"
 
 namespace sealpoint::internal {
 
@@ -78,14 +79,17 @@ Status CheckTensorParts(const TensorSpec& tensor) {
 Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
                         const ConstMemoryView& source) {
   SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
-  if (!source.is_host()) {
-    return InvalidArgument("memory of device ", source.device, ": only host memory can be saved");
-  }
+  if (source.device < kHostDevice) return InvalidArgument("there is no device ", source.device);
   if (source.data == nullptr) return InvalidArgument("memory is null");
   if (source.strides_bytes.empty()) return Status();
   if (source.strides_bytes.size() != tensor.shape.size()) {
     return InvalidArgument(source.strides_bytes.size(), " strides given for ndim ",
                            tensor.shape.size());
+  }
+  // A strided copy moves whole elements, so none may lie across two staging buffers.
+  if (!source.is_host() && kSmallShardAlignment % ElementSize(tensor) != 0) {
+    return InvalidArgument("strided device memory with elements of ", ElementSize(tensor),
+                           " bytes, which do not divide ", kSmallShardAlignment);
   }
   return Status();
 }

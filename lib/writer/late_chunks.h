@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
+#define SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "lib/digest/hasher.h"
+#include "lib/format/chunk_table.h"
+#include "lib/writer/device_copies.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// The chunks of one blob whose bytes are on their way from a device into staging memory. They are
+// hashed in their order once they are there, by which time the copies behind them are under way.
+class LateChunks {
+ public:
+  explicit LateChunks(DeviceCopies& copies) : copies_(copies) {}
+
+  // The next chunk. `expected` is its digest as the device computed it, or null; read when all its
+  // copies have arrived.
+  void BeginChunk(const ChunkRecord& record, std::size_t number, const Digest* expected);
+  // The next bytes of the chunk begun last, at `offset` of the file.
+  void AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch);
+
+  // Where the oldest that has not been settled lies in the file.
+  std::optional<std::uint64_t> first_offset() const;
+  // Waits for the oldest piece and hashes it; the last one of a chunk completes its record in
+  // `records`. Errors: Device, also where the digests differ. Precondition: there is one.
+  Status SettleOldest(MutableByteSpan records);
+
+ private:
+  struct Chunk {
+    ChunkRecord record{};
+    std::size_t number = 0;
+    const Digest* expected = nullptr;
+    std::uint64_t bytes_left = 0;  // to be hashed
+  };
+  struct Piece {
+    ByteSpan bytes{};
+    std::uint64_t offset = 0;
+    DeviceCopies::Batch* batch = nullptr;
+  };
+
+  DeviceCopies& copies_;
+  Hasher hasher_;
+  std::deque<Chunk> chunks_;
+  std::deque<Piece> pieces_;  // of the chunks, in their order
+};
+
+// Device where a digest of what arrived is not the one that the device computed; `expected` may be
+// null.
+Status CheckArrived(const Digest& found, const Digest* expected);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
