@@ -75,6 +75,7 @@ struct HostDevice::State {
   std::set<int> lost;
   std::uint64_t fail_queued = 0;  // copies until then; 0: none
   std::uint64_t fail_run = 0;
+  std::uint64_t flip = 0;
   bool refuses_pins = false;
   bool paused = false;
   std::map<int, std::chrono::steady_clock::time_point> link_free_at;
@@ -163,6 +164,7 @@ class HostDevice::Queue final : public CopyQueue {
     std::uint64_t size_bytes = 0;
     bool to_host = false;
     bool fails = false;
+    bool flips = false;
     bool pageable = false;
   };
 
@@ -246,6 +248,7 @@ Result<HostDevice::Queue::Copy> HostDevice::Queue::Begin(ByteSpan host, bool to_
     return DeviceError(device_, "this copy was to fail when queued");
   }
   copy.fails = state_->fail_run != 0 && --state_->fail_run == 0;
+  copy.flips = state_->flip != 0 && --state_->flip == 0;
   copy.pageable = !state_->IsPinned(host);
   return copy;
 }
@@ -293,6 +296,7 @@ void HostDevice::Queue::RunCopy(Copy& copy) {
     std::memcpy(cut[i].to, cut[i].from, cut[i].size);
     if (i % 8 == 7) Linger(random_, state_->options.delay_max);
   }
+  if (copy.flips && !cut.empty()) *cut.front().to ^= std::byte{4};
   if (copy.fails) return NoteFailure("this copy was to fail when run");
   const std::lock_guard lock(state_->mutex);
   HostDeviceCounters& counters = state_->counters;
@@ -378,6 +382,11 @@ void HostDevice::FailCopyWhenQueued(std::uint64_t nth) {
 void HostDevice::FailCopyWhenRun(std::uint64_t nth) {
   const std::lock_guard lock(state_->mutex);
   state_->fail_run = nth;
+}
+
+void HostDevice::FlipBitInCopy(std::uint64_t nth) {
+  const std::lock_guard lock(state_->mutex);
+  state_->flip = nth;
 }
 
 void HostDevice::LoseDevice(int device) {

@@ -69,6 +69,8 @@ class HostDevice final : public internal::DeviceRuntime {
   // The `nth` copy from now, 1 the next, fails in the call that queues it, or later when it runs.
   void FailCopyWhenQueued(std::uint64_t nth);
   void FailCopyWhenRun(std::uint64_t nth);
+  // One bit of what the `nth` copy from now brings arrives flipped, and nothing reports it.
+  void FlipBitInCopy(std::uint64_t nth);
   // All that is queued on the device or runs there fails from now on.
   void LoseDevice(int device);
   void RefusePins();

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Saves from device memory, over a stand-in with the worst timing that a device may have. Its
+// addresses cannot be read by the host.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/pipeline/engine_parts.h"
+#include "sealpoint/saver.h"
+#include "tests/support/failing_storage.h"
+#include "tests/support/host_device.h"
+#include "tests/support/mini_container.h"
+#include "tests/support/save_in_mode.h"
+#include "tests/support/saved_state.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kRows = 300;
+constexpr std::uint64_t kColumns = 70;
+
+// One process that saves from two stand-in devices.
+class DeviceSaveTest : public ::testing::Test {
+ protected:
+  explicit DeviceSaveTest(HostDeviceOptions options = {})
+      : device(std::make_shared<HostDevice>(options)) {
+    engine->parts().device = device;
+  }
+
+  // A tensor of bytes in dense memory of a device.
+  void AddDense(const std::string& name, std::uint64_t size, int number,
+                HostStream* stream = nullptr, Codec codec = Codec::kNone) {
+    TensorSpec tensor = ByteTensor(name, size);
+    tensor.codec = codec;
+    const Bytes content = NoiseBytes(std::hash<std::string>()(name), size);
+    // Of no alignment at all.
+    auto& memory = memories.emplace_back(device->Allocate(number, size + 3));
+    std::copy(content.begin(), content.end(), memory->contents().begin() + 3);
+    Add({.tensor = tensor}, MemoryView::Cuda(memory->address() + 3, number, stream), content);
+  }
+
+  void Add(HeldTensor held, ConstMemoryView view, Bytes content) {
+    names.push_back(held.tensor.name);
+    contents.push_back(std::move(content));
+    views.push_back(std::move(view));
+    declaration.Add(std::move(held)).value();
+  }
+
+  Result<CommitInfo> Save(SaverOptions options = {}) {
+    const auto saver = Saver::Create(*engine, *comm, options).value();
+    Sources sources(declaration);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Status bound = sources.Bind(i, views[i]);
+      if (!bound.ok()) return bound;
+    }
+    const auto spoil = [this] {
+      for (const auto& memory : memories) {
+        std::fill(memory->contents().begin(), memory->contents().end(), std::byte{0xee});
+      }
+    };
+    return SaveInMode(*saver, SaveTarget::Directory("ckpt"), {.step = 1}, sources, spoil);
+  }
+
+  void ExpectSaved() {
+    const auto info = Save();
+    ASSERT_TRUE(info.ok()) << info.error().ToString();
+    EXPECT_EQ(FindDamage(storage, "ckpt"), "");
+    const auto checkpoint = OpenFrom(storage, "ckpt");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(LoadWhole(*checkpoint, names[i]), contents[i]) << names[i];
+    }
+  }
+
+  // One error of the device, that names the tensor, and nothing left behind.
+  void ExpectDeviceError(const Status& status) {
+    EXPECT_EQ(status.code(), Code::kDevice) << status.ToString();
+    EXPECT_NE(status.place().tensor, "") << status.ToString();
+    EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+  }
+
+  const std::shared_ptr<HostDevice> device;
+  const std::shared_ptr<Storage> storage = MemoryStorage();
+  // A few times smaller than what is saved, unless saves are held.
+  const std::unique_ptr<Engine> engine = SmallEngine(storage, BufferCountForSaves(3));
+  const std::unique_ptr<Communicator> comm = SelfCommunicator();
+  std::vector<std::unique_ptr<DeviceMemory>> memories;
+  Declaration declaration;
+  std::vector<std::string> names;
+  std::vector<ConstMemoryView> views;
+  std::vector<Bytes> contents;
+};
+
+TEST_F(DeviceSaveTest, DenseMemoryOfSeveralDevicesAndOfTheHost) {
+  AddDense("a", 100000, 0);
+  AddDense("b", 5, 1);
+  AddDense("c", 70001, 1);
+  Add({.tensor = ByteTensor("host", 40000)}, {}, NoiseBytes(1, 40000));
+  views.back() = MemoryView::Host(contents.back().data());
+  AddDense("d", 50000, 0);
+  ExpectSaved();
+  EXPECT_EQ(device->counters().bytes_to_host, 100000u + 5 + 70001 + 50000);
+  EXPECT_EQ(device->counters().queues, 2u);
+}
+
+TEST_F(DeviceSaveTest, ChunksWithACodec) {
+  AddDense("a", 100000, 0, nullptr, Codec::kZstd);
+  AddDense("b", 30000, 0);
+  ExpectSaved();
+}
+
+TEST_F(DeviceSaveTest, AnyStrides) {
+  struct Case {
+    std::string name;
+    std::vector<std::int64_t> strides;
+    std::int64_t begin;
+  };
+  constexpr auto kRow = static_cast<std::int64_t>(kColumns * 4);
+  const std::vector<Case> cases = {
+      {"padded", {kRow + 20, 4}, 0},
+      {"transposed", {4, static_cast<std::int64_t>(kRows * 4)}, 0},
+      {"backwards", {-kRow, 4}, kRow * static_cast<std::int64_t>(kRows - 1)},
+      {"mirrored", {kRow, -4}, kRow - 4},
+      {"repeated", {0, 4}, 0},
+  };
+  for (const Case& one : cases) {
+    auto& memory = memories.emplace_back(device->Allocate(0, kRows * (kColumns * 4 + 20)));
+    const Bytes noise = NoiseBytes(cases.size(), memory->contents().size());
+    std::copy(noise.begin(), noise.end(), memory->contents().begin());
+    Bytes wanted;
+    for (std::uint64_t row = 0; row < kRows; ++row) {
+      for (std::uint64_t column = 0; column < kColumns; ++column) {
+        const std::int64_t at = one.begin + static_cast<std::int64_t>(row) * one.strides[0] +
+                                static_cast<std::int64_t>(column) * one.strides[1];
+        wanted.insert(wanted.end(), noise.begin() + at, noise.begin() + at + 4);
+      }
+    }
+    const TensorSpec tensor{.name = one.name,
+                            .dtype = DType::kF32,
+                            .shape = {kRows, kColumns},
+                            .chunk_size_bytes = kChunkSizeMinBytes};
+    Add({.tensor = tensor},
+        MemoryView::Cuda(memory->address() + one.begin, 0, nullptr, one.strides), wanted);
+  }
+  ExpectSaved();
+}
+
+// What was queued on the caller's stream before the save comes first, however late it runs.
+TEST_F(DeviceSaveTest, WaitsForTheStreamOfEachView) {
+  const auto first = device->MakeStream();
+  const auto second = device->MakeStream();
+  for (HostStream* const stream : {first.get(), second.get()}) {
+    AddDense(stream == first.get() ? "first" : "second", 60000, 0, stream);
+    const MutableByteSpan memory = memories.back()->contents();
+    const Bytes late = contents.back();
+    std::fill(memory.begin(), memory.end(), std::byte{0});
+    stream->Run([memory, late] { std::copy(late.begin(), late.end(), memory.begin() + 3); });
+  }
+  ExpectSaved();
+}
+
+TEST_F(DeviceSaveTest, ACopyThatIsRefusedIsOneError) {
+  AddDense("a", 100000, 0);
+  device->FailCopyWhenQueued(3);
+  ExpectDeviceError(Save().status());
+}
+
+TEST_F(DeviceSaveTest, ACopyThatFailsLateIsOneError) {
+  AddDense("a", 100000, 0);
+  AddDense("coded", 100000, 0, nullptr, Codec::kZstd);
+  for (const std::uint64_t nth : {1u, 5u, 9u}) {
+    device->FailCopyWhenRun(nth);
+    EXPECT_EQ(Save().status().code(), Code::kDevice) << nth;
+    EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+  }
+}
+
+TEST_F(DeviceSaveTest, ALostDeviceIsOneErrorAndTheHostCanStillSave) {
+  AddDense("a", 100000, 0);
+  device->LoseDevice(0);
+  ExpectDeviceError(Save().status());
+  declaration = Declaration();
+  names.clear();
+  views.clear();
+  contents.clear();
+  AddDense("b", 100000, 1);
+  ExpectSaved();
+}
+
+// A disk that fails while copies are under way: they must not land in buffers of somebody else.
+TEST_F(DeviceSaveTest, BuffersStayUntilTheirCopiesAreOver) {
+  const auto failing = std::make_shared<FailingStorage>(storage);
+  const auto small = SmallEngine(failing, BufferCountForSaves(6));
+  small->parts().device = device;
+  failing->Fail({.op = StorageOp::kWrite, .nth = 2});
+  AddDense("a", 100000, 0);
+  {
+    const auto saver = Saver::Create(*small, *comm).value();
+    Sources sources(declaration);
+    ASSERT_TRUE(sources.Bind(0, views[0]).ok());
+    const auto info = SaveInMode(*saver, SaveTarget::Directory("ckpt"), {.step = 1}, sources);
+    EXPECT_EQ(info.status().code(), Code::kIo) << info.status().ToString();
+  }
+  ExpectSaved();
+}
+
+TEST_F(DeviceSaveTest, StridedElementsThatFitNoBufferAreRefused) {
+  auto& memory = memories.emplace_back(device->Allocate(0, 30000));
+  const TensorSpec tensor{
+      .name = "wide", .dtype = static_cast<DType>(200), .shape = {10, 10}, .element_size = 128};
+  Add({.tensor = tensor}, MemoryView::Cuda(memory->address(), 0, nullptr, {2000, 128}),
+      Bytes(12800));
+  EXPECT_THAT(Save().status(), HasCode(Code::kInvalidArgument));
+}
+
+TEST_F(DeviceSaveTest, DigestsOfTheDeviceAreCompared) {
+  AddDense("a", 100000, 0);
+  AddDense("coded", 50000, 0, nullptr, Codec::kZstd);
+  const auto info = Save({.check_device_copies = true});
+  ASSERT_TRUE(info.ok()) << info.error().ToString();
+  EXPECT_EQ(device->counters().digests, (100000u + 4095) / 4096 + (50000u + 4095) / 4096);
+}
+
+TEST_F(DeviceSaveTest, ABitThatTheLinkFlippedIsFound) {
+  AddDense("a", 100000, 0);
+  device->FlipBitInCopy(3);
+  const Status status = Save({.check_device_copies = true}).status();
+  EXPECT_EQ(status.code(), Code::kDevice) << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr("digests differ"));
+  EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+}
+
+class NoDigestsTest : public DeviceSaveTest {
+ protected:
+  NoDigestsTest() : DeviceSaveTest({.computes_digests = false}) {}
+};
+
+TEST_F(NoDigestsTest, ChecksThatTheDeviceCannotMakeAreUnsupported) {
+  AddDense("a", 100000, 0);
+  EXPECT_THAT(Save({.check_device_copies = true}).status(), HasCode(Code::kUnsupported));
+  std::copy(contents[0].begin(), contents[0].end(), memories[0]->contents().begin() + 3);
+  ExpectSaved();
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
