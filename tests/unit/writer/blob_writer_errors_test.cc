@@ -116,8 +116,10 @@ TEST_F(BlobWriterErrorsTest, RefusesBadRegionsAndMemory) {
   EXPECT_THAT(add({whole.box, {0, 101}}, view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add(whole, MemoryView::Host(nullptr)), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add(whole, MemoryView::Host(bytes_.data(), {1})), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add(whole, MemoryView::Cuda(bytes_.data(), 0, nullptr)),
+  EXPECT_THAT(add(whole, MemoryView::Cuda(bytes_.data(), -2, nullptr)),
               HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(whole, MemoryView::Cuda(bytes_.data(), 99, nullptr)), HasCode(Code::kDevice))
+      << "not there, with a driver or without";
   EXPECT_THAT(Writer()->Add(ByteTensor("none", 0), Slice(0, 0), view),
               HasCode(Code::kInvalidArgument));
   EXPECT_THAT(Writer()->AddEmpty(tensor), HasCode(Code::kInvalidArgument));
