@@ -70,7 +70,15 @@ struct ReadOptions {
   int threads = 1;
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
+  // Of device memory it is always on: nothing is copied there that was not verified on the host.
   bool isolate = false;
+  // Also verify what arrived in device memory, on the device, which costs a pass over its memory. A
+  // chunk can be verified there whose bytes all go, as they are stored, to one piece of memory: of
+  // dense destinations (or those of dense rows) all chunks that are wanted whole, but none that are
+  // converted. LoadReport::bytes_verified_on_device tells how many bytes that were. Errors: Device
+  // (what arrived is not what was verified on the host; names tensor, file and offset), Unsupported
+  // (before anything is read: a device of the plan computes no digests).
+  bool verify_on_device = false;
   PhaseCallback on_phase{};
 };
 
@@ -131,8 +139,9 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual Result<ReadPlan> Plan(const ReadRequest& request,
                                 const LoadContract& contract = {}) const = 0;
   // Runs a plan of this checkpoint. Success is returned only after everything that was touched is
-  // verified. Damage in chunks that the plan does not touch does not matter. Errors: Corrupt,
-  // Incomplete, Io, …
+  // verified and has arrived; nothing is left on the streams of destinations in device memory,
+  // after an error neither. Damage in chunks that the plan does not touch does not matter. Errors:
+  // Corrupt, Incomplete, Io, Device, …
   virtual Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options = {}) const = 0;
   // Plan and Read in one call.
   Result<LoadReport> Load(const ReadRequest& request, const LoadContract& contract = {},

@@ -120,6 +120,8 @@ class SEALPOINT_EXPORT ReadPlan {
 struct LoadReport {
   PlanSummary plan{};
   std::vector<LoadFinding> findings{};
+  // With ReadOptions::verify_on_device: what was verified in device memory besides.
+  std::uint64_t bytes_verified_on_device = 0;
   PhaseReport phases{};
 };
 

@@ -8,21 +8,44 @@
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
+namespace {
+
+Status CheckLength(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
+  if (RangeFits(offset, length, file.size_bytes())) return {};
+  return std::move(MakeError(Code::kIncomplete, "file of ", file.size_bytes(),
+                             " bytes ends before a range of ", length, " bytes"))
+      .AtOffset(offset);
+}
+
+// What is read of the file: half-open.
+struct WidenedRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+WidenedRange Widen(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
+  const std::uint64_t alignment = file.is_direct() ? kDirectIoAlignmentBytes : 1;
+  return {offset - offset % alignment, AlignUp(offset + length, alignment)};
+}
+
+}  // namespace
+
+Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
+                                      std::uint64_t offset, std::uint64_t length) {
+  SEALPOINT_RETURN_IF_ERROR(CheckLength(file, offset, length));
+  if (length == 0) return MutableByteSpan();
+  const WidenedRange range = Widen(file, offset, length);
+  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(range.begin, memory.first(range.end - range.begin)));
+  return memory.subspan(offset - range.begin, length);
+}
 
 Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                              std::uint64_t length) {
-  if (!RangeFits(offset, length, file.size_bytes())) {
-    return std::move(MakeError(Code::kIncomplete, "file of ", file.size_bytes(),
-                               " bytes ends before a range of ", length, " bytes"))
-        .AtOffset(offset);
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckLength(file, offset, length));
   if (length == 0) return RangeBytes{};
-  const std::uint64_t alignment = file.is_direct() ? kDirectIoAlignmentBytes : 1;
-  const std::uint64_t begin = offset - offset % alignment;
-  const std::uint64_t end = AlignUp(offset + length, alignment);
-  SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool.AcquireScratch(end - begin));
-  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(begin, buffer.bytes().first(end - begin)));
-  const MutableByteSpan bytes = buffer.bytes().subspan(offset - begin, length);
+  const WidenedRange range = Widen(file, offset, length);
+  SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool.AcquireScratch(range.end - range.begin));
+  SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan bytes,
+                             ReadRangeInto(file, buffer.bytes(), offset, length));
   return RangeBytes{std::move(buffer), bytes};
 }
 

@@ -18,6 +18,12 @@ struct RangeBytes {
   MutableByteSpan bytes;
 };
 
+// Reads [offset, offset + length) of a file into `memory` (whole pages, aligned as a page, where
+// the file is direct) as ReadRange below does. Returns the part that was asked for. Precondition:
+// `memory` has room for the range widened to whole pages.
+Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
+                                      std::uint64_t offset, std::uint64_t length);
+
 // Reads [offset, offset + length) of a file, with the alignment that direct I/O asks for: the
 // range is widened to whole pages in the buffer where the file is direct, and `bytes` is the part
 // that was asked for. May wait for scratch memory. Thread safety: any.

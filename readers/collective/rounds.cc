@@ -155,6 +155,30 @@ Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t en
   return round;
 }
 
+Status Rounds::OpenDevices() {
+  if (plan_.streams.empty()) return {};
+  SEALPOINT_ASSIGN_OR_RETURN(copies_, DeviceCopies::Open(plan_, checkpoint_.devices()));
+  return {};
+}
+
+// Given back before the next round reads: memory that is held meanwhile may be what a range needs.
+Status Rounds::TakePieces() {
+  constexpr std::size_t kPieceCount = 2;
+  if (copies_ == nullptr || !staging_.empty()) return {};
+  const std::uint64_t size = std::min(PieceBytes(plan_, false), checkpoint_.range_size_max_bytes());
+  SEALPOINT_ASSIGN_OR_RETURN(staging_, checkpoint_.PinnedPool().AcquireScratch(kPieceCount * size));
+  copies_->UsePieces(staging_.bytes(), kPieceCount);
+  return {};
+}
+
+void Rounds::FinishCopies() {
+  if (copies_ == nullptr || !delivered_.ok()) return;
+  delivered_ = copies_->Finish();
+  if (!delivered_.ok()) return;
+  copies_->UsePieces({}, 0);
+  staging_ = StagingBuffer();
+}
+
 // After an element that does not convert the rest is left out, but this rank goes on with the
 // others until they agree.
 void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
@@ -166,7 +190,8 @@ void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
     expected.parts.Unpack(packed, unpacked_);
     raw = unpacked_;
   }
-  Status status = CopyOut(plan_, one, raw);
+  Status status = TakePieces();
+  if (status.ok()) status = CopyOut(plan_, one, raw, copies_.get());
   if (status.ok()) return;
   const auto behind = std::upper_bound(
       plan_.ranges.begin(), plan_.ranges.end(), expected.chunk,
@@ -179,11 +204,13 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   report.all_bytes_wanted = order.size_bytes();
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
+  delivered_ = OpenDevices();
   std::uint64_t bytes_done = 0;
   for (std::uint64_t begin = 0; begin < order.size_bytes();) {
     SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
     std::vector<Bytes> held(round.requested.plan.chunks.size());
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadRequested(round.requested, held)));
+    SEALPOINT_RETURN_IF_ERROR(
+        AgreeOnStatus(comm_, delivered_.ok() ? ReadRequested(round.requested, held) : delivered_));
     report.bytes_read += round.requested.plan.summary.bytes_read;
     SEALPOINT_ASSIGN_OR_RETURN(const PassedOn passed,
                                PassOn(comm_, round.requested, std::move(held), round.expected,
@@ -192,6 +219,7 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
                                         Deliver(expected, packed);
                                         bytes_done += plan_.chunks[expected.chunk].stored_size;
                                       }));
+    FinishCopies();
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
     report.bytes_received += passed.bytes_received;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
@@ -12,6 +13,7 @@
 #include "readers/collective/pass_on.h"
 #include "readers/collective/reading_order.h"
 #include "readers/load/checkpoint_impl.h"
+#include "readers/load/device_copies.h"
 #include "sealpoint/collective_reader.h"
 
 namespace sealpoint::internal {
@@ -53,6 +55,9 @@ class Rounds {
   Result<ReadingWindow> AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const;
   Result<RequestedChunks> AskReaders(const ReadingWindow& window, Expected& expected);
   Status ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const;
+  Status OpenDevices();
+  Status TakePieces();
+  void FinishCopies();
   void Deliver(const ExpectedChunk& expected, ByteSpan packed);
 
   Communicator& comm_;
@@ -60,10 +65,12 @@ class Rounds {
   const ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
   std::vector<OwnChunk> own_;
-  std::size_t next_ = 0;                // of own_
-  std::vector<std::uint64_t> tensors_;  // in the index, by PlanChunk::name
-  Bytes unpacked_;                      // the chunk of which parts came last
-  Status delivered_;                    // why this rank could not take what it got
+  std::size_t next_ = 0;                  // of own_
+  std::vector<std::uint64_t> tensors_;    // in the index, by PlanChunk::name
+  Bytes unpacked_;                        // the chunk of which parts came last
+  Status delivered_;                      // why this rank could not take what it got
+  StagingBuffer staging_;                 // while chunks arrive; outlives the copies
+  std::unique_ptr<DeviceCopies> copies_;  // null where all destinations are in host memory
 };
 
 }  // namespace sealpoint::internal

@@ -51,8 +51,10 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedF
       pool_(std::move(pool)),
       tables_(*files_.directory, files_.index.contents) {}
 
-PlanBuilder CheckpointImpl::NewPlan() const {
-  return {index(), tables_, RangeSizeMax(options_.memory_budget_bytes)};
+PlanBuilder CheckpointImpl::NewPlan() const { return {index(), tables_, range_size_max_bytes()}; }
+
+std::uint64_t CheckpointImpl::range_size_max_bytes() const {
+  return RangeSizeMax(options_.memory_budget_bytes);
 }
 
 std::string CheckpointImpl::BlobPath(std::uint32_t blob) const {
@@ -97,19 +99,22 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   phases.Begin(Phase::kRead, data.summary.bytes_read);
   BlobFiles files(*files_.directory, index(),
                   options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
-  const PlanSource source{data, index(), path_, files, *pool_};
-  const Status status = RunPlan(source, options, options_.memory_budget_bytes, phases);
+  const PlanSource source = SourceOf(data, files);
+  Result<std::uint64_t> verified = RunPlan(source, options, options_.memory_budget_bytes, phases);
   phases.End();
-  if (!status.ok()) return status;
+  if (!verified) return std::move(verified).error();
   if (!phases.failure().ok()) return phases.failure();
-  return LoadReport{.plan = data.summary, .findings = data.findings, .phases = phases.report()};
+  return LoadReport{.plan = data.summary,
+                    .findings = data.findings,
+                    .bytes_verified_on_device = *verified,
+                    .phases = phases.report()};
 }
 
 Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
                                   const ChunkReader::Take& take) const {
   BlobFiles files(*files_.directory, index(),
                   options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
-  const PlanSource source{plan, index(), path_, files, *pool_};
+  const PlanSource source = SourceOf(plan, files);
   return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
 
@@ -131,7 +136,7 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
   BlobFiles files(*files_.directory, index(),
                   options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
-  const PlanSource source{plan, index(), path_, files, *pool_};
+  const PlanSource source = SourceOf(plan, files);
   ChunkReader reader(source);
   std::uint64_t size = 0;
   const auto append = [&](const PlanChunk&, ByteSpan raw) -> Status {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/device/cuda_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/format/contents.h"
 #include "readers/load/chunk_reader.h"
@@ -56,8 +57,18 @@ class CheckpointImpl final : public Checkpoint {
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
   Result<Bytes> ReadObject(std::string_view name) const override;
 
+  // Where device memory lies; tests put a stand-in here before the first use.
+  void UseDevices(std::shared_ptr<DeviceRuntime> devices) { devices_ = std::move(devices); }
+
   // For the collective reader.
+  DeviceRuntime& devices() const { return *devices_; }
+  // Pinned, since a queue was made.
+  StagingPool& PinnedPool() const {
+    pool_->PinWith(devices_);
+    return *pool_;
+  }
   const Contents& index() const { return files_.index.contents; }
+  std::uint64_t range_size_max_bytes() const;
   std::string BlobPath(std::uint32_t blob) const;
   // See contract.h; errors name the checkpoint.
   Result<ResolvedRequest> Resolve(const ReadRequest& request, const LoadContract& contract) const;
@@ -66,6 +77,9 @@ class CheckpointImpl final : public Checkpoint {
   Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;
 
  private:
+  PlanSource SourceOf(const ReadPlanData& plan, BlobFiles& files) const {
+    return {plan, index(), path_, files, *pool_, devices_};
+  }
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 
@@ -73,6 +87,7 @@ class CheckpointImpl final : public Checkpoint {
   const OpenOptions options_;
   const CommittedFiles files_;
   const std::unique_ptr<StagingPool> pool_;
+  std::shared_ptr<DeviceRuntime> devices_ = CudaRuntime();
   // Caches, which lock for themselves.
   mutable BlobTables tables_;
 };

@@ -32,15 +32,27 @@ Status CheckRaw(const PlanChunk& chunk, const Digest& found) {
 }  // namespace
 
 Status ChunkReader::ReadRange(const PlanRange& range, const Take& take) {
-  return At(range, source_.plan.chunks[range.first_chunk], Fetch(range, take));
+  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+  const auto file = source_.files.Open(range.blob);
+  if (!file) return At(range, first, file.error());
+  const auto fetched = internal::ReadRange(**file, source_.pool, range.offset, range.size);
+  if (!fetched) return At(range, first, fetched.error());
+  return Deliver(range, fetched->bytes, take);
 }
 
-Status ChunkReader::Fetch(const PlanRange& range, const Take& take) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto file, source_.files.Open(range.blob));
-  SEALPOINT_ASSIGN_OR_RETURN(const RangeBytes fetched,
-                             internal::ReadRange(*file, source_.pool, range.offset, range.size));
+Status ChunkReader::ReadRangeInto(MutableByteSpan memory, const PlanRange& range,
+                                  const Take& take) {
+  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+  const auto file = source_.files.Open(range.blob);
+  if (!file) return At(range, first, file.error());
+  const auto bytes = internal::ReadRangeInto(**file, memory, range.offset, range.size);
+  if (!bytes) return At(range, first, bytes.error());
+  return Deliver(range, *bytes, take);
+}
+
+Status ChunkReader::Deliver(const PlanRange& range, ByteSpan bytes, const Take& take) {
   for (const PlanChunk& chunk : ChunksOf(source_.plan, range)) {
-    const ByteSpan stored = fetched.bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
+    const ByteSpan stored = bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
     Result<ByteSpan> raw = Verify(chunk, stored);
     if (!raw) return At(range, chunk, std::move(raw).error());
     Status taken = take(chunk, *raw);

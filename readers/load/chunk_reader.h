@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "lib/codec/chunk_codec.h"
+#include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
 #include "readers/load/read_plan_data.h"
@@ -23,6 +25,7 @@ struct PlanSource {
   std::string directory_path;  // for errors
   BlobFiles& files;
   StagingPool& pool;
+  std::shared_ptr<DeviceRuntime> device;
 };
 
 // Fetches ranges and verifies their chunks, on one thread: it keeps the decoder and a buffer.
@@ -36,15 +39,20 @@ class ChunkReader {
   // call.
   using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw)>;
   Status ReadRange(const PlanRange& range, const Take& take);
+  // The same over `memory` of the caller, of at least ReadPlanData::range_pages_max: raw bytes of
+  // chunks without a codec lie in it, and stay valid until it changes.
+  Status ReadRangeInto(MutableByteSpan memory, const PlanRange& range, const Take& take);
   // Reads the range where its bytes belong and verifies them there; false where the file is read
   // directly, which needs aligned memory. Small pieces, so that it is one pass over the memory.
   // Precondition: range.in_place.
   Result<bool> ReadInPlace(const PlanRange& range);
 
- private:
-  Status Fetch(const PlanRange& range, const Take& take);
-  Result<ByteSpan> Verify(const PlanChunk& chunk, ByteSpan stored);
+  // The error with the place of the chunk; what an inner frame named stays.
   Status At(const PlanRange& range, const PlanChunk& chunk, Status error) const;
+
+ private:
+  Status Deliver(const PlanRange& range, ByteSpan bytes, const Take& take);
+  Result<ByteSpan> Verify(const PlanChunk& chunk, ByteSpan stored);
 
   const PlanSource& source_;
   ChunkCodec codec_;

@@ -28,40 +28,79 @@ Status Refuse(const ReadPlanData& plan, const ConvertedPart& part, std::uint64_t
                    conversion.converter.Describe(element));
 }
 
-Status ConvertOut(const ReadPlanData& plan, const PlanCopy& copy, const PlanChunk& chunk,
-                  ByteSpan raw) {
-  const ConvertedPart& part = plan.converted_parts[copy.converted_part];
-  const ElementConverter& converter = plan.conversions[part.conversion].converter;
-  const CopyRow row = RowOf(copy.copy);
-  std::uint64_t done = 0;  // elements of this part, in row-major order
+// Converts all elements of the plan's copy, or those of one part after the other: the
+// parts in row-major order.
+class ConversionOut {
+ public:
+  ConversionOut(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy,
+                ByteSpan raw)
+      : plan_(plan), chunk_(chunk), part_(plan.converted_parts[copy.converted_part]), raw_(raw) {}
+
+  Status Run(const StridedCopy& copy, std::byte* target);
+
+ private:
+  const ReadPlanData& plan_;
+  const PlanChunk& chunk_;
+  const ConvertedPart& part_;
+  const ByteSpan raw_;
+  std::uint64_t done_ = 0;  // elements
+};
+
+Status ConversionOut::Run(const StridedCopy& copy, std::byte* target) {
+  const ElementConverter& converter = plan_.conversions[part_.conversion].converter;
+  const CopyRow row = RowOf(copy);
   Status status;
-  VisitRows(copy.copy, [&](std::int64_t source_at, std::int64_t target_at) {
+  VisitRows(copy, [&](std::int64_t source_at, std::int64_t target_at) {
     const std::uint64_t good =
-        converter.Convert(raw.data() + source_at, row.source_stride_bytes, copy.target + target_at,
+        converter.Convert(raw_.data() + source_at, row.source_stride_bytes, target + target_at,
                           row.target_stride_bytes, row.count);
-    done += good;
+    done_ += good;
     if (good == row.count) return true;
     const std::int64_t at = source_at + static_cast<std::int64_t>(good) * row.source_stride_bytes;
-    status = Refuse(plan, part, done, raw.data() + at);
-    if (chunk.codec == Codec::kNone) {
-      status = Status(std::move(status).AtOffset(chunk.offset + static_cast<std::uint64_t>(at)));
+    status = Refuse(plan_, part_, done_, raw_.data() + at);
+    if (chunk_.codec == Codec::kNone) {
+      status = Status(std::move(status).AtOffset(chunk_.offset + static_cast<std::uint64_t>(at)));
     }
     return false;
   });
   return status;
 }
 
+Status CopyToDevice(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy,
+                    ByteSpan raw, bool raw_stays, DeviceCopies& devices) {
+  if (copy.is_converted()) {
+    ConversionOut conversion(plan, chunk, copy, raw);
+    return devices.Copy(chunk, copy, nullptr, [&](const StridedCopy& part, std::byte* staging) {
+      return conversion.Run(part, staging);
+    });
+  }
+  return devices.Copy(chunk, copy, raw_stays ? raw.data() : nullptr,
+                      [&](StridedCopy part, std::byte* staging) {
+                        part.Normalize();
+                        RunStridedCopy(part, raw.data(), staging);
+                        return Status();
+                      });
+}
+
+Status CopyOne(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw,
+               bool raw_stays, DeviceCopies* devices) {
+  if (copy.device != kHostDevice) {
+    return CopyToDevice(plan, chunk, copy, raw, raw_stays, *devices);
+  }
+  if (copy.is_converted()) {
+    return ConversionOut(plan, chunk, copy, raw).Run(copy.copy, copy.target);
+  }
+  RunStridedCopy(copy.copy, raw.data(), copy.target);
+  return {};
+}
+
 }  // namespace
 
-Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw) {
-  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    const PlanCopy& copy = plan.copies[chunk.first_copy + i];
-    if (copy.is_converted()) {
-      Status status = ConvertOut(plan, copy, chunk, raw);
-      if (!status.ok()) return std::move(status).AtTensor(plan.names[chunk.name]);
-    } else {
-      RunStridedCopy(copy.copy, raw.data(), copy.target);
-    }
+Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
+               DeviceCopies* devices, bool raw_stays) {
+  for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
+    Status status = CopyOne(plan, chunk, copy, raw, raw_stays, devices);
+    if (!status.ok()) return std::move(status).AtTensor(plan.names[chunk.name]);
   }
   return {};
 }

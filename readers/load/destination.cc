@@ -15,8 +15,12 @@ std::uint64_t Magnitude(std::int64_t stride) {
 
 Destination Destination::Make(const MutableMemoryView& view, const Region& region,
                               std::uint32_t element_size) {
-  Destination destination{
-      .data = view.data, .region = region, .strides_bytes = view.strides_bytes, .shift_bytes = 0};
+  Destination destination{.data = view.data,
+                          .region = region,
+                          .strides_bytes = view.strides_bytes,
+                          .device = view.device,
+                          .stream = view.stream,
+                          .shift_bytes = 0};
   if (view.strides_bytes.empty()) {
     destination.strides_bytes = DenseStridesBytes(region.box.extent, element_size);
     // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
@@ -27,8 +31,8 @@ Destination Destination::Make(const MutableMemoryView& view, const Region& regio
 
 Status CheckDestination(const MutableMemoryView& view, const Region& region,
                         std::uint32_t element_size) {
-  if (!view.is_host()) {
-    return InvalidArgument("memory of device ", view.device, ": only host memory can be loaded to");
+  if (view.device < kHostDevice) {
+    return InvalidArgument("a destination in memory of device ", view.device, ", which is none");
   }
   if (view.data == nullptr) return InvalidArgument("the destination is null");
   if (view.strides_bytes.empty()) return {};

@@ -46,7 +46,7 @@ std::byte* TargetOf(const PlanCopy& copy) { return copy.target + copy.copy.targe
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];
-  if (copy.is_converted()) return nullptr;
+  if (copy.is_converted() || copy.device != kHostDevice) return nullptr;
   const bool is_whole = copy.copy.is_contiguous() && copy.copy.element_size == chunk.raw_size;
   return is_whole ? TargetOf(copy) : nullptr;
 }
@@ -71,6 +71,7 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
                            [](const auto& a, const auto& b) { return a.first == b.first; }),
                shards.end());
   data_.names.emplace_back(tensor.name());
+  AddStream(destination);
   if (destination.converter) {
     data_.conversions.push_back({.converter = *destination.converter, .region = wanted});
   }
@@ -85,6 +86,17 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
     SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(selected), &destination));
   }
   return {};
+}
+
+void PlanBuilder::AddStream(const Destination& destination) {
+  if (destination.device == kHostDevice) return;
+  const auto is_same = [&](const PlanStream& known) {
+    return known.device == destination.device && known.stream == destination.stream;
+  };
+  if (std::any_of(data_.streams.begin(), data_.streams.end(), is_same)) return;
+  data_.streams.push_back({.device = destination.device,
+                           .stream = destination.stream,
+                           .name = static_cast<std::uint32_t>(data_.names.size() - 1)});
 }
 
 Status PlanBuilder::AddObject(const ObjectView& object) {
@@ -147,7 +159,8 @@ void PlanBuilder::AddCopies(const ShardFacts& facts, const SelectedChunk& select
   for (const Box& part : selected.parts) {
     PlanCopy copy{.copy = make_copy(selected.region, part, destination.region.box,
                                     destination.strides_bytes, facts.element_size),
-                  .target = destination.data};
+                  .target = destination.data,
+                  .device = destination.device};
     copy.copy.target_offset_bytes = static_cast<std::int64_t>(Bits(copy.copy.target_offset_bytes) +
                                                               Bits(destination.shift_bytes));
     if (destination.converter) {
@@ -254,6 +267,7 @@ void PlanBuilder::Summarize() {
     summary.bytes_read += range.size;
     const std::uint64_t begin = range.offset - range.offset % kDirectIoAlignmentBytes;
     const std::uint64_t end = AlignUp(range.offset + range.size, kDirectIoAlignmentBytes);
+    data_.range_pages_max = std::max(data_.range_pages_max, end - begin);
     // The staging pool lends powers of two.
     data_.range_memory_max = std::max(data_.range_memory_max, std::bit_ceil(end - begin));
     const std::string name = BlobName(index_.blob(range.blob).id);

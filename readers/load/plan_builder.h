@@ -24,6 +24,8 @@ struct Destination {
   std::byte* data = nullptr;
   Region region;
   std::vector<std::int64_t> strides_bytes;
+  int device = kHostDevice;
+  void* stream = nullptr;  // of a device
   // Added to where an element lies by the strides: not 0 for a run, whose first element is not that
   // of its box.
   std::int64_t shift_bytes = 0;
@@ -35,8 +37,8 @@ struct Destination {
                           std::uint32_t element_size);
 };
 
-// Errors: InvalidArgument: null memory, strides of another ndim or for a run, or so short that
-// elements overlap. Precondition: the region is valid.
+// Errors: InvalidArgument: null memory, no device, strides of another ndim or for a run, or so
+// short that elements overlap. Precondition: the region is valid.
 Status CheckDestination(const MutableMemoryView& view, const Region& region,
                         std::uint32_t element_size);
 
@@ -65,6 +67,7 @@ class PlanBuilder {
   };
   struct ShardFacts;
 
+  void AddStream(const Destination& destination);
   void AddCopies(const ShardFacts& facts, const SelectedChunk& selected,
                  const Destination& destination);
   bool ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct PlanCopy {
 
   StridedCopy copy;
   std::byte* target = nullptr;
+  int device = kHostDevice;                // of the target
   std::size_t converted_part = kAsStored;  // in ReadPlanData::converted_parts
   bool is_converted() const { return converted_part != kAsStored; }
 };
@@ -62,6 +64,13 @@ struct PlanRange {
   std::byte* in_place = nullptr;
 };
 
+// A stream behind whose work the copies to memory of its device come.
+struct PlanStream {
+  int device = 0;
+  void* stream = nullptr;
+  std::uint32_t name = 0;  // of a tensor with such a destination, in ReadPlanData::names
+};
+
 // Ranges ascend by blob and offset; so do their chunks.
 struct ReadPlanData {
   AttemptId attempt;
@@ -72,11 +81,18 @@ struct ReadPlanData {
   std::vector<PlanCopy> copies;
   std::vector<PlanConversion> conversions;
   std::vector<ConvertedPart> converted_parts;
+  std::vector<PlanStream> streams;  // of all destinations in device memory, each once
   std::vector<LoadFinding> findings;
   PlanSummary summary;
-  // Memory that one thread needs at most: a range widened to whole pages, and a decoded chunk.
+  // Memory that one thread needs at most: a range widened to whole pages and lent by the staging
+  // pool, and a decoded chunk.
   std::uint64_t range_memory_max = 0;
+  std::uint64_t range_pages_max = 0;  // as it is widened
   std::uint64_t decoded_size_max = 0;
+
+  std::span<const PlanCopy> CopiesOf(const PlanChunk& chunk) const {
+    return std::span(copies).subspan(chunk.first_copy, chunk.copy_count);
+  }
 };
 
 }  // namespace sealpoint::internal

@@ -3,24 +3,97 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/copy_out.h"
+#include "readers/load/device_reader.h"
 
 namespace sealpoint::internal {
 namespace {
 
+// True where the range needed no copies.
+Result<bool> RunInPlace(const PlanRange& range, bool isolate, ChunkReader& reader) {
+  if (range.in_place == nullptr || isolate) return false;
+  return reader.ReadInPlace(range);
+}
+
 Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
                 ChunkReader& reader) {
-  if (range.in_place != nullptr && !isolate) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool is_done, reader.ReadInPlace(range));
-    if (is_done) return {};
-  }
+  SEALPOINT_ASSIGN_OR_RETURN(const bool is_done, RunInPlace(range, isolate, reader));
+  if (is_done) return {};
   return reader.ReadRange(
       range, [&plan](const PlanChunk& chunk, ByteSpan raw) { return CopyOut(plan, chunk, raw); });
+}
+
+// A body for ParallelFor that counts what is done.
+using ReadOne = std::function<Status(std::size_t worker, const PlanRange& range)>;
+Status ReadAll(const ReadPlanData& plan, int threads, PhaseRecorder& phases, const ReadOne& read) {
+  std::mutex mutex;  // guards `phases` and `bytes_done`
+  std::uint64_t bytes_done = 0;
+  return ParallelFor(threads, plan.ranges.size(), [&](int worker, std::size_t i) -> Status {
+    const PlanRange& range = plan.ranges[i];
+    SEALPOINT_RETURN_IF_ERROR(read(static_cast<std::size_t>(worker), range));
+    const std::lock_guard lock(mutex);
+    bytes_done += range.size;
+    phases.Progress(bytes_done);
+    return {};
+  });
+}
+
+Status CheckDigests(const PlanSource& source) {
+  for (const PlanStream& stream : source.plan.streams) {
+    const Status offered = source.device->CheckDigests(stream.device);
+    if (offered.ok()) continue;
+    return std::move(MakeError(Code::kUnsupported,
+                               "digests cannot be verified in memory of device ", stream.device,
+                               ": ", offered.message()))
+        .AtTensor(source.plan.names[stream.name]);
+  }
+  return {};
+}
+
+// The queues of all threads are made, and ordered behind the callers' streams, before anything is
+// read. Readers are gone, and with them all that was queued, when this returns.
+Status RunWithDevices(const PlanSource& source, const ReadOptions& options,
+                      std::uint64_t memory_budget_bytes, PhaseRecorder& phases,
+                      std::uint64_t& bytes_verified) {
+  const DeviceStaging staging = DeviceStaging::Divide(
+      source.plan, options.threads, memory_budget_bytes, options.verify_on_device);
+  StagingBuffer memory;  // outlives the readers
+  std::vector<std::unique_ptr<DeviceReader>> readers;
+  for (int i = 0; i < staging.threads; ++i) {
+    SEALPOINT_ASSIGN_OR_RETURN(auto reader,
+                               DeviceReader::Open(source, staging, options.verify_on_device));
+    readers.push_back(std::move(reader));
+  }
+  if (options.verify_on_device) SEALPOINT_RETURN_IF_ERROR(CheckDigests(source));
+  source.pool.PinWith(source.device);
+  // All at once: two reads that each hold a part of what they need would wait for each other.
+  SEALPOINT_ASSIGN_OR_RETURN(memory,
+                             source.pool.AcquireScratch(readers.size() * staging.thread_bytes()));
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    readers[i]->UseMemory(
+        memory.bytes().subspan(i * staging.thread_bytes(), staging.thread_bytes()));
+  }
+  SEALPOINT_RETURN_IF_ERROR(ReadAll(
+      source.plan, staging.threads, phases, [&](std::size_t worker, const PlanRange& range) {
+        DeviceReader& reader = *readers[worker];
+        Result<bool> in_place = RunInPlace(range, options.isolate, reader.chunk_reader());
+        if (!in_place) return std::move(in_place).error();
+        return *in_place ? Status() : reader.ReadRange(range);
+      }));
+  for (const auto& reader : readers) {
+    SEALPOINT_RETURN_IF_ERROR(reader->Finish());
+    bytes_verified += reader->bytes_verified_on_device();
+  }
+  return {};
 }
 
 }  // namespace
@@ -42,25 +115,24 @@ Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_bu
   });
 }
 
-Status RunPlan(const PlanSource& source, const ReadOptions& options,
-               std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
+Result<std::uint64_t> RunPlan(const PlanSource& source, const ReadOptions& options,
+                              std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
   if (options.threads < 1) return InvalidArgument("a read with ", options.threads, " threads");
   const ReadPlanData& plan = source.plan;
+  std::uint64_t bytes_verified_on_device = 0;
+  if (!plan.streams.empty()) {
+    SEALPOINT_RETURN_IF_ERROR(
+        RunWithDevices(source, options, memory_budget_bytes, phases, bytes_verified_on_device));
+    return bytes_verified_on_device;
+  }
   const int threads = AffordableThreads(plan, options.threads, memory_budget_bytes);
   std::deque<ChunkReader> readers;  // never moves its elements
   for (int i = 0; i < threads; ++i) readers.emplace_back(source);
-
-  std::mutex mutex;  // guards `phases` and `bytes_done`
-  std::uint64_t bytes_done = 0;
-  return ParallelFor(threads, plan.ranges.size(), [&](int worker, std::size_t i) -> Status {
-    const PlanRange& range = plan.ranges[i];
-    SEALPOINT_RETURN_IF_ERROR(
-        RunRange(plan, range, options.isolate, readers[static_cast<std::size_t>(worker)]));
-    const std::lock_guard lock(mutex);
-    bytes_done += range.size;
-    phases.Progress(bytes_done);
-    return {};
-  });
+  SEALPOINT_RETURN_IF_ERROR(
+      ReadAll(plan, threads, phases, [&](std::size_t worker, const PlanRange& range) {
+        return RunRange(plan, range, options.isolate, readers[worker]);
+      }));
+  return bytes_verified_on_device;
 }
 
 }  // namespace sealpoint::internal

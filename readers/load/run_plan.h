@@ -20,10 +20,11 @@ int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memor
 Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
                   const ChunkReader::Take& take);
 
-// Fetches, verifies and copies everything that the plan names. Progress goes to the phase under
-// way.
-Status RunPlan(const PlanSource& source, const ReadOptions& options,
-               std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
+// Fetches, verifies and copies everything that the plan names; when it returns, nothing that it
+// queued on a device runs any more. Progress goes to the phase under way. Returns how many bytes
+// were verified on devices, too.
+Result<std::uint64_t> RunPlan(const PlanSource& source, const ReadOptions& options,
+                              std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
 
 }  // namespace sealpoint::internal
 

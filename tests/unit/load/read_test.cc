@@ -326,14 +326,15 @@ TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {
   EXPECT_EQ(report.plan.bytes_read, kTensorBytes);
 }
 
-TEST_F(ReadTest, RefusesADestinationInDeviceMemory) {
+TEST_F(ReadTest, RefusesADestinationInMemoryOfNoDevice) {
   OpenHalves();
   Bytes out(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(out.data(), 0, nullptr));
+  request.Add("w", MemoryView::MutableCuda(out.data(), -2, nullptr));
   const Status status = checkpoint_->Load(request).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_NE(status.message().find("device 0"), std::string::npos) << status.ToString();
+  EXPECT_EQ(status.place().tensor, "w");
+  EXPECT_NE(status.message().find("device -2"), std::string::npos) << status.ToString();
 }
 
 TEST_F(ReadTest, ScalarAndEmptyTensors) {

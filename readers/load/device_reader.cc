@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/device_reader.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "readers/load/copy_out.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::size_t kSlotsMax = 3;
+constexpr std::uint64_t kPageBytes = 4096;
+
+// A chunk's raw bytes as they are stored, in one piece, lie on the device where the copy puts them.
+bool CanBeChecked(const PlanChunk& chunk, const PlanCopy& copy) {
+  return copy.device != kHostDevice && !copy.is_converted() && copy.copy.is_contiguous() &&
+         copy.copy.element_size == chunk.raw_size;
+}
+
+// The most digests that one range may need.
+std::uint64_t ChecksMax(const ReadPlanData& plan) {
+  std::uint64_t most = 0;
+  for (const PlanRange& range : plan.ranges) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < range.chunk_count; ++i) {
+      count += plan.chunks[range.first_chunk + i].copy_count;
+    }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+}  // namespace
+
+DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
+                                    std::uint64_t memory_budget_bytes, bool verify_on_device) {
+  DeviceStaging staging{.window_bytes = plan.range_pages_max};
+  if (verify_on_device) {
+    staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), kPageBytes);
+  }
+  // A window is what the budget is made for; a piece takes no more than that.
+  staging.piece_bytes = std::min(PieceBytes(plan, true), staging.window_bytes);
+  const auto fits = [&](std::uint64_t thread_count, std::uint64_t slot_count) {
+    // The pool lends powers of two.
+    const std::uint64_t lent = std::bit_ceil(thread_count * slot_count * staging.slot_bytes());
+    return lent + thread_count * 2 * plan.decoded_size_max <= memory_budget_bytes;
+  };
+  const std::size_t range_count = std::max<std::size_t>(1, plan.ranges.size());
+  auto thread_count = std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), range_count);
+  while (thread_count > 1 && !fits(thread_count, 1)) --thread_count;
+  staging.threads = static_cast<int>(thread_count);
+  staging.slot_count = std::min(kSlotsMax, range_count);
+  while (staging.slot_count > 1 && !fits(thread_count, staging.slot_count)) --staging.slot_count;
+  return staging;
+}
+
+Result<std::unique_ptr<DeviceReader>> DeviceReader::Open(const PlanSource& source,
+                                                         const DeviceStaging& staging,
+                                                         bool verify_on_device) {
+  SEALPOINT_ASSIGN_OR_RETURN(auto copies, DeviceCopies::Open(source.plan, *source.device));
+  return std::unique_ptr<DeviceReader>(
+      new DeviceReader(source, staging, verify_on_device, std::move(copies)));
+}
+
+DeviceReader::DeviceReader(const PlanSource& source, const DeviceStaging& staging,
+                           bool verify_on_device, std::unique_ptr<DeviceCopies> copies)
+    : source_(source),
+      staging_(staging),
+      verify_on_device_(verify_on_device),
+      reader_(source),
+      copies_(std::move(copies)) {}
+
+void DeviceReader::UseMemory(MutableByteSpan memory) {
+  MutableByteSpan rest = memory;
+  const auto take = [&rest](std::uint64_t size) {
+    const MutableByteSpan taken = rest.first(size);
+    rest = rest.subspan(size);
+    return taken;
+  };
+  for (std::size_t i = 0; i < staging_.slot_count; ++i) {
+    Window window{.memory = take(staging_.window_bytes)};
+    const MutableByteSpan digests = take(staging_.digest_bytes);
+    const std::size_t count = digests.size() / sizeof(Digest);
+    auto* const first = reinterpret_cast<Digest*>(digests.data());
+    std::uninitialized_default_construct_n(first, count);
+    window.digests = {first, count};
+    windows_.push_back(std::move(window));
+  }
+  copies_->UsePieces(take(staging_.slot_count * staging_.piece_bytes), staging_.slot_count);
+}
+
+Status DeviceReader::ReadRange(const PlanRange& range) {
+  Window& window = windows_[next_window_++ % windows_.size()];
+  SEALPOINT_RETURN_IF_ERROR(Settle(window));
+  window.range = &range;
+  const auto take = [&](const PlanChunk& chunk, ByteSpan raw) -> Status {
+    const bool raw_stays = chunk.codec == Codec::kNone;
+    SEALPOINT_RETURN_IF_ERROR(CopyOut(source_.plan, chunk, raw, copies_.get(), raw_stays));
+    return verify_on_device_ ? AddChecks(window, chunk) : Status();
+  };
+  SEALPOINT_RETURN_IF_ERROR(reader_.ReadRangeInto(window.memory, range, take));
+  SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
+  return copies_->Mark(window.fence);
+}
+
+Status DeviceReader::AddChecks(Window& window, const PlanChunk& chunk) {
+  for (const PlanCopy& copy : source_.plan.CopiesOf(chunk)) {
+    if (!CanBeChecked(chunk, copy)) continue;
+    const std::byte* const data = copy.target + copy.copy.target_offset_bytes;
+    DeviceChunks& chunks = series_.chunks;
+    // Only the last chunk of a series may be shorter.
+    const bool continues = series_.device == copy.device &&
+                           chunks.data + chunks.size_bytes == data &&
+                           chunks.size_bytes % chunks.chunk_size_bytes == 0 &&
+                           chunk.raw_size <= chunks.chunk_size_bytes;
+    if (!continues) {
+      SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
+      series_ = {.device = copy.device,
+                 .name = chunk.name,
+                 .chunks = {.data = data, .size_bytes = 0, .chunk_size_bytes = chunk.raw_size},
+                 .first_digest = window.checked.size()};
+    }
+    chunks.size_bytes += chunk.raw_size;
+    window.checked.push_back(&chunk);
+  }
+  return {};
+}
+
+Status DeviceReader::QueueSeries(const Window& window) {
+  if (series_.device == kHostDevice) return {};
+  const Series series = std::exchange(series_, {});
+  return copies_->QueueDigests(series.device, series.name, series.chunks,
+                               window.digests.subspan(series.first_digest, series.chunks.count()));
+}
+
+// Waits for what was copied out of the window, so that it may be filled again.
+Status DeviceReader::Settle(Window& window) {
+  SEALPOINT_RETURN_IF_ERROR(copies_->WaitFor(window.fence));
+  for (std::size_t i = 0; i < window.checked.size(); ++i) {
+    const PlanChunk& chunk = *window.checked[i];
+    if (window.digests[i] != chunk.raw_digest) {
+      return reader_.At(*window.range, chunk,
+                        MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
+                                  chunk.raw_size, " bytes differs, which was right on the host"));
+    }
+    bytes_verified_ += chunk.raw_size;
+  }
+  window.checked.clear();
+  return {};
+}
+
+Status DeviceReader::Finish() {
+  SEALPOINT_RETURN_IF_ERROR(copies_->Finish());
+  for (Window& window : windows_) SEALPOINT_RETURN_IF_ERROR(Settle(window));
+  return {};
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_DEVICE_READER_H_
+#define SEALPOINT_READERS_LOAD_DEVICE_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "readers/load/chunk_reader.h"
+#include "readers/load/device_copies.h"
+
+namespace sealpoint::internal {
+
+// How plans with destinations in device memory use the budget: each thread has so many windows, for
+// one range each with the digests of what is checked on the device, and as many staging pieces.
+struct DeviceStaging {
+  int threads = 1;
+  std::size_t slot_count = 1;
+  std::uint64_t window_bytes = 0;
+  std::uint64_t digest_bytes = 0;
+  std::uint64_t piece_bytes = 0;
+
+  // More threads come before more slots; from three slots on neither reading nor copying waits for
+  // the other.
+  static DeviceStaging Divide(const ReadPlanData& plan, int threads,
+                              std::uint64_t memory_budget_bytes, bool verify_on_device);
+  std::uint64_t slot_bytes() const { return window_bytes + digest_bytes + piece_bytes; }
+  std::uint64_t thread_bytes() const { return slot_count * slot_bytes(); }
+};
+
+// One thread of a plan with destinations in device memory: reads and verifies a range in a window
+// while the copies out of the windows before it are under way. Destruction waits until nothing of
+// it runs any more. Errors: those of ChunkReader, Device.
+class DeviceReader {
+ public:
+  static Result<std::unique_ptr<DeviceReader>> Open(const PlanSource& source,
+                                                    const DeviceStaging& staging,
+                                                    bool verify_on_device);
+
+  // Before the first range: thread_bytes() of the pool, which outlive the reader.
+  void UseMemory(MutableByteSpan memory);
+  Status ReadRange(const PlanRange& range);
+  // Waits until all has arrived, and judges what was to be verified on devices.
+  Status Finish();
+  // What was.
+  std::uint64_t bytes_verified_on_device() const { return bytes_verified_; }
+  // For ranges that are read elsewhere.
+  ChunkReader& chunk_reader() { return reader_; }
+
+ private:
+  struct Window {
+    MutableByteSpan memory{};
+    std::span<Digest> digests{};
+    DeviceCopies::Fence fence{};
+    const PlanRange* range = nullptr;
+    std::vector<const PlanChunk*> checked{};  // a digest each
+  };
+  // Chunks that lie back to back in device memory, of which digests will be queued.
+  struct Series {
+    int device = kHostDevice;
+    std::uint32_t name = 0;
+    DeviceChunks chunks{};
+    std::size_t first_digest = 0;
+  };
+
+  DeviceReader(const PlanSource& source, const DeviceStaging& staging, bool verify_on_device,
+               std::unique_ptr<DeviceCopies> copies);
+  Status Settle(Window& window);
+  Status AddChecks(Window& window, const PlanChunk& chunk);
+  Status QueueSeries(const Window& window);
+
+  const PlanSource& source_;
+  const DeviceStaging staging_;
+  const bool verify_on_device_;
+  ChunkReader reader_;
+  std::vector<Window> windows_;
+  std::size_t next_window_ = 0;
+  Series series_;
+  std::uint64_t bytes_verified_ = 0;
+  std::unique_ptr<DeviceCopies> copies_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_DEVICE_READER_H_

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_STAGED_COPY_H_
+#define SEALPOINT_READERS_LOAD_STAGED_COPY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/layout/box_copy.h"
+
+namespace sealpoint::internal {
+
+// A copy to memory that takes long rows best, in two steps through dense staging memory that holds
+// the bytes in the order of their addresses in the target, whatever the signs and the order of its
+// strides.
+struct StagedCopy {
+  StridedCopy pack;   // from the source to staging; dimensions as in the copy that it is made of
+  StridedCopy place;  // from staging to the target; normalized, with rows back to back in staging
+};
+
+// `target_element_size` is that of staging and target; another than that of the source where
+// elements are converted by the first step. Precondition: no two elements share a byte of the
+// target.
+StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size);
+
+// The copy in parts that take at most `size_max_bytes` of the target each (of a single element
+// more), in row-major order. `target_element_size` is 0 where elements stay as they are: then parts
+// may have another element size, and an element that is too large is cut.
+std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_size,
+                                 std::uint64_t size_max_bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_STAGED_COPY_H_
