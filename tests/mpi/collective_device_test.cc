@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collective loads to device memory. Each rank has devices of its own, which are late.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/support/collective_load_job.h"
+#include "tests/support/host_device.h"
+#include "tests/support/saved_state.h"
+#include "tests/support/use_devices.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr std::uint64_t kRows = 96;
+constexpr std::uint64_t kColumns = 64;
+constexpr std::uint64_t kTensorBytes = kRows * kColumns * 4;
+const Shape kShape = {kRows, kColumns};
+
+Bytes Numbers() {
+  Bytes bytes(kTensorBytes);
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    const auto value = static_cast<float>(i % 251);
+    std::memcpy(bytes.data() + i, &value, sizeof(value));
+  }
+  return bytes;
+}
+
+MiniContainer Stored() {
+  MiniSpec spec;
+  spec.tensors.push_back(CutTensor(
+      "w", DType::kF32, kShape, Numbers(),
+      {Region::Of({{0, 0}, {40, kColumns}}), Region::Of({{40, 0}, {56, kColumns}})}, {0, 1}));
+  spec.tensors.back().codec = Codec::kZstd;
+  return BuildMini(spec);
+}
+
+// One rank that loads to memory of its device 0, beside the same to host memory.
+struct DeviceJob : CollectiveLoadJob {
+  explicit DeviceJob(Communicator& communicator) : CollectiveLoadJob(communicator, Stored()) {
+    reader = Open();
+    UseDevices(reader->checkpoint(), devices);
+  }
+  std::unique_ptr<DeviceMemory> Allocate(std::uint64_t size) const {
+    auto allocated = devices->Allocate(0, size);
+    std::fill(allocated->contents().begin(), allocated->contents().end(), std::byte{0xee});
+    return allocated;
+  }
+
+  std::shared_ptr<HostDevice> devices = std::make_shared<HostDevice>();
+  std::unique_ptr<CollectiveReader> reader;
+};
+
+TEST(CollectiveDeviceTest, EveryLayoutArrivesAsOnTheHost) {
+  const Region box = Region::Of({{5, 3}, {80, 50}});
+  OnRanks([&](Communicator& comm) {
+    DeviceJob job(comm);
+    constexpr std::uint64_t kSize = 80 * 60 * 8;
+    for (const std::vector<std::int64_t>& strides :
+         std::vector<std::vector<std::int64_t>>{{}, {60 * 8, 8}, {8, 80 * 8}, {-60 * 8, 8}}) {
+      for (const bool converts : {false, true}) {
+        const std::uint64_t origin = !strides.empty() && strides[0] < 0 ? 79 * 60 * 8 : 0;
+        Bytes host(kSize, std::byte{0xee});
+        const auto memory = job.Allocate(kSize);
+        ReadRequest request;
+        request.Add("w", box, MemoryView::MutableHost(host.data() + origin, strides));
+        request.Add("w", box,
+                    MemoryView::MutableCuda(memory->address() + origin, 0, nullptr, strides));
+        if (converts) {
+          for (ReadItem& item : request.items) item.convert = Conversion{DType::kF64};
+        }
+        // Of a few chunks at a time, so that there are many rounds.
+        const auto report = job.reader->Load(request, {}, {.memory_budget_bytes = 48 * kKiB});
+        ASSERT_TRUE(report.ok()) << report.error().ToString();
+        EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), host);
+      }
+    }
+    EXPECT_EQ(job.devices->counters().bytes_pageable, 0u);
+  });
+}
+
+TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
+  for (const bool when_queued : {false, true}) {
+    OnRanks([&](Communicator& comm) {
+      DeviceJob job(comm);
+      const auto memory = job.Allocate(kTensorBytes);
+      const int last = comm.size() - 1;
+      if (comm.rank() == last && when_queued) job.devices->FailCopyWhenQueued(3);
+      if (comm.rank() == last && !when_queued) job.devices->FailCopyWhenRun(3);
+      ReadRequest request;
+      request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+      const Status error = job.reader->Load(request).status();
+      EXPECT_THAT(error, HasCode(Code::kDevice));
+      EXPECT_EQ(error.place().tensor, "w");
+      EXPECT_EQ(error.place().rank, last);
+      ASSERT_TRUE(job.reader->Load(request).ok());  // still in step
+      EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), Numbers());
+    });
+  }
+}
+
+TEST(CollectiveDeviceTest, ADeviceThatOneRankLacksFailsOnAll) {
+  OnRanks([](Communicator& comm) {
+    DeviceJob job(comm);
+    const auto memory = job.Allocate(kTensorBytes);
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableCuda(memory->address(), comm.rank() == 0 ? 9 : 0, nullptr));
+    const Status error = job.reader->Load(request).status();
+    EXPECT_THAT(error, HasCode(Code::kDevice));
+    EXPECT_EQ(error.place().tensor, "w");
+    EXPECT_EQ(error.place().rank, 0);
+  });
+}
+
+TEST(CollectiveDeviceTest, WorkOfTheCallersStreamComesBeforeTheBytes) {
+  OnRanks([](Communicator& comm) {
+    DeviceJob job(comm);
+    const auto memory = job.Allocate(kTensorBytes);
+    const auto stream = job.devices->MakeStream();
+    for (int i = 0; i < 50; ++i) {
+      stream->Run([contents = memory->contents()] {
+        std::fill(contents.begin(), contents.end(), std::byte{0x55});
+      });
+    }
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableCuda(memory->address(), 0, stream.get()));
+    ASSERT_TRUE(job.reader->Load(request).ok());
+    stream->Wait();
+    EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), Numbers());
+  });
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
