@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sealpoint/export.h"
+#include "sealpoint/id.h"
 
 namespace sealpoint {
 
@@ -44,6 +45,8 @@ struct PhaseEvent {
   enum class Kind : std::uint8_t { kBegin, kProgress, kEnd } kind = Kind::kBegin;
   std::uint64_t bytes_done = 0;   // of this process, in this phase
   std::uint64_t bytes_total = 0;  // 0 where it is not known or nothing is moved
+  // Of the save; tells saves apart that are under way at the same time. kNoStep in a load.
+  std::uint64_t step = kNoStep;
 };
 
 // Called on the thread that runs the phase (kProgress: on any thread, one at a time). Returns soon,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "sealpoint/id.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
 
@@ -16,8 +17,9 @@ namespace sealpoint::internal {
 class PhaseRecorder {
  public:
   // `is_cancelled`, where there is one, outlives the recorder and may be set by any thread.
-  explicit PhaseRecorder(PhaseCallback callback, const std::atomic<bool>* is_cancelled = nullptr)
-      : callback_(std::move(callback)), is_cancelled_(is_cancelled) {}
+  explicit PhaseRecorder(PhaseCallback callback, std::uint64_t step = kNoStep,
+                         const std::atomic<bool>* is_cancelled = nullptr)
+      : callback_(std::move(callback)), step_(step), is_cancelled_(is_cancelled) {}
   // Whoever returns early leaves no phase without its end.
   ~PhaseRecorder() { End(); }
   PhaseRecorder(const PhaseRecorder&) = delete;
@@ -41,6 +43,7 @@ class PhaseRecorder {
   void Tell(PhaseEvent::Kind kind);
 
   PhaseCallback callback_;
+  const std::uint64_t step_;
   const std::atomic<bool>* is_cancelled_ = nullptr;
   Status failure_;
   PhaseReport report_;

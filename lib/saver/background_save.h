@@ -31,7 +31,7 @@ class BackgroundSave {
       : saver_options_(saver),
         target_(std::move(target)),
         options_(std::move(options)),
-        recorder_(saver.on_phase, &is_cancelled_) {}
+        recorder_(saver.on_phase, options_.step, &is_cancelled_) {}
 
   // For the training thread, before the save is queued; for it between WaitUntilBound and
   // SetStaged.

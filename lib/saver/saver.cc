@@ -96,7 +96,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
   if (queue_) queue_->Drain();
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  PhaseRecorder recorder(options_.on_phase);
+  PhaseRecorder recorder(options_.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
   Status mine = CheckArguments(options, sources);
   if (mine.ok()) mine = recorder.failure();
@@ -143,11 +143,13 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   save->tensor_bytes = plan_->tensor_bytes;
   if (*any_short) {
     held.reset();
+    recorder.End();
     queue_->Drain();
     Stream(save, *plan_, sources);
   } else {
     recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
     Status staged = WriteSources(engine_.parts(), *held, *plan_, sources);
+    recorder.End();  // here, and not when the thread in the background comes to it
     save->SetHeld(std::move(held), std::move(staged));
     queue_->Add(save);
   }

@@ -60,7 +60,7 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   if (own.parent && own.parent->attempt == own.attempt) {
     return internal::InvalidArgument("the attempt is its own parent");
   }
-  internal::PhaseRecorder recorder(options.on_phase);
+  internal::PhaseRecorder recorder(options.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(directory));
   SEALPOINT_RETURN_IF_ERROR(internal::CheckNoMarker(*opened));

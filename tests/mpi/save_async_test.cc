@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -142,6 +143,31 @@ TEST(SaveAsyncTest, PollIsLocal) {
     }
     EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
     job.Barrier();
+  });
+}
+
+// Plan and snapshot are what training stands still for, and are measured as such, whatever the save
+// waits for afterwards.
+TEST(SaveAsyncTest, TellsEachPhaseOnTheThreadThatRunsIt) {
+  OnJobs([](SaveJob& job) {
+    for (const int buffers : {kEnough, kTooFew}) {
+      const auto here = std::this_thread::get_id();
+      std::mutex mutex;
+      std::vector<Phase> seen;
+      const auto look = [&](const PhaseEvent& event) {
+        if (event.kind == PhaseEvent::Kind::kProgress) return;
+        const std::lock_guard lock(mutex);
+        seen.push_back(event.phase);
+        const bool is_training = event.phase == Phase::kPlan || event.phase == Phase::kSnapshot;
+        EXPECT_EQ(std::this_thread::get_id() == here, is_training) << PhaseName(event.phase);
+        EXPECT_EQ(event.step, 7u);
+      };
+      Trainer trainer(job, buffers, {.on_phase = look});
+      ASSERT_TRUE(trainer.Begin(7).value()->Wait().ok());
+      EXPECT_EQ(seen.front(), Phase::kPlan);
+      EXPECT_EQ(seen.back(), Phase::kVerdict);
+      job.Barrier();
+    }
   });
 }
 
