@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
+#include "sealpoint/progress.h"
 #include "sealpoint/series.h"
 #include "tools/ckpt-verify/print.h"
-#include "tools/ckpt-verify/progress.h"
 #include "tools/common/terminal.h"
 #include "tools/common/text.h"
 
@@ -36,11 +36,13 @@ class Run {
 
   // The checkpoint's verdict counts.
   VerifyReport JudgePath(const std::string& path) {
-    ProgressLine line(verbose());
+    ProgressLine line;
     const Result<VerifyReport> result =
         Verify(path, {.level = options_.level,
                       .threads = options_.threads,
-                      .on_progress = [&line](const VerifyProgress& done) { line.Show(done); }});
+                      .on_progress = [this, &line](const VerifyProgress& done) {
+                        if (verbose()) line.Set("verify", done.bytes_done, done.bytes_total);
+                      }});
     VerifyReport report{.path = path, .level = options_.level};
     if (result) {
       report = *result;

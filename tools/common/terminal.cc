@@ -31,7 +31,6 @@ std::string Rendered(std::string_view text, int rendition) {
 }  // namespace
 
 bool StdoutIsTerminal() { return ::isatty(STDOUT_FILENO) == 1; }
-bool StderrIsTerminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 std::string Coloured(std::string_view text, Verdict verdict) {
   switch (verdict) {

@@ -10,7 +10,6 @@
 namespace sealpoint::tools {
 
 bool StdoutIsTerminal();
-bool StderrIsTerminal();
 
 // The text in the colour of the verdict, where stdout is a terminal and NO_COLOR is not set
 // (https://no-color.org).
