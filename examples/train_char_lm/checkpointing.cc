@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,8 +29,9 @@ constexpr std::uint64_t kChunkSizeBytes = sealpoint::kMiB;
 // Time that the other ranks may take in one step of a save, such as rank 0 to sync the index.
 constexpr std::chrono::seconds kDeadline(60);
 
-constexpr std::array kEveryRanksPhases = {Phase::kPreflight, Phase::kPlan,  Phase::kWriteBlobs,
-                                          Phase::kSyncBlobs, Phase::kAgree, Phase::kVerdict};
+constexpr std::array kEveryRanksPhases = {Phase::kPreflight,  Phase::kPlan,      Phase::kSnapshot,
+                                          Phase::kWriteBlobs, Phase::kSyncBlobs, Phase::kAgree,
+                                          Phase::kVerdict};
 constexpr std::array kRankZerosPhases = {Phase::kCheckBlobs, Phase::kBuildIndex, Phase::kCheckIndex,
                                          Phase::kWriteIndex, Phase::kPublish};
 
@@ -110,21 +113,46 @@ Result<std::unique_ptr<Checkpointing>> Checkpointing::Create(const CheckpointOpt
   if (Status declared = made->Declare(); !declared.ok()) {
     return declared;
   }
+  if (Status opened = made->OpenTrace(); !opened.ok()) {
+    return opened;
+  }
+  if (Status ready = made->MakeSaver(); !ready.ok()) {
+    return ready;
+  }
+  return made;
+}
+
+Status Checkpointing::OpenTrace() {
+  if (options_.trace_directory.empty()) {
+    return {};
+  }
+  std::error_code ignored;  // what is not there is told when the file is made
+  std::filesystem::create_directories(options_.trace_directory, ignored);
+  const int rank = communicator_.rank();
+  auto trace =
+      sealpoint::Trace::Create(options_.trace_directory + "/rank-" + std::to_string(rank) + ".json",
+                               {.rank = rank, .host = communicator_.host()});
+  if (!trace.ok()) {
+    return trace.error();
+  }
+  trace_ = std::move(*trace);
+  return {};
+}
+
+Status Checkpointing::MakeSaver() {
   auto engine = sealpoint::Engine::Create({.staging_buffer_size_bytes = sealpoint::kMiB});
   if (!engine.ok()) {
     return engine.error();
   }
-  made->engine_ = std::move(*engine);
+  engine_ = std::move(*engine);
   auto saver = sealpoint::Saver::Create(
-      *made->engine_, communicator,
-      {.deadline = kDeadline, .on_phase = [checkpointing = made.get()](const PhaseEvent& event) {
-         checkpointing->DieIfDue(event);
-       }});
+      *engine_, communicator_,
+      {.deadline = kDeadline, .on_phase = [this](const PhaseEvent& event) { OnPhase(event); }});
   if (!saver.ok()) {
     return saver.error();
   }
-  made->saver_ = std::move(*saver);
-  return made;
+  saver_ = std::move(*saver);
+  return {};
 }
 
 Status Checkpointing::Declare() {
@@ -197,7 +225,9 @@ Status Checkpointing::Restore(const std::string& path) {
   }
   // Nothing may be missing, and nothing be left over: not a tensor, and not an element.
   const auto loaded =
-      (*reader)->Load(RequestOf(tensors_), {.coverage = sealpoint::OnMismatch::kError});
+      (*reader)->Load(RequestOf(tensors_), {.coverage = sealpoint::OnMismatch::kError},
+                      {.on_phase = [this](const PhaseEvent& event) { OnPhase(event); }});
+  progress_.Clear();
   if (!loaded.ok()) {
     return loaded.error();
   }
@@ -209,28 +239,55 @@ bool Checkpointing::IsSaveDue() const {
   return options_.save_every > 0 && trainer_.step() % options_.save_every == 0;
 }
 
-Result<sealpoint::CommitInfo> Checkpointing::Save() {
+// What cannot be bound stays unbound, which the saver reports on all ranks.
+sealpoint::Sources Checkpointing::BindSources(const std::vector<StateObject>& objects) const {
   sealpoint::Sources sources(declaration_);
-  // What cannot be bound stays unbound, which Save reports on all ranks.
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     static_cast<void>(sources.Bind(slots_[i], tensors_[i].layout, tensors_[i].data));
   }
-  const std::vector<StateObject> objects = trainer_.Objects();
   if (communicator_.rank() == 0) {
     for (const StateObject& object : objects) {
       static_cast<void>(sources.BindObject(object.name, sealpoint::AsBytes(object.bytes)));
     }
   }
-  return saver_->Save(sealpoint::SaveTarget::InSeries(options_.series_directory),
-                      {.step = trainer_.step(),
-                       .mesh = trainer_.mesh().axes(),
-                       .provenance = {{"program", "train_char_lm"}}},
-                      sources);
+  return sources;
+}
+
+sealpoint::SaveTarget Checkpointing::Target() const {
+  return sealpoint::SaveTarget::InSeries(options_.series_directory);
+}
+
+sealpoint::SaveOptions Checkpointing::SaveOptionsNow() const {
+  return {.step = trainer_.step(),
+          .mesh = trainer_.mesh().axes(),
+          .provenance = {{"program", "train_char_lm"}}};
+}
+
+Result<sealpoint::CommitInfo> Checkpointing::Save() {
+  const std::vector<StateObject> objects = trainer_.Objects();
+  auto saved = saver_->Save(Target(), SaveOptionsNow(), BindSources(objects));
+  progress_.Clear();
+  return saved;
+}
+
+Result<std::unique_ptr<sealpoint::PendingSave>> Checkpointing::SaveAsync() {
+  const std::vector<StateObject> objects = trainer_.Objects();
+  return saver_->SaveAsync(Target(), SaveOptionsNow(), BindSources(objects));
+}
+
+void Checkpointing::OnPhase(const PhaseEvent& event) {
+  if (communicator_.rank() == 0 && !options_.quiet) {
+    progress_.OnPhase(event);
+  }
+  if (trace_) {
+    trace_->OnPhase(event);
+  }
+  DieIfDue(event);
 }
 
 void Checkpointing::DieIfDue(const PhaseEvent& event) const {
   const auto& die = options_.die_at;
-  if (!die || die->step != trainer_.step() || die->phase != event.phase) {
+  if (!die || die->step != event.step || die->phase != event.phase) {
     return;
   }
   const auto size = static_cast<std::size_t>(communicator_.size());
@@ -238,11 +295,12 @@ void Checkpointing::DieIfDue(const PhaseEvent& event) const {
   if (rank != static_cast<std::size_t>(communicator_.rank())) {
     return;
   }
-  // Payload is killed half-way, everything else as it begins.
-  const bool is_now =
-      event.phase == Phase::kWriteBlobs
-          ? event.kind != PhaseEvent::Kind::kBegin && event.bytes_done >= event.bytes_total / 2
-          : event.kind == PhaseEvent::Kind::kBegin;
+  // Payload is killed half-way, or when it was handed over; everything else as it begins.
+  const bool is_half_way =
+      event.kind == PhaseEvent::Kind::kEnd ||
+      (event.kind == PhaseEvent::Kind::kProgress && event.bytes_done >= event.bytes_total / 2);
+  const bool moves_payload = event.phase == Phase::kWriteBlobs || event.phase == Phase::kSnapshot;
+  const bool is_now = moves_payload ? is_half_way : event.kind == PhaseEvent::Kind::kBegin;
   if (!is_now) {
     return;
   }

@@ -13,8 +13,10 @@
 #include "sealpoint/declaration.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/progress.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
+#include "sealpoint/trace.h"
 #include "trainer.h"
 
 namespace char_lm {
@@ -34,6 +36,9 @@ struct CheckpointOptions {
   std::string series_directory;
   std::uint64_t save_every = 0;  // 0: never
   bool resume = false;
+  bool async = false;
+  bool quiet = false;           // no progress on the terminal
+  std::string trace_directory;  // empty: no trace
   std::optional<DieAt> die_at;
 };
 
@@ -53,6 +58,11 @@ class Checkpointing {
   [[nodiscard]] bool IsSaveDue() const;
   // After an error the training can go on; the next save is a new attempt.
   sealpoint::Result<sealpoint::CommitInfo> Save();
+  // The same in the background: the training may go on, and change its state, when this returns.
+  sealpoint::Result<std::unique_ptr<sealpoint::PendingSave>> SaveAsync();
+
+  // The line that shows saves and loads on a terminal; only rank 0 draws.
+  sealpoint::ProgressLine& progress() { return progress_; }
 
  private:
   Checkpointing(const CheckpointOptions& options, sealpoint::Communicator& communicator,
@@ -60,6 +70,13 @@ class Checkpointing {
   sealpoint::Status Declare();
   sealpoint::Result<std::string> FindNewest();
   sealpoint::Status Restore(const std::string& path);
+  sealpoint::Status OpenTrace();
+  sealpoint::Status MakeSaver();
+  [[nodiscard]] sealpoint::SaveTarget Target() const;
+  [[nodiscard]] sealpoint::SaveOptions SaveOptionsNow() const;
+  [[nodiscard]] sealpoint::Sources BindSources(const std::vector<StateObject>& objects) const;
+  // On any thread.
+  void OnPhase(const sealpoint::PhaseEvent& event);
   void DieIfDue(const sealpoint::PhaseEvent& event) const;
 
   const CheckpointOptions& options_;
@@ -68,6 +85,8 @@ class Checkpointing {
   std::vector<LocalTensor> tensors_;
   sealpoint::Declaration declaration_;
   std::vector<std::vector<std::size_t>> slots_;  // in the declaration, of each of the tensors
+  sealpoint::ProgressLine progress_;
+  std::unique_ptr<sealpoint::Trace> trace_;
   std::unique_ptr<sealpoint::Engine> engine_;
   std::unique_ptr<sealpoint::Saver> saver_;
 };

@@ -3,7 +3,6 @@
 // and saves and resumes checkpoints.
 #include <mpi.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -17,18 +16,12 @@
 #include "fingerprint.h"
 #include "mpi_exchange.h"
 #include "options.h"
+#include "saves.h"
 #include "sealpoint/mpi_communicator.h"
 #include "trainer.h"
 
 namespace char_lm {
 namespace {
-
-// A number that tells parameters and moments from others, of whatever mesh. On rank 0; 0 elsewhere.
-// Collective. It gathers everything on every rank: for a demonstration, not for a real training.
-std::uint64_t FingerprintState(const Trainer& trainer, bool speaks) {
-  const std::vector<float> whole = trainer.WholeState();
-  return speaks ? Fingerprint(std::as_bytes(std::span(whole))) : 0;
-}
 
 bool WriteState(std::span<const float> state, const std::string& path) {
   const auto bytes = std::as_bytes(state);
@@ -40,49 +33,24 @@ bool WriteState(std::span<const float> state, const std::string& path) {
   return std::fclose(file) == 0 && written;
 }
 
-void PrintState(std::uint64_t step, std::uint64_t state, const std::string& what) {
-  std::printf("step %4llu  state %016llx  %s\n", static_cast<unsigned long long>(step),
-              static_cast<unsigned long long>(state), what.c_str());
-}
-
-// The name of a checkpoint in the series.
-std::string NameOf(const std::string& directory) {
-  return directory.substr(directory.rfind('/') + 1);
-}
-
-// A save that failed does not end the training.
-void ReportSave(std::uint64_t step, std::uint64_t state,
-                const sealpoint::Result<sealpoint::CommitInfo>& saved) {
-  if (!saved.ok()) {
-    PrintState(step, state, "save failed: " + saved.error().ToString());
-    return;
-  }
-  std::array<char, 64> cost{};
-  std::snprintf(cost.data(), cost.size(), "  %.1f MB in %.2f s",
-                static_cast<double>(saved->total_bytes) / 1e6, saved->report.total_seconds());
-  PrintState(step, state, "saved " + NameOf(saved->directory) + cost.data());
-}
-
 void RunSteps(const Options& options, bool speaks, Trainer& trainer, Checkpointing& checkpoints) {
+  Saves saves(options.checkpoints, speaks, trainer, checkpoints);
   double loss_sum = 0.0;
   std::uint64_t loss_count = 0;
   while (trainer.step() < options.steps) {
     loss_sum += static_cast<double>(trainer.Step());
     ++loss_count;
     if (speaks && trainer.step() % options.report_every == 0) {
+      const auto hold = checkpoints.progress().Hold();
       std::printf("step %4llu  mean loss %.6f\n", static_cast<unsigned long long>(trainer.step()),
                   loss_sum / static_cast<double>(loss_count));
       loss_sum = 0.0;
       loss_count = 0;
     }
-    if (checkpoints.IsSaveDue()) {
-      const std::uint64_t state = FingerprintState(trainer, speaks);
-      const auto saved = checkpoints.Save();
-      if (speaks) {
-        ReportSave(trainer.step(), state, saved);
-      }
-    }
+    saves.AfterStep();
   }
+  saves.WaitForAll();
+  saves.PrintStandstill();
 }
 
 int Fail(const std::string& why) {
@@ -185,7 +153,8 @@ int Train(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);  // threads of a save call no MPI
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

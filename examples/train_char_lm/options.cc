@@ -54,6 +54,14 @@ void DeclareCheckpoints(CLI::App& app, CheckpointOptions& checkpoints, Arguments
   app.add_flag("--resume", checkpoints.resume,
                "continue from the newest committed checkpoint of the series, if there is one")
       ->needs(series);
+  app.add_flag("--async", checkpoints.async,
+               "save in the background: training goes on once the state is copied")
+      ->needs(series);
+  app.add_option("--trace", checkpoints.trace_directory,
+                 "write what each rank's saves and loads take to rank-N.json in this directory")
+      ->type_name("DIR")
+      ->needs(series);
+  app.add_flag("--quiet", checkpoints.quiet, "draw no progress of saves and loads on the terminal");
   auto* const die_at =
       app.add_option("--die-at", arguments.die_at,
                      "kill a rank with SIGKILL in this phase of the save of this step")
@@ -76,6 +84,9 @@ std::string ParseDieAt(const Arguments& arguments, CheckpointOptions& checkpoint
   const auto phase = FindSavePhase(text.substr(colon + 1));
   if (!phase) {
     return "--die-at: the phases of a save are " + SavePhaseNames();
+  }
+  if (*phase == sealpoint::Phase::kSnapshot && !checkpoints.async) {
+    return "--die-at: only saves with --async have a snapshot";
   }
   checkpoints.die_at = {.step = std::stoull(step), .phase = *phase, .rank = arguments.die_rank};
   if (checkpoints.save_every == 0 || checkpoints.die_at->step % checkpoints.save_every != 0) {

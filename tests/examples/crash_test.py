@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills ranks of train_char_lm in every phase of a save and looks at what is left.
+"""Kills ranks of train_char_lm in every phase of a save, with and without --async, and looks at what is left.
 
 Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY [unittest arguments]
 """
@@ -18,6 +18,7 @@ import unittest
 STEPS = 3
 KILLED_STEP = 2
 SHARED_PHASES = ["preflight", "plan", "write-blobs", "sync-blobs", "agree", "verdict"]
+TRAINING_PHASES = ["plan", "snapshot"]  # of a save with --async, on the thread that trains
 RANK_ZEROS_PHASES = ["check-blobs", "build-index", "check-index", "write-index", "publish"]
 RANKS = 4
 MESH = "data=2,tensor=2"
@@ -53,10 +54,10 @@ def losses_in(output):
     return {int(step): loss for step, loss in found}
 
 
-def state_in(output, what):
-    """The fingerprint in the one line that says so."""
-    (state,) = re.findall(rf"  state ([0-9a-f]{{16}})  {what}", output)
-    return state
+def states_in(output, what):
+    """Step -> fingerprint, in the lines that say so."""
+    found = re.findall(rf"^step +(\d+)  state ([0-9a-f]{{16}})  {what}", output, re.MULTILINE)
+    return {int(step): state for step, state in found}
 
 
 class Training:
@@ -80,11 +81,14 @@ class CrashTest(unittest.TestCase):
         write_corpus(cls.folder / "corpus")
         cls.training = Training(cls.folder / "corpus")
         state = cls.folder / "reference"
-        done = cls.training.run(RANKS, "--final-state", state)
+        series = cls.folder / "foreground"
+        done = cls.training.run(RANKS, "--final-state", state, "--checkpoints", series, "--save-every", 1)
         assert done.returncode == 0, done.stderr
         cls.expected = state.read_bytes()
         cls.expected_losses = losses_in(done.stdout)
         assert sorted(cls.expected_losses) == list(range(1, STEPS + 1)), done.stdout
+        cls.saved_states = states_in(done.stdout, "saved")  # in the foreground
+        assert sorted(cls.saved_states) == list(range(1, STEPS + 1)), done.stdout
 
     def setUp(self):
         self.series = self.folder / self.id().rpartition(".")[2]
@@ -100,10 +104,11 @@ class CrashTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(state.read_bytes(), self.expected, done.stdout)
         self.assertEqual(losses_in(done.stdout).items() - self.expected_losses.items(), set())
+        self.complaints = done.stderr
         return done.stdout
 
-    def crash(self, phase, rank):
-        die = ["--die-at", f"{KILLED_STEP}:{phase}", "--die-rank", rank]
+    def crash(self, phase, rank, mode):
+        die = ["--die-at", f"{KILLED_STEP}:{phase}", "--die-rank", rank, *mode]
         done = self.training.run(
             RANKS, "--checkpoints", self.series, "--save-every", 1, *die
         )
@@ -117,24 +122,30 @@ class CrashTest(unittest.TestCase):
         self.assertLessEqual(len(found), 1)
         return found[0] if found else None
 
-    def check_crash(self, phase, rank, next_ranks):
-        crashed = self.crash(phase, rank)
-        self.assertEqual(verdict(self.directory_of(1)), VALID, "the older one")
+    def check_crash(self, phase, rank, next_ranks, mode=()):
+        self.crash(phase, rank, mode)
+        newest_step = 1
+        if mode and phase in TRAINING_PHASES:  # the older one may be under way still
+            older = self.directory_of(1)
+            newest_step = 1 if older is not None and verdict(older) == VALID else 0
+        else:
+            self.assertEqual(verdict(self.directory_of(1)), VALID, "the older one")
         attempt = self.directory_of(KILLED_STEP)
         is_committed = attempt is not None and verdict(attempt) == VALID
         if phase == "verdict" and rank == 0:  # published just before
             self.assertTrue(is_committed)
-        elif phase in RANK_ZEROS_PHASES + ["preflight", "plan", "write-blobs"]:
+        elif phase in RANK_ZEROS_PHASES + TRAINING_PHASES + ["preflight", "write-blobs"]:
             self.assertFalse(is_committed)
         if attempt is not None and not is_committed:
             has_begun = any(attempt.glob("*.blob"))
             self.assertEqual(verdict(attempt), UNCOMMITTED if has_begun else NO_FILE_OF_OURS)
-        self.assertEqual(verdict("--series", self.series), VALID)
-        output = self.train(next_ranks, "--resume")
-        newest_step = KILLED_STEP if is_committed else 1
-        self.assertIn(f"resumed from step-{newest_step:012}-", output)
-        if not is_committed:  # else rank 0 died before it could say what it saved
-            self.assertEqual(state_in(output, "resumed from"), state_in(crashed, "saved"))
+        newest_step = KILLED_STEP if is_committed else newest_step
+        output = self.train(next_ranks, "--resume", *mode)
+        if newest_step == 0:
+            self.assertIn("nothing to resume from", output)
+        else:
+            resumed = states_in(output, f"resumed from step-{newest_step:012}-")
+            self.assertEqual(resumed, {newest_step: self.saved_states[newest_step]}, output)
         self.assertEqual(verdict("--series", self.series), VALID)
 
     def test_run_without_crash(self):
@@ -142,10 +153,27 @@ class CrashTest(unittest.TestCase):
         for step in range(1, STEPS + 1):
             self.assertEqual(verdict(self.directory_of(step)), VALID)
 
+    def test_saves_in_the_background(self):
+        """What they store is what saves in the foreground store at the same step, and the training is the same."""
+        output = self.train(RANKS, "--async")
+        self.assertEqual(states_in(output, "saved"), self.saved_states)
+        self.assertRegex(output, rf"\n{STEPS} saves in the background: training stood still for [\d.]+ s of [\d.]+ s")
+        for ranks, step in zip(OTHER_MESHES, range(STEPS, 0, -1)):
+            resumed = states_in(self.train(ranks, "--resume"), "resumed from")
+            self.assertEqual(resumed, {step: self.saved_states[step]})
+            for directory in self.series.glob("step-*"):
+                if int(directory.name.split("-")[1]) >= step:
+                    shutil.rmtree(directory)
+
     def test_failed_save_does_not_end_the_training(self):
         (self.folder / "file").write_text("")
-        output = self.train(RANKS, series=self.folder / "file" / "series")
-        self.assertEqual(output.count("save failed: Io"), STEPS, output)
+        for mode in ([], ["--async"]):
+            self.train(RANKS, *mode, series=self.folder / "file" / "series")
+            self.assertEqual(self.complaints.count(" failed: Io"), STEPS, self.complaints)
+
+    def test_there_is_no_snapshot_in_the_foreground(self):
+        done = run([trainer, "--checkpoints", self.series, "--save-every", 1, "--die-at", "1:snapshot"])
+        self.assertEqual(done.returncode, 64, done.stderr)
 
     def test_resume_of_an_empty_series_starts_at_the_beginning(self):
         self.assertIn("nothing to resume from", self.train(2, "--resume"))
@@ -166,15 +194,24 @@ class CrashTest(unittest.TestCase):
         self.assertIn("cannot resume: Mismatch", done.stderr)
 
 
+def add_crash_test(phase, rank, next_ranks, mode=()):
+    def test(self):
+        self.check_crash(phase, rank, next_ranks, mode)
+
+    suffix = "_in_the_background" if mode else ""
+    setattr(CrashTest, f"test_kill_rank_{rank}_in_{phase.replace('-', '_')}{suffix}", test)
+
+
 def add_crash_tests():
     cases = [(phase, rank) for phase in SHARED_PHASES for rank in (0, RANKS - 1)]
     cases += [(phase, 0) for phase in RANK_ZEROS_PHASES]
     for (phase, rank), next_ranks in zip(cases, itertools.cycle(OTHER_MESHES)):
-
-        def test(self, phase=phase, rank=rank, next_ranks=next_ranks):
-            self.check_crash(phase, rank, next_ranks)
-
-        setattr(CrashTest, f"test_kill_rank_{rank}_in_{phase.replace('-', '_')}", test)
+        add_crash_test(phase, rank, next_ranks)
+    # Each phase once, alternating the rank.
+    cases = list(zip(["snapshot", *SHARED_PHASES], itertools.cycle((RANKS - 1, 0))))
+    cases += [("verdict", RANKS - 1)] + [(phase, 0) for phase in RANK_ZEROS_PHASES]
+    for (phase, rank), next_ranks in zip(dict.fromkeys(cases), itertools.cycle(OTHER_MESHES)):
+        add_crash_test(phase, rank, next_ranks, ["--async"])
 
 
 if __name__ == "__main__":
