@@ -8,17 +8,21 @@
 
 namespace sealpoint::testing {
 
-int RunOnRank(int argc, char** argv, const std::function<int(Communicator&)>& body) {
+std::unique_ptr<Communicator> BeginRank(int argc, char** argv) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  int status = 0;
-  {
-    const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
-    status = body(*comm);
-    // After a rank was lost the others cannot finalize; the launcher ends all of them.
-    if (status != 0) std::_Exit(status);
-  }
-  MPI_Finalize();
+  return MpiCommunicator::Create(MPI_COMM_WORLD).value();
+}
+
+void EndRanks() { MPI_Finalize(); }
+
+int RunOnRank(int argc, char** argv, const std::function<int(Communicator&)>& body) {
+  auto comm = BeginRank(argc, argv);
+  const int status = body(*comm);
+  // After a rank was lost the others cannot finalize; the launcher ends all of them.
+  if (status != 0) std::_Exit(status);
+  comm.reset();
+  EndRanks();
   return status;
 }
 

@@ -3,6 +3,12 @@
 
 namespace sealpoint::testing {
 
+std::unique_ptr<Communicator> BeginRank(int /*argc*/, char** /*argv*/) {
+  return SelfCommunicator();
+}
+
+void EndRanks() {}
+
 int RunOnRank(int /*argc*/, char** /*argv*/, const std::function<int(Communicator&)>& body) {
   return body(*SelfCommunicator());
 }
