@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kSlotsMax = 3;
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kPieceMinBytes = 64 * kKiB;
 
 // A chunk's raw bytes as they are stored, in one piece, lie on the device where the copy puts them.
 bool CanBeChecked(const PlanChunk& chunk, const PlanCopy& copy) {
@@ -44,8 +45,12 @@ DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
   if (verify_on_device) {
     staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), kPageBytes);
   }
-  // A window is what the budget is made for; a piece takes no more than that.
-  staging.piece_bytes = std::min(PieceBytes(plan, true), staging.window_bytes);
+  // A window is what the budget is made for; a piece takes no more than that, and rather less than
+  // that the pool lends twice as much.
+  const std::uint64_t piece_bytes = std::min(PieceBytes(plan, true), staging.window_bytes);
+  const std::uint64_t others = staging.window_bytes + staging.digest_bytes;
+  staging.piece_bytes =
+      std::min(piece_bytes, std::bit_ceil(others + std::min(piece_bytes, kPieceMinBytes)) - others);
   const auto fits = [&](std::uint64_t thread_count, std::uint64_t slot_count) {
     // The pool lends powers of two.
     const std::uint64_t lent = std::bit_ceil(thread_count * slot_count * staging.slot_bytes());

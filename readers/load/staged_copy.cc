@@ -10,18 +10,20 @@ namespace sealpoint::internal {
 namespace {
 
 // Offsets are computed modulo 2^64, as in lib/layout.
-std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::uint64_t Unsigned(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 std::int64_t Signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
-std::uint64_t Magnitude(std::int64_t stride) {
-  return stride < 0 ? 0 - Bits(stride) : Bits(stride);
+std::uint64_t DistanceOf(std::int64_t stride) {
+  return stride < 0 ? 0 - Unsigned(stride) : Unsigned(stride);
 }
 
 // The dimensions by the distance of their elements in the target, the farthest first.
 std::vector<std::size_t> TargetOrder(const StridedCopy& copy) {
   std::vector<std::size_t> order(copy.extent.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return Magnitude(copy.target_stride_bytes[a]) > Magnitude(copy.target_stride_bytes[b]);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const std::uint64_t distance_a = DistanceOf(copy.target_stride_bytes[a]);
+    const std::uint64_t distance_b = DistanceOf(copy.target_stride_bytes[b]);
+    return distance_a != distance_b ? distance_a > distance_b : a < b;
   });
   return order;
 }
@@ -40,9 +42,9 @@ void CutFrom(const StridedCopy& copy, std::size_t d, std::uint64_t index_bytes,
     StridedCopy part = copy;
     part.extent[d] = std::min(step, copy.extent[d] - begin);
     part.source_offset_bytes =
-        Signed(Bits(copy.source_offset_bytes) + begin * Bits(copy.source_stride_bytes[d]));
+        Signed(Unsigned(copy.source_offset_bytes) + begin * Unsigned(copy.source_stride_bytes[d]));
     part.target_offset_bytes =
-        Signed(Bits(copy.target_offset_bytes) + begin * Bits(copy.target_stride_bytes[d]));
+        Signed(Unsigned(copy.target_offset_bytes) + begin * Unsigned(copy.target_stride_bytes[d]));
     const std::uint64_t inner = d + 1 < copy.extent.size() ? copy.extent[d + 1] : 1;
     CutFrom(part, index_bytes > size_max_bytes ? d + 1 : copy.extent.size(), index_bytes / inner,
             size_max_bytes, parts);
@@ -59,7 +61,7 @@ StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size)
                               .element_size = target_element_size}};
   const std::vector<std::size_t> order = TargetOrder(copy);
   std::uint64_t pack_offset = 0;
-  std::uint64_t place_offset = Bits(copy.target_offset_bytes);
+  std::uint64_t place_offset = Unsigned(copy.target_offset_bytes);
   std::uint64_t stride = target_element_size;  // in staging
   for (std::size_t i = order.size(); i-- > 0;) {
     const std::size_t d = order[i];
@@ -69,15 +71,15 @@ StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size)
     if (target_stride < 0) {
       staged.pack.target_stride_bytes[d] = Signed(0 - stride);
       pack_offset += (copy.extent[d] - 1) * stride;
-      place_offset += (copy.extent[d] - 1) * Bits(target_stride);
+      place_offset += (copy.extent[d] - 1) * Unsigned(target_stride);
     }
     stride *= copy.extent[d];
   }
   for (const std::size_t d : order) {
     staged.place.extent.push_back(copy.extent[d]);
     staged.place.source_stride_bytes.push_back(
-        Signed(Magnitude(staged.pack.target_stride_bytes[d])));
-    staged.place.target_stride_bytes.push_back(Signed(Magnitude(copy.target_stride_bytes[d])));
+        Signed(DistanceOf(staged.pack.target_stride_bytes[d])));
+    staged.place.target_stride_bytes.push_back(Signed(DistanceOf(copy.target_stride_bytes[d])));
   }
   staged.pack.target_offset_bytes = Signed(pack_offset);
   staged.place.target_offset_bytes = Signed(place_offset);

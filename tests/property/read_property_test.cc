@@ -3,16 +3,20 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
 #include "tests/property/layout_generators.h"
+#include "tests/support/host_device.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/reading_storage.h"
+#include "tests/support/use_devices.h"
 
 // Any stored regions, any wanted regions, any destinations: the bytes are those of the definition,
 // and storage gave what the plan announced.
@@ -201,6 +205,56 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsAreConvertedElementByElement, ()) {
                                        {.threads = static_cast<int>(AnyIn(1, 2))});
   if (!report) RC_FAIL(report.error().ToString());
   for (const Wish& wish : wishes) RC_ASSERT(wish.memory == wish.expected);
+}
+
+// To devices that are late, with budgets of few slots, beside destinations on the host.
+RC_GTEST_PROP(ReadProperty, AnyRegionsReachDevicesAsTheyWereStored, ()) {
+  const bool converts = *rc::gen::arbitrary<bool>();
+  const Pair& pair = kPairs[AnyIn(0, std::size(kPairs) - 1)];
+  const StoredTensor tensor = converts ? AnyTensor("t", 2, pair.from) : AnyTensor("t", 2);
+  const Bytes all = converts ? pair.convert(tensor.bytes) : tensor.bytes;
+  const auto storage = MemoryStorage();
+  StoreFiles(*storage, "c", BuildMini({.tensors = {tensor.spec}}).files);
+  const auto checkpoint =
+      Checkpoint::Open("c", {.storage = storage, .memory_budget_bytes = AnyIn(1, 8) * 64 * kKiB})
+          .value();
+  const auto devices = std::make_shared<HostDevice>(
+      HostDeviceOptions{.seed = AnyIn(1, 1000),
+                        .delay_max = std::chrono::microseconds(AnyIn(0, 20)),
+                        .piece_bytes_max = AnyIn(16, 4096)});
+  UseDevices(*checkpoint, devices);
+
+  const std::uint32_t element_size =
+      converts ? DTypeSizeBytes(pair.conversion.to) : tensor.spec.element_size;
+  std::vector<Wish> wishes;
+  std::vector<std::unique_ptr<DeviceMemory>> memories;  // null: on the host
+  ReadRequest request;
+  const std::uint64_t wish_count = AnyIn(1, 3);
+  for (std::uint64_t i = 0; i < wish_count; ++i) {
+    wishes.push_back(AnyWish(tensor.spec.shape, all, element_size));
+    memories.push_back(nullptr);
+  }
+  for (std::uint64_t i = 0; i < wish_count; ++i) {
+    Wish& wish = wishes[i];
+    auto view = MemoryView::MutableHost(wish.memory.data() + wish.origin, wish.strides);
+    if (AnyIn(0, 3) != 0) {
+      const int device = static_cast<int>(AnyIn(0, 1));
+      memories[i] = devices->Allocate(device, wish.memory.size());
+      std::copy(wish.memory.begin(), wish.memory.end(), memories[i]->contents().begin());
+      view = MemoryView::MutableCuda(memories[i]->address() + wish.origin, device, nullptr,
+                                     wish.strides);
+    }
+    request.Add("t", wish.region, view);
+    if (converts) request.items.back().convert = pair.conversion;
+  }
+  const auto report = checkpoint->Load(
+      request, LoadContract::Partial(),
+      {.threads = static_cast<int>(AnyIn(1, 3)), .verify_on_device = *rc::gen::arbitrary<bool>()});
+  if (!report) RC_FAIL(report.error().ToString());
+  for (std::uint64_t i = 0; i < wish_count; ++i) {
+    const ByteSpan arrived = memories[i] ? ByteSpan(memories[i]->contents()) : wishes[i].memory;
+    RC_ASSERT(std::equal(arrived.begin(), arrived.end(), wishes[i].expected.begin()));
+  }
 }
 
 }  // namespace

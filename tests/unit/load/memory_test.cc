@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,9 +14,11 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/collective_reader.h"
 #include "tests/support/allocation_watch.h"
+#include "tests/support/host_device.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/reading_storage.h"
 #include "tests/support/results.h"
+#include "tests/support/use_devices.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
@@ -55,6 +58,11 @@ const std::shared_ptr<Storage>& PlainFiles() {
   return files;
 }
 
+const std::shared_ptr<Storage>& CodedFiles() {
+  static const std::shared_ptr<Storage> files = Store(Codec::kByteSplitZstd);
+  return files;
+}
+
 // The memory that reading takes at most, beside the destination and the plan.
 std::uint64_t PeakOf(const std::shared_ptr<Storage>& files,
                      const std::optional<Conversion>& convert, const ReadOptions& options) {
@@ -74,6 +82,27 @@ std::uint64_t PeakOf(const std::shared_ptr<Storage>& files,
   std::uint64_t bytes_read = 0;
   for (const ReadCall& call : storage->log().reads) bytes_read += call.size;
   EXPECT_EQ(bytes_read, plan.Summary().bytes_read);
+  return peak.live_bytes;
+}
+
+// The same where the destination is memory of a device, whose link is slower than reading.
+std::uint64_t PeakOfDevice(const std::shared_ptr<Storage>& files,
+                           const std::optional<Conversion>& convert, const ReadOptions& options) {
+  const auto devices = std::make_shared<HostDevice>(
+      HostDeviceOptions{.delay_max = std::chrono::microseconds(100), .link_bytes_per_second = 2e9});
+  const auto memory = devices->Allocate(0, kRows * kMiB);
+  const auto checkpoint =
+      Checkpoint::Open("c", {.storage = files, .memory_budget_bytes = kBudgetBytes}).value();
+  UseDevices(*checkpoint, devices);
+  ReadRequest request;
+  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.items.back().convert = convert;
+  const ReadPlan plan = checkpoint->Plan(request).value();
+  BeginAllocationWatch();
+  const auto report = checkpoint->Read(plan, options);
+  const AllocationPeak peak = EndAllocationWatch();
+  EXPECT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_LE(devices->counters().pinned_bytes, kBudgetBytes);
   return peak.live_bytes;
 }
 
@@ -101,7 +130,7 @@ TEST_F(LoadMemoryTest, PlainChunksStayWithinTheBudget) {
 }
 
 TEST_F(LoadMemoryTest, DecodedChunksStayWithinTheBudget) {
-  const auto files = Store(Codec::kByteSplitZstd);
+  const auto& files = CodedFiles();
   for (const int threads : {1, 32}) {
     EXPECT_LE(PeakOf(files, {}, {.threads = threads}), kBudgetBytes + kSlackBytes);
   }
@@ -113,6 +142,27 @@ TEST_F(LoadMemoryTest, ConvertedChunksStayWithinTheBudget) {
   for (const int threads : {1, 32}) {
     EXPECT_LE(PeakOf(files, conversion, {.threads = threads}), kBudgetBytes + kSlackBytes);
   }
+}
+
+TEST_F(LoadMemoryTest, LoadsToADeviceStayWithinTheBudget) {
+  std::uint64_t peak = 0;
+  for (const int threads : {1, 32}) {
+    for (const bool verify : {false, true}) {
+      const ReadOptions options{.threads = threads, .verify_on_device = verify};
+      peak = std::max(peak, PeakOfDevice(PlainFiles(), {}, options));
+      peak = std::max(peak, PeakOfDevice(CodedFiles(), {}, options));
+    }
+    const Conversion conversion{DType::kBf16, Rounding::kNearestEven};
+    peak = std::max(peak, PeakOfDevice(PlainFiles(), conversion, {.threads = threads}));
+  }
+  // A mapping is aligned to huge pages by mapping more, which is given back untouched.
+  constexpr std::uint64_t kHugePageBytes = 2 * kMiB;
+  EXPECT_LE(peak, kBudgetBytes + kSlackBytes + kHugePageBytes);
+  RecordRun({.row = "load-memory-device",
+             .title = "Host memory of loads of 32 MiB to a device within a budget of 4 MiB",
+             .command = "ctest --test-dir build/dev -R unit.load_memory",
+             .counts = {{"peak KiB", peak / kKiB}},
+             .exact = false});
 }
 
 TEST_F(LoadMemoryTest, ACollectiveLoadStaysWithinTheBudgetsOfItsRanks) {
