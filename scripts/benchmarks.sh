@@ -3,7 +3,7 @@
 # Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
-#   scripts/benchmarks.sh [save|plan|load|verify|index]...     default: all
+#   scripts/benchmarks.sh [save|background|plan|load|verify|index]...     default: all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ directory=${BENCH_DIR:-$build/bench}
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
 cmake --build "$build" --target bench_verify bench_index
-[ $# -gt 0 ] || set -- save plan load verify index
+[ $# -gt 0 ] || set -- save background plan load verify index
 mkdir -p "$directory"
 echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
 
@@ -29,6 +29,12 @@ for figure in "$@"; do
         mpirun -n "$ranks" "$build/benchmarks/save/bench_save" --directory "$directory" --mib-per-rank $((512 / ranks))
       done
       ;;
+    background)
+      cmake --build "$build" --target bench_background
+      for ranks in 1 2; do
+        mpirun -n "$ranks" "$build/benchmarks/save/bench_background" --directory "$directory"
+      done
+      ;;
     plan)
       cmake --build "$build" --target bench_plan
       mpirun -n 4 "$build/benchmarks/plan/bench_plan" --directory "$directory"
@@ -43,7 +49,7 @@ for figure in "$@"; do
     verify) "$build/benchmarks/verify/bench_verify" --directory "$directory" ;;
     index) "$build/benchmarks/index/bench_index" ;;
     *)
-      echo "unknown figure: $figure (save, plan, load, verify, index)" >&2
+      echo "unknown figure: $figure (save, background, plan, load, verify, index)" >&2
       exit 64
       ;;
   esac
