@@ -67,10 +67,10 @@ void SaveQueue::Work() {
 
 void SaveQueue::Progress() {
   using Clock = std::chrono::steady_clock;
-  // The background thread needs a moment from the end of one call to the begin of the next.
+  // Where a call ended, the background thread needs a moment to begin the next.
   constexpr std::chrono::microseconds kPatience(50);
-  auto last_move = Clock::now();
-  while (comm_ && Clock::now() - last_move < kPatience) {
+  if (!comm_ || !comm_->Progress()) return;
+  for (auto last_move = Clock::now(); Clock::now() - last_move < kPatience;) {
     if (comm_->Progress()) {
       last_move = Clock::now();
     } else {

@@ -410,6 +410,22 @@ TEST(SaveFailureTest, EachRankRemovesItsOwnFiles) {
   });
 }
 
+// Rank 0 removes the directory, which it can only do once the slowest rank has removed its files.
+TEST(SaveFailureTest, TheDirectoryGoesAfterTheSlowestRank) {
+  OnJobs([](SaveJob& job) {
+    if (job.is_last()) {
+      job.storage->Fail({.op = StorageOp::kSyncFile, .name = ".blob"});
+      job.storage->SetHook([](StorageOp op, std::string_view) {
+        if (op == StorageOp::kRemove) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      });
+    }
+    EXPECT_THAT(job.Save(UsualDeclaration(job.comm)).status(), HasCode(Code::kIo));
+    job.Barrier();
+    EXPECT_FALSE(job.posix->OpenDirectory(job.path("ckpt")).ok());
+    job.Barrier();
+  });
+}
+
 TEST(SaveFailureTest, LeavesADirectoryThatWasThere) {
   OnJobs([](SaveJob& job) {
     if (job.rank() == 0) {

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/pipeline/engine_parts.h"
@@ -36,9 +39,11 @@ class DeviceSaveTest : public ::testing::Test {
 
   // A tensor of bytes in dense memory of a device.
   void AddDense(const std::string& name, std::uint64_t size, int number,
-                HostStream* stream = nullptr, Codec codec = Codec::kNone) {
+                HostStream* stream = nullptr, Codec codec = Codec::kNone,
+                std::uint64_t chunk_size_bytes = kChunkSizeMinBytes) {
     TensorSpec tensor = ByteTensor(name, size);
     tensor.codec = codec;
+    tensor.chunk_size_bytes = chunk_size_bytes;
     const Bytes content = NoiseBytes(std::hash<std::string>()(name), size);
     // Of no alignment at all.
     auto& memory = memories.emplace_back(device->Allocate(number, size + 3));
@@ -234,6 +239,45 @@ TEST_F(DeviceSaveTest, ABitThatTheLinkFlippedIsFound) {
   EXPECT_EQ(status.code(), Code::kDevice) << status.ToString();
   EXPECT_THAT(status.message(), HasSubstr("digests differ"));
   EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+}
+
+// A link of a known rate, and memory for the whole state.
+class StallTest : public DeviceSaveTest {
+ protected:
+  StallTest()
+      : DeviceSaveTest(
+            {.delay_max = std::chrono::microseconds(0), .link_bytes_per_second = 200e6}) {}
+};
+
+// Training stands still for one copy over the link: hashing, the disk and the other ranks come
+// later. The disk stands still meanwhile.
+TEST_F(StallTest, IsTheTimeOfTheCopy) {
+  constexpr std::uint64_t kSize = 20000000;
+  const auto blocked = std::make_shared<FailingStorage>(storage);
+  std::atomic<bool> is_open = true;
+  blocked->SetHook([&](StorageOp, std::string_view) {
+    while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  const auto large = Engine::Create({.memory_budget_bytes = 64 * kMiB, .storage = blocked}).value();
+  large->parts().device = device;
+  AddDense("a", kSize, 0, nullptr, Codec::kNone, kChunkSizeDefaultBytes);
+  const auto saver = Saver::Create(*large, *comm).value();
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind(0, views[0]).ok());
+  const auto save = [&](const std::string& directory) {
+    return saver->SaveAsync(SaveTarget::Directory(directory), {}, sources).value();
+  };
+  ASSERT_TRUE(save("first")->Wait().ok()) << "maps and pins the memory";
+  is_open = false;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto pending = save("ckpt");
+  const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - begin;
+  is_open = true;
+  ASSERT_TRUE(pending->Wait().ok());
+  const double link_seconds = static_cast<double>(kSize) / 200e6;
+  EXPECT_GE(stall.count(), 0.9 * link_seconds);
+  EXPECT_LE(stall.count(), 1.5 * link_seconds) << "with room for a machine that is busy";
+  RecordProperty("stall_percent_of_copy", static_cast<int>(100 * stall.count() / link_seconds));
 }
 
 class NoDigestsTest : public DeviceSaveTest {
