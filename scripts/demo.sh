@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, and
-# how the training goes on, bit for bit, on other meshes of ranks.
+# Shows Sealpoint at work on a real training: a crash in the middle of a save in the background,
+# what it leaves, and how the training goes on, bit for bit, on other meshes of ranks.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
 # Every expectation is checked; the exit status is 0 only if all of them are met.
 set -euo pipefail
@@ -100,8 +100,8 @@ build_programs() {
 }
 
 crash() {
-  heading "Train on 4 ranks (2 x 2), save every $save_every steps, kill rank 3 in the middle of a save"
-  train crash 4 $saved_mesh $steps --checkpoints series --save-every $save_every \
+  heading "Train on 4 ranks (2 x 2), save every $save_every steps in the background, kill rank 3 during a save"
+  train crash 4 $saved_mesh $steps --checkpoints series --save-every $save_every --async \
     --die-at $crash_at:write-blobs --die-rank 3
   expect_status $((128 + 9)) "the training that is killed"
   expect_line crash '^rank 3 dies by SIGKILL'
