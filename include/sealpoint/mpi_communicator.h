@@ -3,6 +3,7 @@
 #define SEALPOINT_MPI_COMMUNICATOR_H_
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -47,7 +48,8 @@ class MpiCommunicator final : public Communicator {
   static Result<std::unique_ptr<MpiCommunicator>> Create(MPI_Comm parent,
                                                          MpiCommunicatorOptions options = {});
 
-  // Collective, as MPI_Comm_free is; after an error, or when MPI was finalized, it does nothing.
+  // Collective, as MPI_Comm_free is; after an error, when MPI was finalized, and in a child after
+  // fork it does nothing.
   ~MpiCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -128,6 +130,7 @@ class MpiCommunicator final : public Communicator {
 
   MPI_Comm comm_;
   const MpiCommunicatorOptions options_;
+  const pid_t owner_pid_ = getpid();
   int rank_ = 0;
   int size_ = 0;
   const std::string host_ = HostName();

@@ -46,6 +46,7 @@ inline MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions op
 }
 
 inline MpiCommunicator::~MpiCommunicator() {
+  if (getpid() != owner_pid_) return;  // MPI has no meaning in a child after fork
   int finalized = 0;
   MPI_Finalized(&finalized);
   // A duplicate with an operation under way would make MPI_Comm_free wait for ranks that left.

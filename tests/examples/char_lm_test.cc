@@ -212,6 +212,28 @@ TEST_F(Resuming, OnAnotherMeshGoesOnWithTheSameBits) {
   }
 }
 
+// The training goes on at once, so that what is stored would show any byte taken later.
+TEST_F(Resuming, FromASaveInTheBackgroundGoesOnWithTheSameBits) {
+  const Corpus corpus = TokenizeText(SomeText());
+  const std::vector<float> at_the_save = TrainOn(MeshOf(2, 2), 5).state;
+  OnMesh(MeshOf(2, 2), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(2, 2));
+    const auto checkpointing = Checkpointing::Create(options_, rank.communicator, trainer);
+    TrainTo(5, trainer);
+    const auto pending = (*checkpointing)->SaveAsync();
+    ASSERT_TRUE(pending.ok()) << pending.error().ToString();
+    TrainTo(8, trainer);
+    EXPECT_TRUE((*pending)->Wait().ok());
+  });
+  OnMesh(MeshOf(3, 1), [&](const Rank& rank) {
+    Trainer trainer(SmallArguments(), corpus, rank.exchange, MeshOf(3, 1));
+    const auto checkpointing = Checkpointing::Create(options_, rank.communicator, trainer);
+    ASSERT_TRUE((*checkpointing)->Resume().ok());
+    EXPECT_EQ(trainer.step(), 5U);
+    EXPECT_TRUE(SameBits(trainer.WholeState(), at_the_save));
+  });
+}
+
 TEST_F(Resuming, FromAnEmptySeriesChangesNothing) {
   const Corpus corpus = TokenizeText(SomeText());
   OnMesh(MeshOf(2, 1), [&](const Rank& rank) {
