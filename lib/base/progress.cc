@@ -16,6 +16,8 @@ using Seconds = std::chrono::duration<double>;
 constexpr double kSampleSeconds = 0.05;
 // Age at which a sample weighs 1/e.
 constexpr double kMemorySeconds = 3;
+// What was seen for less than that tells a rate, but no future: files are opened, caches fill.
+constexpr double kTrustSeconds = 1;
 
 constexpr std::size_t kBarColumnsMin = 10;
 constexpr std::size_t kBarColumnsMax = 30;
@@ -162,8 +164,9 @@ void Progress::Advance(std::uint64_t bytes_done, Clock::time_point now) {
     sampled_bytes_ = bytes_done;
     sampled_ = now;
   }
-  const bool is_known = figures_.bytes_per_second > 0 && figures_.bytes_total >= bytes_done &&
-                        figures_.bytes_total > 0;
+  const bool is_trusted = weights_ >= 1 - std::exp(-kTrustSeconds / kMemorySeconds);
+  const bool is_known = is_trusted && figures_.bytes_per_second > 0 &&
+                        figures_.bytes_total >= bytes_done && figures_.bytes_total > 0;
   figures_.seconds_left.reset();
   if (is_known) {
     figures_.seconds_left =

@@ -75,6 +75,16 @@ TEST_F(ProgressTest, KnowsNoRateBeforeItHasSeenSome) {
   EXPECT_FALSE(progress_.figures().seconds_left) << "a millisecond says nothing";
 }
 
+// Opening files is slow, filling a cache is fast; neither tells how long the rest will take.
+TEST_F(ProgressTest, TellsNoTimeLeftInTheFirstSecond) {
+  Begin(100 * kMillion);
+  Move(kMillion, 9);
+  EXPECT_NEAR(progress_.figures().bytes_per_second, 10e6, 1e3);
+  EXPECT_FALSE(progress_.figures().seconds_left);
+  Move(kMillion, 2);
+  EXPECT_TRUE(progress_.figures().seconds_left);
+}
+
 // A burst into a cache, and a pause, move the rate but do not become it.
 TEST_F(ProgressTest, SmoothsTheRate) {
   Begin(1000 * kMillion);
@@ -250,7 +260,8 @@ TEST_F(ProgressLineTest, DrawsWhatTakesLongAndTakesItOff) {
   EXPECT_EQ(Drawn(), "") << "in the first moments";
   Wait();
   line.Set("verify", 100, 200);
-  EXPECT_THAT(Drawn(), MatchesRegex("\rverify  \\[[#.]*\\]   50 %  0:01 left  .*\x1b\\[K"));
+  EXPECT_THAT(Drawn(),
+              MatchesRegex("\rverify  \\[[#.]*\\]   50 %  .* B/s  100 B of 200 B\x1b\\[K"));
   line.Clear();
   EXPECT_EQ(Drawn(), "\r\x1b[K");
   line.Clear();
