@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The long forms of the tests in tests/system: every system call, every error, every rank. Build first (preset dev).
 #   scripts/system_faults.sh              all of them, about half an hour on two cores
-#   scripts/system_faults.sh NAME...      some of: kill errors strace space stopped_rank power_cut
+#   scripts/system_faults.sh NAME...      some of: kill errors strace space stopped_rank exit power_cut
 # BUILD=path names another build folder. Root is needed for power_cut, and for space where user namespaces are off.
 # What is counted goes into the folder named by SEALPOINT_RESULTS (docs/testing.md).
 set -euo pipefail
@@ -12,7 +12,7 @@ build=${BUILD:-build/dev}
 programs=$build/tests/system
 launcher=$(sed -n 's/^MPIEXEC_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt")
 tests=("$@")
-if [ ${#tests[@]} -eq 0 ]; then tests=(kill errors strace space stopped_rank power_cut); fi
+if [ ${#tests[@]} -eq 0 ]; then tests=(kill errors strace space stopped_rank exit power_cut); fi
 
 # As SEALPOINT_MPI_ENVIRONMENT in cmake/SealpointTests.cmake.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

@@ -4,7 +4,8 @@
 //
 //   exit_probe SERIES STEP HOW PHASE…
 //
-// HOW, when the thread in the background is in PHASE:
+// HOW, when the thread in the background is in PHASE, or when the save is over and did not come
+// there:
 //   fork       a child destroys everything and ends; the save is committed. For each PHASE, with
 //              the next step each
 //   finalize   MPI is finalized, then the save is asked for its outcome, and all is destroyed

@@ -12,6 +12,7 @@ from system_job import FAULTY_STEP, VALID, Outcome, count, lines_of_json, run, t
 
 PHASES = ["preflight", "write blobs", "sync blobs", "agree", "verdict"]
 PHASES_OF_RANK_0 = ["check blobs", "build index", "check index", "write index", "publish"]
+OVER = "over"  # no phase: the thread in the background waits for a next save
 WITHOUT_A_WORD = ["exit", "exit-all", "SIGTERM", "SIGABRT"]
 RANKS = 3
 
@@ -65,7 +66,7 @@ class ExitTest(system_job.SystemTest):
 
     def check_forked(self, ranks):
         series = self.new_series()
-        phases = PHASES + (PHASES_OF_RANK_0 if ranks == 1 else [])
+        phases = PHASES + (PHASES_OF_RANK_0 if ranks == 1 else []) + [OVER]
         done = self.probe(ranks, series, "fork", *phases)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         outcomes = lines_of_json(done.stdout)
