@@ -115,13 +115,14 @@ TEST_P(SaverFaultsTest, EveryOperationOfEveryRank) {
     sum.faults += counts.faults;
   }
   const bool is_behind = SavesInBackground();
-  RecordRun({.row = (is_behind ? "fault-save-behind-ranks-" : "fault-save-ranks-") +
-                    std::to_string(size),
-             .title = "Storage faults under a collective save" +
-                      std::string(is_behind ? " in the background" : "") +
-                      ", ranks: " + std::to_string(size),
-             .command = "ctest --test-dir build/dev -R fault.save",
-             .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}}});
+  RecordRun(
+      {.row = (is_behind ? "fault-save-behind-ranks-" : "fault-save-ranks-") + std::to_string(size),
+       .title = "Storage faults under a collective save" +
+                std::string(is_behind ? " in the background" : "") +
+                ", ranks: " + std::to_string(size),
+       .command = is_behind ? "ctest --test-dir build/dev -R background.fault"
+                            : "ctest --test-dir build/dev -R fault.save",
+       .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SaverFaultsTest, ::testing::Values(1, 2, 3));
