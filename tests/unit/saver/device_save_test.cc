@@ -272,8 +272,11 @@ TEST_F(StallTest, IsTheTimeOfTheCopy) {
   const auto begin = std::chrono::steady_clock::now();
   const auto pending = save("ckpt");
   const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - begin;
+  const MutableByteSpan memory = memories.back()->contents();
+  std::fill(memory.begin(), memory.end(), std::byte{0xee});
   is_open = true;
   ASSERT_TRUE(pending->Wait().ok());
+  EXPECT_EQ(LoadWhole(*OpenFrom(storage, "ckpt"), "a"), contents.back());
   const double link_seconds = static_cast<double>(kSize) / 200e6;
   EXPECT_GE(stall.count(), 0.9 * link_seconds);
   EXPECT_LE(stall.count(), 1.5 * link_seconds) << "with room for a machine that is busy";
