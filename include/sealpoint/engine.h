@@ -53,6 +53,11 @@ class SEALPOINT_EXPORT Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Maps and touches all of memory_budget_bytes now, so that the first save stands still no longer
+  // than the later ones; saves otherwise map what they use when they first use it. Errors: Io (no
+  // memory), InvalidArgument (after fork).
+  Status MapMemory();
+
   Storage& storage() const;
   const EngineOptions& options() const;
   EngineStats stats() const;

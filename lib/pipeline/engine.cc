@@ -74,6 +74,8 @@ Engine::~Engine() {
   parts_.release();  // NOLINT(bugprone-unused-return-value): leaving it is the point
 }
 
+Status Engine::MapMemory() { return parts_->pool->Reserve(parts_->pool->buffer_count()); }
+
 Storage& Engine::storage() const { return *parts_->storage; }
 const EngineOptions& Engine::options() const { return parts_->options; }
 

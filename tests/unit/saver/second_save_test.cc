@@ -96,6 +96,24 @@ TEST(SecondSaveTest, FindsAllTheBuffersThatItCanUse) {
   EXPECT_GE(engine->stats().mapped_bytes, kTensorSize);
 }
 
+TEST(SecondSaveTest, TheFirstOneMapsNothingEitherWhereTheMemoryIsMappedBefore) {
+  const Bytes memory(100000);
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("t", memory.size())}).value();
+  const auto engine = SmallEngine(MemoryStorage(), 64, 16 * kKiB);
+  ASSERT_TRUE(engine->MapMemory().ok());
+  const std::uint64_t before = engine->stats().mapping_count;
+  EXPECT_EQ(engine->stats().mapped_bytes, 64 * 16 * kKiB);
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory.data())).ok());
+  const auto pending =
+      saver->SaveAsync(SaveTarget::Directory("first"), {.step = 1}, sources).value();
+  ASSERT_TRUE(pending->Wait().ok());
+  EXPECT_EQ(engine->stats().mapping_count, before);
+}
+
 TEST(SecondSaveTest, MakesNoLargeAllocation) {
   constexpr std::uint64_t kTensorSize = 8 * kMiB;
   const TempDir dir;
