@@ -83,8 +83,8 @@ class SEALPOINT_EXPORT PendingSave {
   // rank where they don't come together, else few.
   virtual SaveState Poll() = 0;
   // All ranks at the same point of the program. Returns the outcome, the same on all ranks (as
-  // Saver::Save, with Cancelled and background_deadline's Timeout besides). May be repeated. Returns
-  // at once, and needs no other rank, where Poll no longer says kRunning.
+  // Saver::Save, with Cancelled and background_deadline's Timeout besides). May be repeated.
+  // Returns at once, and needs no other rank, where Poll no longer says kRunning.
   virtual Result<CommitInfo> Wait() = 0;
   // Local: asks for the save to fail with Cancelled, on all ranks, where it is not too late. One
   // rank's wish is enough. The outcome is still to be waited for.
