@@ -57,7 +57,11 @@ double ShareDone(const ProgressFigures& figures) {
 std::string RenderBar(double share, std::size_t columns, BarStyle style) {
   if (style == BarStyle::kAscii) {
     const auto full = static_cast<std::size_t>(share * static_cast<double>(columns - 2));
-    return "[" + std::string(full, '#') + std::string(columns - 2 - full, '.') + "]";
+    std::string bar(columns - 2, '.');
+    std::fill_n(bar.begin(), full, '#');
+    bar.insert(bar.begin(), '[');
+    bar.push_back(']');
+    return bar;
   }
   // Blocks of one to eight eighths of a column.
   constexpr std::array kEighths = {"▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
@@ -77,7 +81,7 @@ std::string RenderProgress(const ProgressFigures& figures, int width, BarStyle s
   const bool has_total = figures.bytes_total > 0;
   std::string line = figures.what;
   if (figures.step != kNoStep) {
-    line = Format("step %llu: ", static_cast<unsigned long long>(figures.step)) + line;
+    line.insert(0, Format("step %llu: ", static_cast<unsigned long long>(figures.step)));
   }
   const auto limit = static_cast<std::size_t>(std::max(width, 0));
   // Only what fits whole is added, the more important first. All but the bar is ASCII, and its

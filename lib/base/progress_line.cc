@@ -14,6 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstMoments{300};
 constexpr std::chrono::milliseconds kRedrawInterval{100};
 constexpr std::string_view kEraseToEnd = "\x1b[K";
+constexpr std::string_view kEraseAll = "\r\x1b[K";
 
 bool CanDrawOn(int fd) {
   const char* const terminal = std::getenv("TERM");
@@ -42,7 +43,7 @@ int ColumnsOf(int fd) {
 }
 
 // In one piece. What a terminal refuses is lost, as is proper for what the next drawing replaces.
-void Write(int fd, const std::string& text) {
+void Write(int fd, std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(fd, text.data(), text.size());
 }
 
@@ -94,14 +95,15 @@ void ProgressLine::Draw() {
   has_begun_ = true;
   if (now < next_) return;
   // The last column stays free: some terminals wrap as soon as it is written.
-  const std::string line = RenderProgress(figures, ColumnsOf(fd_) - 1, style_);
-  Write(fd_, "\r" + line + std::string(kEraseToEnd));
+  std::string line(1, '\r');
+  line.append(RenderProgress(figures, ColumnsOf(fd_) - 1, style_)).append(kEraseToEnd);
+  Write(fd_, line);
   is_drawn_ = true;
   next_ = now + kRedrawInterval;
 }
 
 void ProgressLine::Erase() {
-  if (is_drawn_) Write(fd_, "\r" + std::string(kEraseToEnd));
+  if (is_drawn_) Write(fd_, kEraseAll);
   is_drawn_ = false;
 }
 
