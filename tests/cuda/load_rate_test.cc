@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a load to device memory is, beside the slower of link and storage: one pinned copy of
+// the same bytes to the device, and plain direct reads of the same file into pinned memory, on as
+// many threads. All three in each round; printed, and judged as the design says.
+// SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. SEALPOINT_CUDA_LOAD_FOLDER: where the
+// checkpoint is written, a temporary folder by default. SEALPOINT_CUDA_LOAD_THREADS: 4 by default.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lib/device/host_mapping.h"
+#include "lib/pipeline/thread_pool.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/checkpoint.h"
+#include "sealpoint/commit.h"
+#include "sealpoint/engine.h"
+#include "tests/cuda/cuda_fixture.h"
+#include "tests/support/temp_dir.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr int kRounds = 11;
+constexpr std::uint64_t kPieceBytes = 8 * kMiB;
+
+std::string Setting(const char* name, const std::string& otherwise) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : otherwise;
+}
+
+class CudaLoadRateTest : public CudaFixture {
+ protected:
+  void SetUp() override {
+    CudaFixture::SetUp();
+    if (IsSkipped()) return;
+    size_ = std::stoull(Setting("SEALPOINT_CUDA_RATE_MIB", "1024")) * kMiB;
+    threads_ = std::stoi(Setting("SEALPOINT_CUDA_LOAD_THREADS", "4"));
+    path_ = Setting("SEALPOINT_CUDA_LOAD_FOLDER", temp_.path()) + "/load-rate";
+    host_ = internal::MapHostMemory(size_).value();
+    for (std::size_t i = 0; i < host_.size(); i += 61) host_[i] = static_cast<std::byte>(i);
+    Save();
+    checkpoint_ = Checkpoint::Open(path_, {.direct_io = true}).value();
+    const std::string blob = checkpoint_->blobs().at(0).id.ToHex() + ".blob";
+    file_ = storage_->OpenDirectory(path_).value()->OpenForRead(blob, IoMode::kDirect).value();
+    memory_ = Allocate(size_);
+    queue_ = runtime_->MakeQueue(0).value();
+    ASSERT_TRUE(runtime_->Pin(host_).ok());
+  }
+  void TearDown() override {
+    file_.reset();
+    if (!path_.empty()) std::filesystem::remove_all(path_);
+    queue_.reset();
+    memory_.reset();
+    if (!host_.empty()) {
+      runtime_->Unpin(host_);
+      internal::UnmapHostMemory(host_);
+    }
+    CudaFixture::TearDown();
+  }
+
+  void Save() const {
+    const auto engine = Engine::Create().value();
+    ASSERT_TRUE(storage_->CreateDirectories(path_).ok());
+    const auto writer = BlobWriter::Create(*engine, path_).value();
+    const TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {size_}};
+    ASSERT_TRUE(
+        writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(host_.data())).ok());
+    ASSERT_TRUE(Commit(*storage_, path_, {}, writer->Finish().value()).ok());
+  }
+  void Copy() const {
+    ASSERT_TRUE(queue_->CopyToDevice(host_, {memory_->address(), 1, size_}).ok());
+    ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok());
+  }
+  // The file holds a little more than the bytes; as many of them are read.
+  void ReadPlainly() const {
+    const Status status =
+        internal::ParallelFor(threads_, size_ / kPieceBytes, [&](int, std::size_t i) {
+          return file_->ReadAt(i * kPieceBytes, host_.subspan(i * kPieceBytes, kPieceBytes));
+        });
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  void Load(bool verify_on_device) const {
+    ReadRequest request;
+    request.Add("w", MemoryView::MutableCuda(memory_->address(), 0, nullptr));
+    const auto report =
+        checkpoint_->Load(request, {}, {.threads = threads_, .verify_on_device = verify_on_device});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+  }
+
+  static double Seconds(const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  // The median over rounds of the load's rate by that of the slower of link and storage.
+  double MedianRatio(bool verify_on_device) const {
+    Load(verify_on_device);  // memory and kernels are made in the first round
+    std::vector<double> ratios;
+    for (int round = 0; round < kRounds; ++round) {
+      const double link = Seconds([this] { Copy(); });
+      const double storage = Seconds([this] { ReadPlainly(); });
+      const double load = Seconds([&] { Load(verify_on_device); });
+      ratios.push_back(std::max(link, storage) / load);
+      const auto rate = [this](double seconds) {
+        return static_cast<double>(size_) / seconds / 1e9;
+      };
+      std::printf("link %.1f GB/s, storage %.1f GB/s, load %.1f GB/s\n", rate(link), rate(storage),
+                  rate(load));
+    }
+    std::nth_element(ratios.begin(), ratios.begin() + kRounds / 2, ratios.end());
+    std::printf("load to the device%s: %.3f of the slower of link and storage\n",
+                verify_on_device ? " with digests there" : "", ratios[kRounds / 2]);
+    return ratios[kRounds / 2];
+  }
+
+  const TempDir temp_;
+  const std::shared_ptr<Storage> storage_ = PosixStorage();
+  std::uint64_t size_ = 0;
+  int threads_ = 1;
+  std::string path_;
+  MutableByteSpan host_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<ReadableFile> file_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<internal::CopyQueue> queue_;
+};
+
+TEST_F(CudaLoadRateTest, LoadsAtTheRateOfTheSlowerOfLinkAndStorage) {
+  EXPECT_GE(MedianRatio(false), 0.9);
+}
+
+// Printed only: digests take device memory's own bandwidth.
+TEST_F(CudaLoadRateTest, LoadsAndVerifiesOnTheDevice) {
+  const Status offered = runtime_->CheckDigests(0);
+  if (!offered.ok()) GTEST_SKIP() << offered.ToString();
+  EXPECT_GT(MedianRatio(true), 0);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
