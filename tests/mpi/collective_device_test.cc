@@ -17,13 +17,13 @@
 namespace sealpoint::testing {
 namespace {
 
-constexpr std::uint64_t kRows = 96;
-constexpr std::uint64_t kColumns = 64;
-constexpr std::uint64_t kTensorBytes = kRows * kColumns * 4;
-const Shape kShape = {kRows, kColumns};
+constexpr std::uint64_t kHeight = 96;
+constexpr std::uint64_t kWidth = 64;
+constexpr std::uint64_t kStateBytes = kHeight * kWidth * 4;
+const Shape kStateShape = {kHeight, kWidth};
 
 Bytes Numbers() {
-  Bytes bytes(kTensorBytes);
+  Bytes bytes(kStateBytes);
   for (std::size_t i = 0; i < bytes.size(); i += 4) {
     const auto value = static_cast<float>(i % 251);
     std::memcpy(bytes.data() + i, &value, sizeof(value));
@@ -31,18 +31,19 @@ Bytes Numbers() {
   return bytes;
 }
 
-MiniContainer Stored() {
+MiniContainer StoredNumbers() {
   MiniSpec spec;
-  spec.tensors.push_back(CutTensor(
-      "w", DType::kF32, kShape, Numbers(),
-      {Region::Of({{0, 0}, {40, kColumns}}), Region::Of({{40, 0}, {56, kColumns}})}, {0, 1}));
+  spec.tensors.push_back(
+      CutTensor("w", DType::kF32, kStateShape, Numbers(),
+                {Region::Of({{0, 0}, {40, kWidth}}), Region::Of({{40, 0}, {56, kWidth}})}, {0, 1}));
   spec.tensors.back().codec = Codec::kZstd;
   return BuildMini(spec);
 }
 
 // One rank that loads to memory of its device 0, beside the same to host memory.
 struct DeviceJob : CollectiveLoadJob {
-  explicit DeviceJob(Communicator& communicator) : CollectiveLoadJob(communicator, Stored()) {
+  explicit DeviceJob(Communicator& communicator)
+      : CollectiveLoadJob(communicator, StoredNumbers()) {
     reader = Open();
     UseDevices(reader->checkpoint(), devices);
   }
@@ -88,7 +89,7 @@ TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
   for (const bool when_queued : {false, true}) {
     OnRanks([&](Communicator& comm) {
       DeviceJob job(comm);
-      const auto memory = job.Allocate(kTensorBytes);
+      const auto memory = job.Allocate(kStateBytes);
       const int last = comm.size() - 1;
       if (comm.rank() == last && when_queued) job.devices->FailCopyWhenQueued(3);
       if (comm.rank() == last && !when_queued) job.devices->FailCopyWhenRun(3);
@@ -107,7 +108,7 @@ TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
 TEST(CollectiveDeviceTest, ADeviceThatOneRankLacksFailsOnAll) {
   OnRanks([](Communicator& comm) {
     DeviceJob job(comm);
-    const auto memory = job.Allocate(kTensorBytes);
+    const auto memory = job.Allocate(kStateBytes);
     ReadRequest request;
     request.Add("w", MemoryView::MutableCuda(memory->address(), comm.rank() == 0 ? 9 : 0, nullptr));
     const Status error = job.reader->Load(request).status();
@@ -120,7 +121,7 @@ TEST(CollectiveDeviceTest, ADeviceThatOneRankLacksFailsOnAll) {
 TEST(CollectiveDeviceTest, WorkOfTheCallersStreamComesBeforeTheBytes) {
   OnRanks([](Communicator& comm) {
     DeviceJob job(comm);
-    const auto memory = job.Allocate(kTensorBytes);
+    const auto memory = job.Allocate(kStateBytes);
     const auto stream = job.devices->MakeStream();
     for (int i = 0; i < 50; ++i) {
       stream->Run([contents = memory->contents()] {
