@@ -157,7 +157,7 @@ Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t en
 
 Status Rounds::OpenDevices() {
   if (plan_.streams.empty()) return {};
-  SEALPOINT_ASSIGN_OR_RETURN(copies_, DeviceCopies::Open(plan_, checkpoint_.devices()));
+  SEALPOINT_ASSIGN_OR_RETURN(copies_, CopiesToDevices::Open(plan_, checkpoint_.devices()));
   return {};
 }
 

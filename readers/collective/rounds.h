@@ -13,7 +13,7 @@
 #include "readers/collective/pass_on.h"
 #include "readers/collective/reading_order.h"
 #include "readers/load/checkpoint_impl.h"
-#include "readers/load/device_copies.h"
+#include "readers/load/copies_to_devices.h"
 #include "sealpoint/collective_reader.h"
 
 namespace sealpoint::internal {
@@ -65,12 +65,12 @@ class Rounds {
   const ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
   std::vector<OwnChunk> own_;
-  std::size_t next_ = 0;                  // of own_
-  std::vector<std::uint64_t> tensors_;    // in the index, by PlanChunk::name
-  Bytes unpacked_;                        // the chunk of which parts came last
-  Status delivered_;                      // why this rank could not take what it got
-  StagingBuffer staging_;                 // while chunks arrive; outlives the copies
-  std::unique_ptr<DeviceCopies> copies_;  // null where all destinations are in host memory
+  std::size_t next_ = 0;                     // of own_
+  std::vector<std::uint64_t> tensors_;       // in the index, by PlanChunk::name
+  Bytes unpacked_;                           // the chunk of which parts came last
+  Status delivered_;                         // why this rank could not take what it got
+  StagingBuffer staging_;                    // while chunks arrive; outlives the copies
+  std::unique_ptr<CopiesToDevices> copies_;  // null where all destinations are in host memory
 };
 
 }  // namespace sealpoint::internal

@@ -67,7 +67,7 @@ Status ConversionOut::Run(const StridedCopy& copy, std::byte* target) {
 }
 
 Status CopyToDevice(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy,
-                    ByteSpan raw, bool raw_stays, DeviceCopies& devices) {
+                    ByteSpan raw, bool raw_stays, CopiesToDevices& devices) {
   if (copy.is_converted()) {
     ConversionOut conversion(plan, chunk, copy, raw);
     return devices.Copy(chunk, copy, nullptr, [&](const StridedCopy& part, std::byte* staging) {
@@ -83,7 +83,7 @@ Status CopyToDevice(const ReadPlanData& plan, const PlanChunk& chunk, const Plan
 }
 
 Status CopyOne(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw,
-               bool raw_stays, DeviceCopies* devices) {
+               bool raw_stays, CopiesToDevices* devices) {
   if (copy.device != kHostDevice) {
     return CopyToDevice(plan, chunk, copy, raw, raw_stays, *devices);
   }
@@ -97,7 +97,7 @@ Status CopyOne(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy&
 }  // namespace
 
 Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
-               DeviceCopies* devices, bool raw_stays) {
+               CopiesToDevices* devices, bool raw_stays) {
   for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
     Status status = CopyOne(plan, chunk, copy, raw, raw_stays, devices);
     if (!status.ok()) return std::move(status).AtTensor(plan.names[chunk.name]);

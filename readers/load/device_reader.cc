@@ -68,13 +68,13 @@ DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
 Result<std::unique_ptr<DeviceReader>> DeviceReader::Open(const PlanSource& source,
                                                          const DeviceStaging& staging,
                                                          bool verify_on_device) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto copies, DeviceCopies::Open(source.plan, *source.device));
+  SEALPOINT_ASSIGN_OR_RETURN(auto copies, CopiesToDevices::Open(source.plan, *source.device));
   return std::unique_ptr<DeviceReader>(
       new DeviceReader(source, staging, verify_on_device, std::move(copies)));
 }
 
 DeviceReader::DeviceReader(const PlanSource& source, const DeviceStaging& staging,
-                           bool verify_on_device, std::unique_ptr<DeviceCopies> copies)
+                           bool verify_on_device, std::unique_ptr<CopiesToDevices> copies)
     : source_(source),
       staging_(staging),
       verify_on_device_(verify_on_device),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "readers/load/chunk_reader.h"
-#include "readers/load/device_copies.h"
+#include "readers/load/copies_to_devices.h"
 
 namespace sealpoint::internal {
 
@@ -53,7 +53,7 @@ class DeviceReader {
   struct Window {
     MutableByteSpan memory{};
     std::span<Digest> digests{};
-    DeviceCopies::Fence fence{};
+    CopiesToDevices::Fence fence{};
     const PlanRange* range = nullptr;
     std::vector<const PlanChunk*> checked{};  // a digest each
   };
@@ -66,7 +66,7 @@ class DeviceReader {
   };
 
   DeviceReader(const PlanSource& source, const DeviceStaging& staging, bool verify_on_device,
-               std::unique_ptr<DeviceCopies> copies);
+               std::unique_ptr<CopiesToDevices> copies);
   Status Settle(Window& window);
   Status AddChecks(Window& window, const PlanChunk& chunk);
   Status QueueSeries(const Window& window);
@@ -79,7 +79,7 @@ class DeviceReader {
   std::size_t next_window_ = 0;
   Series series_;
   std::uint64_t bytes_verified_ = 0;
-  std::unique_ptr<DeviceCopies> copies_;
+  std::unique_ptr<CopiesToDevices> copies_;
 };
 
 }  // namespace sealpoint::internal

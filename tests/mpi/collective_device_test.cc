@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -53,7 +54,8 @@ struct DeviceJob : CollectiveLoadJob {
     return allocated;
   }
 
-  std::shared_ptr<HostDevice> devices = std::make_shared<HostDevice>();
+  std::shared_ptr<HostDevice> devices =
+      std::make_shared<HostDevice>(HostDeviceOptions{.delay_max = std::chrono::microseconds(50)});
   std::unique_ptr<CollectiveReader> reader;
 };
 

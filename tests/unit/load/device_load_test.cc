@@ -107,8 +107,8 @@ TEST_F(DeviceLoadTest, StagingMemoryIsUsedAgainOnlyWhenItsCopiesAreDone) {
 TEST_F(DeviceLoadTest, WorkOfTheCallersStreamsComesBeforeTheBytes) {
   OpenMatrix();
   const Bytes all = All();
-  const auto write_late = [](HostStream& stream, const DeviceMemory& memory) {
-    for (int i = 0; i < 20; ++i) {
+  const auto write_late = [](HostStream& stream, const DeviceMemory& memory, int count) {
+    for (int i = 0; i < count; ++i) {
       stream.Run([contents = memory.contents()] {
         std::this_thread::sleep_for(std::chrono::microseconds(500));
         std::fill(contents.begin(), contents.end(), std::byte{0x55});
@@ -121,9 +121,9 @@ TEST_F(DeviceLoadTest, WorkOfTheCallersStreamsComesBeforeTheBytes) {
     const auto first = Allocate(kTensorBytes);
     const auto second = Allocate(kTensorBytes);
     const auto third = Allocate(kTensorBytes, 1);
-    write_late(*a, *first);
-    write_late(*b, *second);
-    write_late(devices_->default_stream(1), *third);
+    write_late(*a, *first, 5);
+    write_late(*b, *second, 40);  // longer than what the first is waited for
+    write_late(devices_->default_stream(1), *third, 20);
     ReadRequest request;
     request.Add("w", MemoryView::MutableCuda(first->address(), 0, a.get()));
     request.Add("w", MemoryView::MutableCuda(second->address(), 0, b.get()));

@@ -75,13 +75,14 @@ TEST_F(DeviceVerifyTest, TellsWhatItCouldNotVerify) {
   EXPECT_EQ(BytesVerified(all, {}, Conversion{DType::kF64}), 0u);
 }
 
-// Chunks of many lengths and tensors in one window: each digest meets its own.
+// Chunks of many lengths and tensors in one window: each digest meets its own, whether they lie
+// apart or back to back.
 TEST_F(DeviceVerifyTest, VerifiesManySmallTensorsInAnyOrderOfMemory) {
   MiniSpec spec;
   constexpr std::uint64_t kCount = 40;
   std::vector<Bytes> contents;
   for (std::uint64_t i = 0; i < kCount; ++i) {
-    const std::uint64_t size = 1 + i * 97 % 300;
+    const std::uint64_t size = 1 + i / 3 * 97 % 300;  // three alike at a time
     contents.push_back(NoiseBytes(i, size));
     spec.tensors.push_back(CutTensor("t" + std::to_string(100 + i), DType::kUInt8, {size},
                                      contents.back(), {Region::Whole({size})}));
@@ -89,16 +90,19 @@ TEST_F(DeviceVerifyTest, VerifiesManySmallTensorsInAnyOrderOfMemory) {
   Open(spec);
   OpenHere();
   const auto memory = Allocate(kCount * 300);
-  ReadRequest request;
-  for (std::uint64_t i = 0; i < kCount; ++i) {
-    request.Add("t" + std::to_string(100 + i),
-                MemoryView::MutableCuda(memory->address() + (i * 7 % kCount) * 300, 0, nullptr));
+  for (const bool back_to_back : {false, true}) {
+    ReadRequest request;
+    std::uint64_t total = 0;
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      const std::uint64_t offset = back_to_back ? total : (i * 7 % kCount) * 300;
+      request.Add("t" + std::to_string(100 + i),
+                  MemoryView::MutableCuda(memory->address() + offset, 0, nullptr));
+      total += contents[i].size();
+    }
+    const auto report = checkpoint_->Load(request, {}, kVerify);
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(report->bytes_verified_on_device, total);
   }
-  std::uint64_t total = 0;
-  for (const Bytes& one : contents) total += one.size();
-  const auto report = checkpoint_->Load(request, {}, kVerify);
-  ASSERT_TRUE(report.ok()) << report.error().ToString();
-  EXPECT_EQ(report->bytes_verified_on_device, total);
 }
 
 TEST_F(DeviceVerifyTest, ADeviceWithoutDigestsIsRefusedBeforeAnythingIsRead) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/load/device_copies.h"
+#include "readers/load/copies_to_devices.h"
 
 #include <algorithm>
 #include <utility>
@@ -40,9 +40,9 @@ std::uint64_t PieceBytes(const ReadPlanData& plan, bool raw_stays) {
   return AlignUp(most, std::uint64_t{4096});
 }
 
-Result<std::unique_ptr<DeviceCopies>> DeviceCopies::Open(const ReadPlanData& plan,
-                                                         DeviceRuntime& runtime) {
-  std::unique_ptr<DeviceCopies> copies(new DeviceCopies(plan));
+Result<std::unique_ptr<CopiesToDevices>> CopiesToDevices::Open(const ReadPlanData& plan,
+                                                               DeviceRuntime& runtime) {
+  std::unique_ptr<CopiesToDevices> copies(new CopiesToDevices(plan));
   for (const PlanStream& stream : plan.streams) {
     const auto known =
         std::find_if(copies->lanes_.begin(), copies->lanes_.end(),
@@ -58,7 +58,7 @@ Result<std::unique_ptr<DeviceCopies>> DeviceCopies::Open(const ReadPlanData& pla
   return copies;
 }
 
-void DeviceCopies::UsePieces(MutableByteSpan memory, std::size_t count) {
+void CopiesToDevices::UsePieces(MutableByteSpan memory, std::size_t count) {
   pieces_.clear();
   piece_ = 0;
   piece_used_ = 0;
@@ -68,19 +68,19 @@ void DeviceCopies::UsePieces(MutableByteSpan memory, std::size_t count) {
   }
 }
 
-DeviceCopies::Lane& DeviceCopies::LaneOf(int device) {
+CopiesToDevices::Lane& CopiesToDevices::LaneOf(int device) {
   const auto lane = std::find_if(lanes_.begin(), lanes_.end(),
                                  [&](const Lane& one) { return one.queue->device() == device; });
   SEALPOINT_CHECK(lane != lanes_.end());
   return *lane;
 }
 
-Status DeviceCopies::Named(std::uint32_t name, Status status) const {
+Status CopiesToDevices::Named(std::uint32_t name, Status status) const {
   if (status.ok()) return status;
   return std::move(status).AtTensor(plan_.names[name]);
 }
 
-Status DeviceCopies::MarkLane(Lane& lane) {
+Status CopiesToDevices::MarkLane(Lane& lane) {
   if (lane.is_marked) return {};
   const auto ticket = lane.queue->Mark();
   if (!ticket) return Named(lane.name, ticket.error());
@@ -91,14 +91,14 @@ Status DeviceCopies::MarkLane(Lane& lane) {
 }
 
 // With a ticket of its own for each tensor an error names the right one.
-Status DeviceCopies::BeginTensor(Lane& lane, std::uint32_t name) {
+Status CopiesToDevices::BeginTensor(Lane& lane, std::uint32_t name) {
   if (!lane.is_marked && lane.name != name) SEALPOINT_RETURN_IF_ERROR(MarkLane(lane));
   lane.name = name;
   lane.is_marked = false;
   return {};
 }
 
-Status DeviceCopies::WaitForLane(Lane& lane, std::uint64_t ticket) {
+Status CopiesToDevices::WaitForLane(Lane& lane, std::uint64_t ticket) {
   std::size_t done = 0;
   Status status;
   for (; done < lane.open.size() && lane.open[done].number <= ticket && status.ok(); ++done) {
@@ -108,7 +108,7 @@ Status DeviceCopies::WaitForLane(Lane& lane, std::uint64_t ticket) {
   return status;
 }
 
-Status DeviceCopies::Mark(Fence& fence) {
+Status CopiesToDevices::Mark(Fence& fence) {
   fence.clear();
   for (Lane& lane : lanes_) {
     SEALPOINT_RETURN_IF_ERROR(MarkLane(lane));
@@ -117,21 +117,21 @@ Status DeviceCopies::Mark(Fence& fence) {
   return {};
 }
 
-Status DeviceCopies::WaitFor(const Fence& fence) {
+Status CopiesToDevices::WaitFor(const Fence& fence) {
   for (std::size_t i = 0; i < fence.size(); ++i) {
     SEALPOINT_RETURN_IF_ERROR(WaitForLane(lanes_[i], fence[i]));
   }
   return {};
 }
 
-Status DeviceCopies::Finish() {
+Status CopiesToDevices::Finish() {
   Fence fence;
   SEALPOINT_RETURN_IF_ERROR(Mark(fence));
   return WaitFor(fence);
 }
 
 // Staging memory behind what is filled already; else in the next piece, once that has been emptied.
-Result<MutableByteSpan> DeviceCopies::Stage(std::uint64_t size_bytes) {
+Result<MutableByteSpan> CopiesToDevices::Stage(std::uint64_t size_bytes) {
   SEALPOINT_CHECK(!pieces_.empty() && size_bytes <= pieces_[piece_].memory.size());
   if (size_bytes > pieces_[piece_].memory.size() - piece_used_) {
     SEALPOINT_RETURN_IF_ERROR(Mark(pieces_[piece_].fence));
@@ -146,8 +146,8 @@ Result<MutableByteSpan> DeviceCopies::Stage(std::uint64_t size_bytes) {
 }
 
 // A queued copy for each row of rows.
-Status DeviceCopies::Place(Lane& lane, std::uint32_t name, const StridedCopy& place,
-                           const std::byte* staging, std::byte* target) {
+Status CopiesToDevices::Place(Lane& lane, std::uint32_t name, const StridedCopy& place,
+                              const std::byte* staging, std::byte* target) {
   SEALPOINT_RETURN_IF_ERROR(BeginTensor(lane, name));
   const CopyRow row = RowOf(place);
   Status status;
@@ -162,8 +162,8 @@ Status DeviceCopies::Place(Lane& lane, std::uint32_t name, const StridedCopy& pl
   return Named(name, std::move(status));
 }
 
-Status DeviceCopies::Copy(const PlanChunk& chunk, const PlanCopy& copy, const std::byte* raw,
-                          const Pack& pack) {
+Status CopiesToDevices::Copy(const PlanChunk& chunk, const PlanCopy& copy, const std::byte* raw,
+                             const Pack& pack) {
   Lane& lane = LaneOf(copy.device);
   const std::uint64_t converted_size = ConvertedSize(plan_, copy);
   if (raw != nullptr && converted_size == 0) {
@@ -186,8 +186,8 @@ Status DeviceCopies::Copy(const PlanChunk& chunk, const PlanCopy& copy, const st
   return {};
 }
 
-Status DeviceCopies::QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
-                                  std::span<Digest> to) {
+Status CopiesToDevices::QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
+                                     std::span<Digest> to) {
   Lane& lane = LaneOf(device);
   SEALPOINT_RETURN_IF_ERROR(BeginTensor(lane, name));
   return Named(name, lane.queue->QueueDigests(chunks, to));

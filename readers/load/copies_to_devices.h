@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_LOAD_DEVICE_COPIES_H_
-#define SEALPOINT_READERS_LOAD_DEVICE_COPIES_H_
+#ifndef SEALPOINT_READERS_LOAD_COPIES_TO_DEVICES_H_
+#define SEALPOINT_READERS_LOAD_COPIES_TO_DEVICES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,12 +28,12 @@ std::uint64_t PieceBytes(const ReadPlanData& plan, bool raw_stays);
 // staging pieces. A piece is filled again only when all that was copied out of it has arrived.
 // Errors are Code::kDevice and name the tensor. Used by one thread at a time. Destruction waits
 // until nothing runs any more; the memory must outlive it.
-class DeviceCopies {
+class CopiesToDevices {
  public:
   // Makes the queues and orders them behind the streams of the plan's destinations. Queues must not
   // outlive the runtime, nor this the plan.
-  static Result<std::unique_ptr<DeviceCopies>> Open(const ReadPlanData& plan,
-                                                    DeviceRuntime& runtime);
+  static Result<std::unique_ptr<CopiesToDevices>> Open(const ReadPlanData& plan,
+                                                       DeviceRuntime& runtime);
 
   // The ring: equal pieces of at least PieceBytes each. Precondition: all copies are finished.
   void UsePieces(MutableByteSpan memory, std::size_t count);
@@ -74,7 +74,7 @@ class DeviceCopies {
     Fence fence{};
   };
 
-  explicit DeviceCopies(const ReadPlanData& plan) : plan_(plan) {}
+  explicit CopiesToDevices(const ReadPlanData& plan) : plan_(plan) {}
   Lane& LaneOf(int device);
   Status Named(std::uint32_t name, Status status) const;
   Status BeginTensor(Lane& lane, std::uint32_t name);
@@ -93,4 +93,4 @@ class DeviceCopies {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_LOAD_DEVICE_COPIES_H_
+#endif  // SEALPOINT_READERS_LOAD_COPIES_TO_DEVICES_H_
