@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/support/collective_load_job.h"
@@ -88,13 +89,17 @@ TEST(CollectiveDeviceTest, EveryLayoutArrivesAsOnTheHost) {
 }
 
 TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
-  for (const bool when_queued : {false, true}) {
+  // The first and the last of the seven chunks.
+  for (const auto& [when_queued, nth] :
+       {std::pair(true, 1u), {true, 7u}, {false, 1u}, {false, 7u}}) {
+    const bool fails_when_queued = when_queued;
+    const std::uint64_t number = nth;
     OnRanks([&](Communicator& comm) {
       DeviceJob job(comm);
       const auto memory = job.Allocate(kStateBytes);
       const int last = comm.size() - 1;
-      if (comm.rank() == last && when_queued) job.devices->FailCopyWhenQueued(3);
-      if (comm.rank() == last && !when_queued) job.devices->FailCopyWhenRun(3);
+      if (comm.rank() == last && fails_when_queued) job.devices->FailCopyWhenQueued(number);
+      if (comm.rank() == last && !fails_when_queued) job.devices->FailCopyWhenRun(number);
       ReadRequest request;
       request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
       const Status error = job.reader->Load(request).status();
