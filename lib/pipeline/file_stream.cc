@@ -20,6 +20,7 @@ struct FileStream::Shared {
   std::mutex mutex;
   std::condition_variable finished;
   std::uint64_t writes_pending = 0;
+  std::uint64_t bytes_written = 0;
   Status error;  // the first one
 
   Status Fail(Status status) {
@@ -40,12 +41,16 @@ struct FileStream::Shared {
 
   // Runs on a thread of the pool. A poisoned file gets no further writes.
   void Write(std::uint64_t offset, std::uint64_t size, StagingBuffer& buffer) {
-    Status status;
-    if (!failed.load()) status = file->WriteAt(offset, buffer.bytes().first(size));
-    if (!status.ok()) static_cast<void>(Fail(std::move(status)));
+    bool is_written = false;
+    if (!failed.load()) {
+      Status status = file->WriteAt(offset, buffer.bytes().first(size));
+      is_written = status.ok();
+      if (!is_written) static_cast<void>(Fail(std::move(status)));
+    }
     // Before the count falls: whoever waits for it may destroy the pool next.
     buffer = StagingBuffer();
     const std::lock_guard lock(mutex);
+    if (is_written) bytes_written += size;
     --writes_pending;
     finished.notify_all();
   }
@@ -109,6 +114,16 @@ void FileStream::Bind(WritableFile& file) {
   shared_->file = &file;
   is_bound_ = true;
   SubmitHeld();
+}
+
+bool FileStream::WaitForWrites(std::chrono::milliseconds longest) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->finished.wait_for(lock, longest, [this] { return shared_->writes_pending == 0; });
+}
+
+std::uint64_t FileStream::bytes_written() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->bytes_written;
 }
 
 Status FileStream::CheckFailed() {

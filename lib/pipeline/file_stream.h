@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_
 #define SEALPOINT_LIB_PIPELINE_FILE_STREAM_H_
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -73,6 +74,11 @@ class FileStream {
   // InvalidArgument. Preconditions: a file is bound, and nothing is held. Neither syncs nor closes
   // the file. The stream may be continued.
   Status Flush();
+
+  // True once nothing is left to write of what threads have; false when it took longer than that.
+  bool WaitForWrites(std::chrono::milliseconds longest);
+  // Bytes that are written, of whatever place.
+  std::uint64_t bytes_written() const;
 
  private:
   struct Shared;

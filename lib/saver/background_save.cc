@@ -65,7 +65,9 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
 Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory,
                              engine.storage().OpenDirectory(run.attempt().directory));
-  return writer_->Bind(std::move(directory), run.attempt().id);
+  SEALPOINT_RETURN_IF_ERROR(writer_->Bind(std::move(directory), run.attempt().id));
+  writer_->AwaitWrites();
+  return Status();
 }
 
 Status BackgroundSave::Stream(Engine& engine, const SaveRun& run) {

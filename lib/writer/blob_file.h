@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_WRITER_BLOB_FILE_H_
 #define SEALPOINT_LIB_WRITER_BLOB_FILE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -52,6 +53,10 @@ class BlobFile {
   // Creates the file of a held one and lets the writes begin. The blob owns a slot from now on,
   // also after an error (EngineParts::TradeHold). `directory` outlives the file.
   Status Bind(Directory& directory, const AttemptId& attempt);
+
+  // See FileStream. What is still in a buffer is written by Finish.
+  bool WaitForWrites(std::chrono::milliseconds longest) { return stream_.WaitForWrites(longest); }
+  std::uint64_t bytes_written() const { return stream_.bytes_written(); }
 
   ~BlobFile();
   BlobFile(const BlobFile&) = delete;

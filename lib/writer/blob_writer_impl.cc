@@ -2,6 +2,7 @@
 #include "lib/writer/blob_writer_impl.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -62,6 +63,24 @@ Status BlobWriterImpl::Bind(std::unique_ptr<Directory> directory, const AttemptI
     for (auto& [group, blob] : open_) KeepFirst(first, BindBlob(blob, attempt));
     return first;
   });
+}
+
+void BlobWriterImpl::AwaitWrites() {
+  constexpr std::chrono::milliseconds kInterval(20);
+  std::vector<BlobFile*> files;
+  for (const OpenBlob& blob : full_) files.push_back(blob.file.get());
+  for (const auto& [group, blob] : open_) files.push_back(blob.file.get());
+  const auto tell = [this](std::uint64_t bytes) {
+    if (options_.on_progress) options_.on_progress(std::min(bytes, bytes_staged_));
+  };
+  for (BlobFile* const file : files) {
+    while (!file->WaitForWrites(kInterval)) {
+      std::uint64_t bytes = 0;
+      for (const BlobFile* const one : files) bytes += one->bytes_written();
+      tell(bytes);
+    }
+  }
+  tell(bytes_staged_);
 }
 
 Status BlobWriterImpl::BindBlob(OpenBlob& blob, const AttemptId& attempt) {

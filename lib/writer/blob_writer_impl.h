@@ -52,6 +52,8 @@ class BlobWriterImpl final : public BlobWriter {
   // Names the directory and the attempt of a writer without: the files are created, and writing
   // begins. Errors: NotFound, Io, NoSpace.
   Status Bind(std::unique_ptr<Directory> directory, const AttemptId& attempt);
+  // Afterwards: until all that fills a buffer is written, or failed to be. Tells on_progress.
+  void AwaitWrites();
 
   Status Add(const TensorSpec& tensor, const Region& region,
              const ConstMemoryView& source) override;

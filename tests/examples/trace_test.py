@@ -108,8 +108,9 @@ class TraceTest(unittest.TestCase):
             spans = self.spans(events, rank)
             before = self.check_saves(spans, TRAINING, STEPS, ["plan", "snapshot"])
             behind = self.check_saves(spans, BACKGROUND, STEPS, ALL_PHASES if rank == 0 else SHARED_PHASES)
-            for (training, inner), (background, _) in zip(before, behind):
+            for (training, inner), (background, written) in zip(before, behind):
                 self.assertGreater(inner[1]["args"]["bytes"], 0, "snapshot")
+                self.assertEqual(written[1]["args"]["bytes"], inner[1]["args"]["bytes"], "write blobs")
                 self.assertGreaterEqual(background["ts"], training["ts"] + training["dur"])
 
     def test_loads(self):

@@ -90,6 +90,37 @@ TEST(SaveAsyncTest, StoresWhatTheSourcesHeldWhenItReturned) {
   });
 }
 
+// What is held is written, and told of, in the phase that is named so.
+TEST(SaveAsyncTest, TellsHowMuchIsWritten) {
+  OnJobs([](SaveJob& job) {
+    std::atomic<bool> is_written_of = false;
+    std::atomic<std::uint64_t> told = 0;
+    std::atomic<std::uint64_t> last = 0;
+    // The last write waits until it was told that there were others.
+    std::atomic<int> writes = 0;
+    job.storage->SetHook([&](StorageOp op, std::string_view name) {
+      if (op != StorageOp::kWrite || name.find(".blob") == name.npos || ++writes < 3) return;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!is_written_of && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    Trainer trainer(job, kEnough, {.on_phase = [&](const PhaseEvent& event) {
+                      if (event.phase != Phase::kWriteBlobs) return;
+                      last = event.bytes_done;
+                      if (event.bytes_done == 0 || event.bytes_done >= kSliceSize) return;
+                      told = event.bytes_done;
+                      is_written_of = true;
+                    }});
+    EXPECT_TRUE(trainer.Begin(1).value()->Wait().ok());
+    EXPECT_GT(told, 0u);
+    EXPECT_LT(told, kSliceSize);
+    EXPECT_EQ(last, kSliceSize);
+    job.storage->Heal();
+    job.Barrier();
+  });
+}
+
 // With memory for the state nothing of the disk is waited for: the first operation on it blocks.
 TEST(SaveAsyncTest, ReturnsWhileTheDiskStandsStill) {
   OnJobs([](SaveJob& job) {
@@ -157,6 +188,11 @@ TEST(SaveAsyncTest, TellsEachPhaseOnTheThreadThatRunsIt) {
       const auto look = [&](const PhaseEvent& event) {
         if (event.kind == PhaseEvent::Kind::kProgress) return;
         const std::lock_guard lock(mutex);
+        if (event.phase == Phase::kWriteBlobs || event.phase == Phase::kSnapshot) {
+          const bool is_end = event.kind == PhaseEvent::Kind::kEnd;
+          EXPECT_EQ(event.bytes_done, is_end ? kSliceSize : 0u) << PhaseName(event.phase);
+          EXPECT_EQ(event.bytes_total, kSliceSize);
+        }
         seen.push_back(event.phase);
         const bool is_training = event.phase == Phase::kPlan || event.phase == Phase::kSnapshot;
         EXPECT_EQ(std::this_thread::get_id() == here, is_training) << PhaseName(event.phase);

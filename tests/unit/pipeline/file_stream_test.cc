@@ -56,6 +56,28 @@ TEST_F(FileStreamTest, WritesWholeAlignedBuffersAndOneRest) {
   }
 }
 
+TEST_F(FileStreamTest, TellsWhatIsWritten) {
+  constexpr std::chrono::milliseconds kMoment(1);
+  file_.CloseGate();
+  FileStream stream(file_, *pool_, io_);
+  EXPECT_TRUE(stream.WaitForWrites(kMoment)) << "there are none";
+  ASSERT_TRUE(stream.Append(NumberedBytes(kBuffer)).ok());
+  file_.WaitUntilBegun(1);
+  EXPECT_FALSE(stream.WaitForWrites(kMoment));
+  EXPECT_EQ(stream.bytes_written(), 0U);
+  file_.OpenGate();
+  EXPECT_TRUE(stream.WaitForWrites(std::chrono::minutes(1)));
+  EXPECT_EQ(stream.bytes_written(), kBuffer);
+}
+
+TEST_F(FileStreamTest, CountsNothingThatWasNotWritten) {
+  file_.FailWrite(1, Status(Code::kIo, "disk"));
+  FileStream stream(file_, *pool_, io_);
+  static_cast<void>(stream.Append(NumberedBytes(kBuffer)));
+  EXPECT_TRUE(stream.WaitForWrites(std::chrono::minutes(1)));
+  EXPECT_EQ(stream.bytes_written(), 0U);
+}
+
 TEST_F(FileStreamTest, HashesInTheSamePassWhatIsAppendedWithAHasher) {
   const Bytes bytes = NumberedBytes(3 * kBuffer + 1000);
   FileStream stream(file_, *pool_, io_);
