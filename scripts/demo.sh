@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows Sealpoint at work on a real training: a crash in the middle of a save in the background,
-# what it leaves, and how the training goes on, bit for bit, on other meshes of ranks.
+# Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, how
+# the training goes on, bit for bit, on other meshes of ranks, and the same with saves in the
+# background.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
 # Every expectation is checked; the exit status is 0 only if all of them are met.
 set -euo pipefail
@@ -84,7 +85,7 @@ start_clean() {
     echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
     exit 1
   fi
-  rm -rf -- "${demo:?}"/{series,flipped,logs,interrupted.state,reference.state}
+  rm -rf -- "${demo:?}"/{series,background,flipped,logs,interrupted.state,reference.state}
   mkdir -p "$logs"
   : >"$owner"
 }
@@ -100,8 +101,8 @@ build_programs() {
 }
 
 crash() {
-  heading "Train on 4 ranks (2 x 2), save every $save_every steps in the background, kill rank 3 during a save"
-  train crash 4 $saved_mesh $steps --checkpoints series --save-every $save_every --async \
+  heading "Train on 4 ranks (2 x 2), save every $save_every steps, kill rank 3 in the middle of a save"
+  train crash 4 $saved_mesh $steps --checkpoints series --save-every $save_every \
     --die-at $crash_at:write-blobs --die-rank 3
   expect_status $((128 + 9)) "the training that is killed"
   expect_line crash '^rank 3 dies by SIGKILL'
@@ -149,19 +150,35 @@ show_series() {
 
 # Every loss that was printed on the way is one of the uninterrupted run's.
 losses_are_the_same() {
-  grep -h "mean loss" "$logs"/crash "$logs"/resume-? | sort -u >"$logs/losses.interrupted"
+  grep -h "mean loss" "$logs"/crash "$logs"/resume-[123] | sort -u >"$logs/losses.interrupted"
   grep "mean loss" "$logs/reference" | sort -u >"$logs/losses.reference"
   [ -s "$logs/losses.reference" ] && diff "$logs"/losses.{interrupted,reference}
 }
 
+saved_states_are_the_same() {
+  local step one
+  for ((step = save_every; step <= steps; step += save_every)); do
+    one=$(state_of $step saved crash resume-2 resume-3 resume-1)
+    same_text "$one" "$(state_of $step saved reference)" || return 1
+  done
+}
+
 compare() {
-  heading "Train again on 4 ranks, never interrupted, and compare"
-  train reference 4 $saved_mesh $steps --final-state reference.state
+  heading "Train again on 4 ranks, never interrupted, with saves in the background, and compare"
+  train reference 4 $saved_mesh $steps --checkpoints background --save-every $save_every --async \
+    --final-state reference.state
   expect_status 0 "the uninterrupted training"
   answer "losses identical to those of the interrupted run" losses_are_the_same
   [ -s reference.state ] || fail "there is no state to compare"
   answer "final parameters and optimizer state identical, bit for bit" \
     cmp interrupted.state reference.state
+  answer "all that was saved in the background identical to what was saved at the same steps before" \
+    saved_states_are_the_same
+  show background "$verify" --series background
+  expect_status 0 "ckpt-verify of what was saved in the background"
+  train resume-background 2 tensor=2 $steps --checkpoints background --resume
+  answer "loaded parameters and optimizer state identical to what was saved" same_text \
+    "$(state_of $steps saved reference)" "$(state_of $steps "resumed from" resume-background)"
 }
 
 # Flips the lowest bit in the middle of a blob that holds a part of the tensor. Weights are in blobs

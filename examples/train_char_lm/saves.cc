@@ -99,7 +99,7 @@ void Saves::Poll() {
 void Saves::WaitForAll() {
   for (const Begun& save : begun_) {
     const auto saved = [&] {
-      const Stopwatch watch(standstill_);
+      const Stopwatch watch(last_wait_);
       return save.pending->Wait();
     }();
     Report(save.step, save.state, saved);
@@ -128,11 +128,15 @@ void Saves::PrintStandstill() const {
   if (!speaks_ || count_ == 0) {
     return;
   }
-  const double all = Seconds(Clock::now() - begin_ - fingerprints_);
+  const double all = Seconds(Clock::now() - begin_ - fingerprints_ - last_wait_);
   const double stood = Seconds(standstill_);
-  std::printf("%llu save%s%s: training stood still for %.3f s of %.3f s (%.1f %%)\n",
+  std::printf("%llu save%s%s: training stood still for %.3f s of %.3f s (%.1f %%)",
               static_cast<unsigned long long>(count_), count_ == 1 ? "" : "s",
               options_.async ? " in the background" : "", stood, all, 100 * stood / all);
+  if (options_.async) {
+    std::printf(", and then waited %.3f s for the last saves", Seconds(last_wait_));
+  }
+  std::printf("\n");
 }
 
 }  // namespace char_lm

@@ -34,7 +34,8 @@ class Saves {
   void AfterStep();
   // Collective: until every save has its outcome.
   void WaitForAll();
-  // The time that all this took, of that since the Saves were made.
+  // The time that all this took, of that since the Saves were made; apart from it, what the last
+  // saves took when there was nothing left to train.
   void PrintStandstill() const;
 
  private:
@@ -58,6 +59,7 @@ class Saves {
   std::uint64_t count_ = 0;
   const Clock::time_point begin_ = Clock::now();
   Clock::duration standstill_{0};
+  Clock::duration last_wait_{0};
   Clock::duration fingerprints_{0};  // no part of a training
 };
 
