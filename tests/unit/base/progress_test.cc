@@ -129,6 +129,16 @@ TEST_F(ProgressTest, FollowsTheYoungerOfTwoSavesAndThenTheOtherOne) {
   EXPECT_EQ(progress_.figures().bytes_total, 50u);
 }
 
+TEST_F(ProgressTest, TakesOtherStepsAndPhasesForOthers) {
+  progress_.OnPhase(Event(Kind::kBegin, Phase::kWriteBlobs, 0, 50, 1), now_);
+  progress_.OnPhase(Event(Kind::kProgress, Phase::kWriteBlobs, 10, 50, 2), now_);
+  progress_.OnPhase(Event(Kind::kProgress, Phase::kSnapshot, 20, 50, 1), now_);
+  progress_.OnPhase(Event(Kind::kEnd, Phase::kWriteBlobs, 10, 50, 2), now_);
+  progress_.OnPhase(Event(Kind::kEnd, Phase::kSnapshot, 20, 50, 1), now_);
+  EXPECT_EQ(progress_.figures().what, "write blobs");
+  EXPECT_EQ(progress_.figures().bytes_done, 0u);
+}
+
 TEST_F(ProgressTest, CountsWithoutPhases) {
   progress_.Set("verify", 0, 200, now_);
   progress_.Set("verify", 50, 200, now_ + milliseconds(500));
@@ -319,6 +329,8 @@ TEST_F(ProgressLineTest, DrawsNothingIntoAPipe) {
 
 TEST_F(ProgressLineTest, DrawsNothingOnADumbTerminal) {
   setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(ProgressLine(terminal_).is_terminal());
+  unsetenv("TERM");
   EXPECT_FALSE(ProgressLine(terminal_).is_terminal());
 }
 

@@ -134,6 +134,15 @@ TEST_F(TraceTest, APhaseThatIsNotOverIsNotTold) {
   EXPECT_THAT(Text(), EndsWith("\n]\n"));
 }
 
+TEST_F(TraceTest, ProgressIsNoEnd) {
+  trace_->OnPhase({.phase = Phase::kRead, .kind = Kind::kBegin});
+  trace_->OnPhase({.phase = Phase::kRead, .kind = Kind::kProgress, .bytes_done = 1});
+  EXPECT_THAT(Names(), ::testing::IsEmpty());
+  trace_->OnPhase({.phase = Phase::kRead, .kind = Kind::kEnd, .bytes_done = 1});
+  trace_->OnPhase({.phase = Phase::kRead, .kind = Kind::kEnd, .bytes_done = 1});
+  EXPECT_THAT(Names(), ::testing::ElementsAre("read 0", "load 0")) << "an end has a begin";
+}
+
 TEST_F(TraceTest, IgnoresWhatComesAfterTheEnd) {
   EXPECT_TRUE(trace_->Close().ok());
   const std::string before = Text();
