@@ -52,7 +52,7 @@ void SaveQueue::Work() {
     const std::shared_ptr<BackgroundSave> save = std::move(waiting_.front());
     waiting_.pop_front();
     const Status unusable = unusable_;
-    is_running_ = true;
+    running_ = save;
     lock.unlock();
     if (unusable.ok()) {
       save->Run(engine_, comm_->communicator());
@@ -60,7 +60,7 @@ void SaveQueue::Work() {
       save->Refuse(unusable);
     }
     lock.lock();
-    is_running_ = false;
+    running_.reset();
     if (unusable_.ok()) unusable_ = save->broken();
   }
 }
@@ -110,7 +110,9 @@ void SaveQueue::Close() {
   {
     const std::lock_guard lock(mutex_);
     const Status why = MakeError(Code::kComm, "the saver was destroyed before the save was over");
-    if (comm_ && (is_running_ || !waiting_.empty())) comm_->Interrupt(why);
+    for (const std::shared_ptr<BackgroundSave>& save : waiting_) save->Cancel();
+    if (running_) running_->Cancel();
+    if (comm_ && (running_ || !waiting_.empty())) comm_->Interrupt(why);
     if (unusable_.ok()) unusable_ = why;
     is_closed_ = true;
     changed_.notify_all();

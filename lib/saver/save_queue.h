@@ -65,7 +65,7 @@ class SaveQueue {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<BackgroundSave>> waiting_;
   std::shared_ptr<BackgroundSave> newest_;
-  bool is_running_ = false;
+  std::shared_ptr<BackgroundSave> running_;
   Status unusable_;
   bool is_closed_ = false;
   std::thread thread_;
