@@ -329,8 +329,8 @@ TEST(SaveAsyncTest, ADestroyedSaverCancelsWhatIsUnderWay) {
   const Declaration nothing;
   const Sources sources(nothing);
   const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
-  std::thread destroyer([&] { saver.reset(); });
   while (!has_begun) std::this_thread::yield();
+  std::thread destroyer([&] { saver.reset(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   is_open = true;
   destroyer.join();

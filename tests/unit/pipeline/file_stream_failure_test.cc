@@ -48,6 +48,20 @@ TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
   EXPECT_EQ(stream_.Flush(), failure_);
 }
 
+// Somebody else still writes into what is held: it must not be lent again.
+TEST_F(FileStreamFailure, OfAWriteLeavesWhatIsHeldWhereItIs) {
+  file_.FailWrite(1, failure_);
+  ASSERT_TRUE(stream_.Append(Bytes(kBufferBytes)).ok());
+  stream_.HoldFrom(stream_.offset());
+  while (stream_.Append(Bytes(1)).ok()) {
+  }
+  const StagingBuffer other = pool_->Acquire().value();
+  EXPECT_TRUE(pool_->TryAcquire()->empty()) << "of two buffers one is held";
+  stream_.HoldFrom(std::nullopt);
+  EXPECT_EQ(stream_.Append(Bytes(1)), failure_);
+  EXPECT_FALSE(pool_->TryAcquire()->empty());
+}
+
 TEST_F(FileStreamFailure, OfAWriteStopsTheWritesBehindIt) {
   file_.CloseGate();
   file_.FailWrite(1, failure_);

@@ -156,7 +156,8 @@ TEST_F(DeviceSaveTest, AnyStrides) {
   ExpectSaved();
 }
 
-// What was queued on the caller's stream before the save comes first, however late it runs.
+// What was queued on the caller's stream before the save comes first, however late it runs: here
+// long after the save began.
 TEST_F(DeviceSaveTest, WaitsForTheStreamOfEachView) {
   const auto first = device->MakeStream();
   const auto second = device->MakeStream();
@@ -165,7 +166,10 @@ TEST_F(DeviceSaveTest, WaitsForTheStreamOfEachView) {
     const MutableByteSpan memory = memories.back()->contents();
     const Bytes late = contents.back();
     std::fill(memory.begin(), memory.end(), std::byte{0});
-    stream->Run([memory, late] { std::copy(late.begin(), late.end(), memory.begin() + 3); });
+    stream->Run([memory, late] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      std::copy(late.begin(), late.end(), memory.begin() + 3);
+    });
   }
   ExpectSaved();
 }
