@@ -31,7 +31,8 @@ EFFECT = re.compile(r"(?<![\w>])::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert
 SLOW_SECONDS = 0.3  # tests that take longer are run behind all others
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS]
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_storage", "unit_format", "unit_open", "unit_load", "unit_verify",
-                 "unit_writer", "unit_series", "unit_saver", "crash_directory_sync", "fault_system_calls"]
+                 "unit_writer", "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_load_device",
+                 "crash_directory_sync", "fault_system_calls"]
 
 
 def is_quick(mutant):

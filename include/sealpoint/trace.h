@@ -32,7 +32,8 @@ struct TraceOptions {
 class SEALPOINT_EXPORT Trace {
  public:
   // Replaces a file that is there. Errors: NotFound, Io, NoSpace.
-  static Result<std::unique_ptr<Trace>> Create(const std::string& path, TraceOptions options);
+  static Result<std::unique_ptr<Trace>> Create(const std::string& path,
+                                               const TraceOptions& options);
   virtual ~Trace() = default;  // as Close
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;

@@ -215,7 +215,7 @@ Status TraceImpl::Close() {
 }  // namespace
 }  // namespace internal
 
-Result<std::unique_ptr<Trace>> Trace::Create(const std::string& path, TraceOptions options) {
+Result<std::unique_ptr<Trace>> Trace::Create(const std::string& path, const TraceOptions& options) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return internal::ErrnoError("open", errno).AtPath(path);
   return std::unique_ptr<Trace>(std::make_unique<internal::TraceImpl>(fd, path, options));

@@ -28,9 +28,9 @@ Result<CommitInfo> SaveInMode(Saver& saver, const SaveTarget& target, const Save
   spoil();
   static_cast<void>((*pending)->Poll());
   auto result = (*pending)->Wait();
-  const SaveState state = (*pending)->Poll();
-  EXPECT_EQ(state == SaveState::kCommitted, result.ok());
-  EXPECT_NE(state, SaveState::kRunning);
+  const sealpoint::SaveState state = (*pending)->Poll();
+  EXPECT_EQ(state == sealpoint::SaveState::kCommitted, result.ok());
+  EXPECT_NE(state, sealpoint::SaveState::kRunning);
   return result;
 }
 
