@@ -39,7 +39,8 @@ TEST(CrashSave, OldStaysAndNewIsWholeOrUncommitted) {
   RecordRun({.row = "crash-save",
              .title = "Crash states of one save: 1, 2 and 3 ranks, with and without communicator",
              .command = "ctest --test-dir build/dev -R crash.save",
-             .counts = counts.ForResults()});
+             .counts = counts.ForResults(),
+             .exact = false});  // which writes meet in time is left to the system
 }
 
 // The first checkpoint of a series has no older one to fall back to.
