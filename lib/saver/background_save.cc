@@ -34,17 +34,14 @@ Status BackgroundSave::WaitForStaging() {
   return *staged_;
 }
 
-void BackgroundSave::Run(Engine& engine, Communicator& comm) {
+Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Status& broken) {
   SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
   if (result.ok()) result->report = recorder_.report();
-  {
-    const std::lock_guard lock(mutex_);
-    broken_ = run.broken();
-  }
+  broken = run.broken();
   writer_.reset();
-  End(std::move(result));
+  return result;
 }
 
 Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
@@ -92,11 +89,6 @@ void BackgroundSave::End(Result<CommitInfo> result) {
 std::optional<Result<CommitInfo>> BackgroundSave::result() const {
   const std::lock_guard lock(mutex_);
   return result_;
-}
-
-Status BackgroundSave::broken() const {
-  const std::lock_guard lock(mutex_);
-  return broken_;
 }
 
 void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {

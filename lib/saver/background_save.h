@@ -46,8 +46,9 @@ class BackgroundSave {
   BlobWriterImpl* writer() { return writer_.get(); }
   void SetStaged(Status status);
 
-  // On the background thread, with its communicator. Collective.
-  void Run(Engine& engine, Communicator& comm);
+  // On the background thread, with its communicator; collective. End must follow with the result.
+  // `broken` becomes an error where the communicator failed.
+  Result<CommitInfo> Run(Engine& engine, Communicator& comm, Status& broken);
   // Instead of Run.
   void Refuse(const Status& why);
   // The result, where there is none yet.
@@ -56,8 +57,6 @@ class BackgroundSave {
   void Cancel() { is_cancelled_ = true; }
   // Absent before the save is over.
   std::optional<Result<CommitInfo>> result() const;
-  // The communicator failed.
-  Status broken() const;
   // Waits for a change of what is_bound() and result() say, at most so long.
   void WaitForChange(std::chrono::microseconds longest) const;
 
@@ -80,7 +79,6 @@ class BackgroundSave {
   bool is_bound_ = false;
   std::optional<Status> staged_;  // how filling the writer ended
   std::optional<Result<CommitInfo>> result_;
-  Status broken_;
 };
 
 }  // namespace sealpoint::internal

@@ -54,14 +54,21 @@ void SaveQueue::Work() {
     const Status unusable = unusable_;
     running_ = save;
     lock.unlock();
-    if (unusable.ok()) {
-      save->Run(engine_, comm_->communicator());
-    } else {
+    if (!unusable.ok()) {
       save->Refuse(unusable);
+      lock.lock();
+      running_.reset();
+      continue;
     }
+    Status broken;
+    auto result = save->Run(engine_, comm_->communicator(), broken);
+    // First this: who has the result may ask at once whether another save can begin.
     lock.lock();
+    if (unusable_.ok()) unusable_ = broken;
     running_.reset();
-    if (unusable_.ok()) unusable_ = save->broken();
+    lock.unlock();
+    save->End(std::move(result));
+    lock.lock();
   }
 }
 
