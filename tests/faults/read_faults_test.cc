@@ -145,7 +145,8 @@ TEST(ReadFaultsTest, ResumeNeverTakesAnOlderOneUnasked) {
       {.row = "fault-read",
        .title = "Storage faults under loads, verifications, commits of others' blobs, resumes",
        .command = "ctest --test-dir build/dev -R fault.read",
-       .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}}});
+       .counts = {{"operations", sum.operations}, {"faults injected", sum.faults}},
+       .exact = false});  // two threads may open the same file at once
 }
 
 // Which bytes of a read are wrong.
