@@ -93,7 +93,10 @@ template <typename Step>
 Status BlobWriterImpl::Run(const Step& step) {
   SEALPOINT_RETURN_IF_ERROR(engine_.CheckUsable());
   if (is_finished_) return InvalidArgument("the blob writer is finished or abandoned");
-  if (failure_.ok()) failure_ = step();
+  if (!failure_.ok()) return failure_;
+  failure_ = step();
+  // Whoever is told of the failure may free his device memory: nothing may read it any more.
+  if (!failure_.ok()) copies_.Stop();
   return failure_;
 }
 
