@@ -10,7 +10,6 @@
 namespace sealpoint::internal {
 
 void BackgroundSave::SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status) {
-  is_held_ = true;
   writer_ = std::move(writer);
   staged_ = std::move(status);
 }
@@ -55,7 +54,8 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   }
   if (!status.ok()) return status;
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
-  Status mine = is_held_ ? BindHeld(engine, run) : Stream(engine, run);
+  const bool is_held = writer_ != nullptr;
+  Status mine = is_held ? BindHeld(engine, run) : Stream(run);
   return run.Commit(writer_.get(), std::move(mine));
 }
 
@@ -67,17 +67,14 @@ Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
   return Status();
 }
 
-Status BackgroundSave::Stream(Engine& engine, const SaveRun& run) {
-  SEALPOINT_ASSIGN_OR_RETURN(
-      writer_,
-      BlobWriterImpl::Create(engine.parts(), run.attempt().directory, run.WriterOptions()));
-  if (saver_options_.check_device_copies) writer_->CheckCopies();
+Status BackgroundSave::Stream(const SaveRun& run) {
+  SEALPOINT_ASSIGN_OR_RETURN(writer_, run.CreateWriter());
   return WaitForStaging();
 }
 
-void BackgroundSave::Refuse(const Status& why) {
+Result<CommitInfo> BackgroundSave::Refuse(const Status& why) {
   writer_.reset();
-  End(why);
+  return why;
 }
 
 void BackgroundSave::End(Result<CommitInfo> result) {

@@ -33,8 +33,7 @@ class BackgroundSave {
         options_(std::move(options)),
         recorder_(saver.on_phase, options_.step, &is_cancelled_) {}
 
-  // For the training thread, before the save is queued; for it between WaitUntilBound and
-  // SetStaged.
+  // For the training thread before the save is queued, and between is_bound and SetStaged.
   PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
@@ -49,8 +48,8 @@ class BackgroundSave {
   // On the background thread, with its communicator; collective. End must follow with the result.
   // `broken` becomes an error where the communicator failed.
   Result<CommitInfo> Run(Engine& engine, Communicator& comm, Status& broken);
-  // Instead of Run.
-  void Refuse(const Status& why);
+  // Instead of Run: lets go of what it holds. Returns `why`.
+  Result<CommitInfo> Refuse(const Status& why);
   // The result, where there is none yet.
   void End(Result<CommitInfo> result);
 
@@ -63,7 +62,7 @@ class BackgroundSave {
  private:
   Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
   Status BindHeld(Engine& engine, const SaveRun& run);
-  Status Stream(Engine& engine, const SaveRun& run);
+  Status Stream(const SaveRun& run);
   Status WaitForStaging();
 
   const SaverOptions saver_options_;
@@ -72,7 +71,6 @@ class BackgroundSave {
   std::atomic<bool> is_cancelled_ = false;
   PhaseRecorder recorder_;
   std::unique_ptr<BlobWriterImpl> writer_;
-  bool is_held_ = false;  // the writer must be bound
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -40,7 +40,7 @@ void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
   } catch (const std::system_error& error) {
     unusable_ = MakeError(Code::kIo, "no thread for saves in the background: ", error.what());
     waiting_.pop_back();
-    newest_->Refuse(unusable_);
+    newest_->End(newest_->Refuse(unusable_));
   }
 }
 
@@ -54,14 +54,9 @@ void SaveQueue::Work() {
     const Status unusable = unusable_;
     running_ = save;
     lock.unlock();
-    if (!unusable.ok()) {
-      save->Refuse(unusable);
-      lock.lock();
-      running_.reset();
-      continue;
-    }
     Status broken;
-    auto result = save->Run(engine_, comm_->communicator(), broken);
+    auto result =
+        unusable.ok() ? save->Run(engine_, comm_->communicator(), broken) : save->Refuse(unusable);
     // First this: who has the result may ask at once whether another save can begin.
     lock.lock();
     if (unusable_.ok()) unusable_ = broken;

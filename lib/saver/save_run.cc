@@ -19,9 +19,24 @@ bool IsCommFailure(const Status& status) {
   return status.code() == Code::kComm || status.code() == Code::kTimeout;
 }
 
+Status NoteBroken(Status& broken, Status why) {
+  if (IsCommFailure(why) && broken.ok()) {
+    broken = Status(why).Prefixed("the saver cannot be used after its communicator failed");
+  }
+  return why;
+}
+
+BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
+                                  PhaseRecorder& recorder) {
+  return {.size_max_bytes = options.blob_size_max_bytes,
+          .step = save.step,
+          .limits = options.limits,
+          .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
+}
+
 Status SaveRun::Preflight(const Status& mine) {
   auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, mine);
-  if (!attempt.ok()) return NoteBroken(std::move(attempt).error());
+  if (!attempt.ok()) return NoteBroken(broken_, std::move(attempt).error());
   attempt_ = std::move(attempt).value();
   return Status();
 }
@@ -53,13 +68,10 @@ Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
   return AgreeOnStatus(comm_, status);
 }
 
-BlobWriterOptions SaveRun::WriterOptions() const {
-  return {
-      .size_max_bytes = options_.blob_size_max_bytes,
-      .attempt = attempt_.id,
-      .step = save_.step,
-      .limits = options_.limits,
-      .on_progress = [&recorder = recorder_](std::uint64_t bytes) { recorder.Progress(bytes); }};
+Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
+  BlobWriterOptions options = WriterOptionsOf(options_, save_, recorder_);
+  options.attempt = attempt_.id;
+  return BlobWriterImpl::Create(engine_.parts(), attempt_.directory, std::move(options));
 }
 
 Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status mine) {
@@ -93,7 +105,7 @@ Result<CommitInfo> SaveRun::CommitAndTell(BlobWriter* writer, const std::vector<
                                        committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
                                                       : Result<Bytes>(committed.error()));
   if (!verdict.ok() && IsCommFailure(verdict.error())) {
-    static_cast<void>(NoteBroken(verdict.error()));
+    static_cast<void>(NoteBroken(broken_, verdict.error()));
     // Rank 0 knows all the same, and must not call lost what is durable.
     return is_root ? committed : Unknown(verdict.error());
   }
@@ -120,9 +132,9 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
 Status SaveRun::Fail(BlobWriter* writer, Status why) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
   if (IsCommFailure(why)) {
-    static_cast<void>(NoteBroken(why));
+    static_cast<void>(NoteBroken(broken_, why));
   } else if (const Status met = comm_.Barrier(); !met.ok()) {
-    static_cast<void>(NoteBroken(met));
+    static_cast<void>(NoteBroken(broken_, met));
     return why;
   }
   if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt_);
@@ -132,14 +144,8 @@ Status SaveRun::Fail(BlobWriter* writer, Status why) {
 // The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
 Status SaveRun::Unknown(const Status& why) {
   return NoteBroken(
+      broken_,
       Status(why).AtRule(kUnknownOutcomeRule).Prefixed("it is not known whether rank 0 committed"));
-}
-
-Status SaveRun::NoteBroken(Status why) {
-  if (IsCommFailure(why) && broken_.ok()) {
-    broken_ = Status(why).Prefixed("the saver cannot be used after its communicator failed");
-  }
-  return why;
 }
 
 }  // namespace sealpoint::internal

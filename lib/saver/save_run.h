@@ -3,11 +3,12 @@
 #define SEALPOINT_LIB_SAVER_SAVE_RUN_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
 #include "lib/saver/preflight.h"
-#include "sealpoint/blob_writer.h"
+#include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/engine.h"
@@ -17,6 +18,14 @@
 namespace sealpoint::internal {
 
 bool IsCommFailure(const Status& status);
+// Remembers in `broken` that the communicator failed, where `why` says so and nothing did before.
+// Returns `why`.
+Status NoteBroken(Status& broken, Status why);
+
+// What a writer is told of a save before its attempt is known; it tells the recorder, which
+// outlives it.
+BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
+                                  PhaseRecorder& recorder);
 
 // One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
 // calling thread or behind it. All functions are collective unless they say otherwise; all ranks
@@ -38,8 +47,8 @@ class SaveRun {
   const Attempt& attempt() const { return attempt_; }
   // R-CMT-08: what all ranks write together fits.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
-  // A writer for this attempt, which tells the recorder. Not collective.
-  BlobWriterOptions WriterOptions() const;
+  // A writer for this attempt. Not collective.
+  Result<std::unique_ptr<BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `mine` to report.
   Result<CommitInfo> Commit(BlobWriter* writer, Status mine);
@@ -54,7 +63,6 @@ class SaveRun {
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Result<CommitInfo> CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& why);
-  Status NoteBroken(Status why);
 
   Engine& engine_;
   Communicator& comm_;

@@ -67,10 +67,8 @@ class SaverImpl final : public Saver {
   Status OpenQueue();
   std::unique_ptr<BlobWriterImpl> HoldRoom(const SavePlan& plan, const SaveOptions& options,
                                            const Sources& sources, PhaseRecorder& recorder) const;
-  void Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
-              const Sources& sources);
-  // Returns it.
-  Status NoteBroken(Status why);
+  void Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources);
+  Status Write(BlobWriterImpl& writer, const Sources& sources) const;
 
   Engine& engine_;
   Communicator& comm_;
@@ -117,11 +115,9 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& mine,
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
   recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
-  const auto writer =
-      BlobWriterImpl::Create(engine_.parts(), run.attempt().directory, run.WriterOptions());
+  const auto writer = run.CreateWriter();
   Status written = writer.status();
-  if (written.ok() && options_.check_device_copies) (*writer)->CheckCopies();
-  if (written.ok()) written = WriteSources(engine_.parts(), **writer, *plan_, sources);
+  if (written.ok()) written = Write(**writer, sources);
   return run.Commit(writer.ok() ? writer->get() : nullptr, std::move(written));
 }
 
@@ -130,7 +126,7 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
                                                           const Sources& sources) {
   SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  SEALPOINT_RETURN_IF_ERROR(NoteBroken(OpenQueue()));
+  SEALPOINT_RETURN_IF_ERROR(NoteBroken(broken_, OpenQueue()));
   const auto save = std::make_shared<BackgroundSave>(options_, target, options);
   PhaseRecorder& recorder = save->recorder();
   recorder.Begin(Phase::kPlan);
@@ -139,16 +135,16 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   std::unique_ptr<BlobWriterImpl> held;
   if (proposal.ok()) held = HoldRoom(*proposal->plan, options, sources, recorder);
   const auto any_short = AgreeOnPlan(proposal, sources.declaration(), held == nullptr);
-  if (!any_short.ok()) return NoteBroken(any_short.error());
+  if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
   save->tensor_bytes = plan_->tensor_bytes;
   if (*any_short) {
     held.reset();
     recorder.End();
     queue_->Drain();
-    Stream(save, *plan_, sources);
+    Stream(save, sources);
   } else {
     recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
-    Status staged = WriteSources(engine_.parts(), *held, *plan_, sources);
+    Status staged = Write(*held, sources);
     recorder.End();  // here, and not when the thread in the background comes to it
     save->SetHeld(std::move(held), std::move(staged));
     queue_->Add(save);
@@ -158,12 +154,16 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
 
 // With less memory than the state takes: the directory is made first, and the state is written
 // while it is being copied.
-void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const SavePlan& plan,
-                       const Sources& sources) {
+void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources) {
   queue_->Add(save);
   queue_->DriveUntil(*save, [&] { return save->is_bound() || save->result(); });
   if (!save->is_bound()) return;
-  save->SetStaged(WriteSources(engine_.parts(), *save->writer(), plan, sources));
+  save->SetStaged(Write(*save->writer(), sources));
+}
+
+// By the plan that was agreed on.
+Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
+  return WriteSources(engine_.parts(), options_, writer, *plan_, sources);
 }
 
 // Null where the budget does not hold all that this rank writes.
@@ -174,15 +174,8 @@ std::unique_ptr<BlobWriterImpl> SaverImpl::HoldRoom(const SavePlan& plan,
   EngineParts& parts = engine_.parts();
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
   if (!parts.TryHold(count)) return nullptr;
-  auto writer = std::make_unique<BlobWriterImpl>(
-      parts, count,
-      BlobWriterOptions{
-          .size_max_bytes = options_.blob_size_max_bytes,
-          .step = options.step,
-          .limits = options_.limits,
-          .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }});
-  if (options_.check_device_copies) writer->CheckCopies();
-  return writer;
+  return std::make_unique<BlobWriterImpl>(parts, count,
+                                          WriterOptionsOf(options_, options, recorder));
 }
 
 Status SaverImpl::OpenQueue() {
@@ -254,13 +247,6 @@ Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
     planned_for_ = proposal->declaration;
   }
   return most[3] != 0;
-}
-
-Status SaverImpl::NoteBroken(Status why) {
-  if (IsCommFailure(why) && broken_.ok()) {
-    broken_ = Status(why).Prefixed("the saver cannot be used after its communicator failed");
-  }
-  return why;
 }
 
 }  // namespace

@@ -29,13 +29,14 @@ Status CheckSources(const Sources& sources) {
   return Status();
 }
 
-Status WriteSources(EngineParts& engine, BlobWriterImpl& writer, const SavePlan& plan,
-                    const Sources& sources) {
+Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriterImpl& writer,
+                    const SavePlan& plan, const Sources& sources) {
   // How many buffers are in use at once is a matter of timing; all that a save can use are made in
   // the first one.
   StagingPool& pool = *engine.pool;
   SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan.tensor_bytes / pool.buffer_size_bytes() + 1));
   writer.DeferCopies();
+  if (options.check_device_copies) writer.CheckCopies();
   const Declaration& declaration = sources.declaration();
   for (const PlannedPiece& piece : plan.pieces) {
     const HeldTensor& held = declaration.tensors()[piece.slot];
