@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/common/arguments.h"
+#include "benchmarks/common/mpi_main.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/together.h"
 #include "sealpoint/collective_reader.h"
@@ -129,15 +129,13 @@ int Run(const Options& options) {
 }  // namespace sealpoint::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  sealpoint::bench::Arguments arguments(
-      "A collective load into another layout, against each rank alone, paired.");
-  arguments.Add("--directory", options.directory, "on the file system to measure");
-  arguments.Add("--mib", options.mib, "at most so many MiB of payload in all");
-  arguments.Add("--rounds", options.rounds, "counted rounds");
-  const auto ended = arguments.Parse(argc, argv);
-  const int status = ended ? *ended : sealpoint::bench::Run(options);
-  MPI_Finalize();
-  return status;
+  return sealpoint::bench::MpiMain(
+      argc, argv, "A collective load into another layout, against each rank alone, paired.",
+      [&](sealpoint::bench::Arguments& arguments) {
+        arguments.Add("--directory", options.directory, "on the file system to measure");
+        arguments.Add("--mib", options.mib, "at most so many MiB of payload in all");
+        arguments.Add("--rounds", options.rounds, "counted rounds");
+      },
+      [&] { return sealpoint::bench::Run(options); });
 }

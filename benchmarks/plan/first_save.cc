@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "benchmarks/common/arguments.h"
+#include "benchmarks/common/mpi_main.h"
 #include "benchmarks/common/paired.h"
 #include "sealpoint/mpi_communicator.h"
 #include "sealpoint/saver.h"
@@ -95,14 +95,13 @@ int Run(const Options& options) {
 }  // namespace sealpoint::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  sealpoint::bench::Arguments arguments("Planning in the first save against the second, paired.");
-  arguments.Add("--directory", options.directory, "where to save");
-  arguments.Add("--tensors", options.tensors, "tensors of the model");
-  arguments.Add("--rounds", options.rounds, "rounds of two saves");
-  const auto ended = arguments.Parse(argc, argv);
-  const int status = ended ? *ended : sealpoint::bench::Run(options);
-  MPI_Finalize();
-  return status;
+  return sealpoint::bench::MpiMain(
+      argc, argv, "Planning in the first save against the second, paired.",
+      [&](sealpoint::bench::Arguments& arguments) {
+        arguments.Add("--directory", options.directory, "where to save");
+        arguments.Add("--tensors", options.tensors, "tensors of the model");
+        arguments.Add("--rounds", options.rounds, "rounds of two saves");
+      },
+      [&] { return sealpoint::bench::Run(options); });
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/common/arguments.h"
+#include "benchmarks/common/mpi_main.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/raw_file.h"
 #include "benchmarks/common/together.h"
@@ -179,16 +179,15 @@ int Run(const Options& options) {
 }  // namespace sealpoint::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  sealpoint::bench::Arguments arguments("What a save in the background costs the training.");
-  arguments.Add("--directory", options.directory, "where to save");
-  arguments.Add("--mib-per-rank", options.mib_per_rank, "size of the state");
-  arguments.Add("--budget-mib", options.budget_mib, "memory budget of the engine");
-  arguments.Add("--tensors", options.tensors, "tensors that it is made of");
-  arguments.Add("--rounds", options.rounds, "rounds after the first");
-  const auto ended = arguments.Parse(argc, argv);
-  const int status = ended ? *ended : sealpoint::bench::Run(options);
-  MPI_Finalize();
-  return status;
+  return sealpoint::bench::MpiMain(
+      argc, argv, "What a save in the background costs the training.",
+      [&](sealpoint::bench::Arguments& arguments) {
+        arguments.Add("--directory", options.directory, "where to save");
+        arguments.Add("--mib-per-rank", options.mib_per_rank, "size of the state");
+        arguments.Add("--budget-mib", options.budget_mib, "memory budget of the engine");
+        arguments.Add("--tensors", options.tensors, "tensors that it is made of");
+        arguments.Add("--rounds", options.rounds, "rounds after the first");
+      },
+      [&] { return sealpoint::bench::Run(options); });
 }

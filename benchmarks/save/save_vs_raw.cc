@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "benchmarks/common/arguments.h"
+#include "benchmarks/common/mpi_main.h"
 #include "benchmarks/common/paired.h"
 #include "benchmarks/common/raw_file.h"
 #include "benchmarks/common/together.h"
@@ -91,16 +91,16 @@ int Run(const Options& options) {
 }  // namespace sealpoint::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   sealpoint::bench::Options options;
-  sealpoint::bench::Arguments arguments("A collective save against plain O_DIRECT writes, paired.");
-  arguments.Add("--directory", options.directory, "on the file system to measure");
-  arguments.Add("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
-  arguments.Add("--rounds", options.rounds, "counted rounds");
-  arguments.AddFlag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
-  arguments.AddFlag("--phases", options.phases, "print where the last save's time went on rank 0");
-  const auto ended = arguments.Parse(argc, argv);
-  const int status = ended ? *ended : sealpoint::bench::Run(options);
-  MPI_Finalize();
-  return status;
+  return sealpoint::bench::MpiMain(
+      argc, argv, "A collective save against plain O_DIRECT writes, paired.",
+      [&](sealpoint::bench::Arguments& arguments) {
+        arguments.Add("--directory", options.directory, "on the file system to measure");
+        arguments.Add("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
+        arguments.Add("--rounds", options.rounds, "counted rounds");
+        arguments.AddFlag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
+        arguments.AddFlag("--phases", options.phases,
+                          "print where the last save's time went on rank 0");
+      },
+      [&] { return sealpoint::bench::Run(options); });
 }

@@ -7,19 +7,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "lib/device/host_mapping.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
-#include "tests/cuda/cuda_fixture.h"
+#include "tests/cuda/cuda_rate_fixture.h"
 #include "tests/support/temp_dir.h"
 
 namespace sealpoint::testing {
@@ -28,39 +26,23 @@ namespace {
 constexpr int kRounds = 11;
 constexpr std::uint64_t kPieceBytes = 8 * kMiB;
 
-std::string Setting(const char* name, const std::string& otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : otherwise;
-}
-
-class CudaLoadRateTest : public CudaFixture {
+class CudaLoadRateTest : public CudaRateFixture {
  protected:
   void SetUp() override {
-    CudaFixture::SetUp();
-    if (IsSkipped()) return;
-    size_ = std::stoull(Setting("SEALPOINT_CUDA_RATE_MIB", "1024")) * kMiB;
+    CudaRateFixture::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     threads_ = std::stoi(Setting("SEALPOINT_CUDA_LOAD_THREADS", "4"));
     path_ = Setting("SEALPOINT_CUDA_LOAD_FOLDER", temp_.path()) + "/load-rate";
-    host_ = internal::MapHostMemory(size_).value();
     for (std::size_t i = 0; i < host_.size(); i += 61) host_[i] = static_cast<std::byte>(i);
     Save();
     checkpoint_ = Checkpoint::Open(path_, {.direct_io = true}).value();
     const std::string blob = checkpoint_->blobs().at(0).id.ToHex() + ".blob";
     file_ = storage_->OpenDirectory(path_).value()->OpenForRead(blob, IoMode::kDirect).value();
-    memory_ = Allocate(size_);
-    queue_ = runtime_->MakeQueue(0).value();
-    ASSERT_TRUE(runtime_->Pin(host_).ok());
   }
   void TearDown() override {
     file_.reset();
     if (!path_.empty()) std::filesystem::remove_all(path_);
-    queue_.reset();
-    memory_.reset();
-    if (!host_.empty()) {
-      runtime_->Unpin(host_);
-      internal::UnmapHostMemory(host_);
-    }
-    CudaFixture::TearDown();
+    CudaRateFixture::TearDown();
   }
 
   void Save() const {
@@ -120,14 +102,10 @@ class CudaLoadRateTest : public CudaFixture {
 
   const TempDir temp_;
   const std::shared_ptr<Storage> storage_ = PosixStorage();
-  std::uint64_t size_ = 0;
   int threads_ = 1;
   std::string path_;
-  MutableByteSpan host_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<ReadableFile> file_;
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<internal::CopyQueue> queue_;
 };
 
 TEST_F(CudaLoadRateTest, LoadsAtTheRateOfTheSlowerOfLinkAndStorage) {

@@ -4,42 +4,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "lib/device/host_mapping.h"
 #include "sealpoint/id.h"
-#include "tests/cuda/cuda_fixture.h"
+#include "tests/cuda/cuda_rate_fixture.h"
 
 namespace sealpoint::testing {
 namespace {
 
 constexpr int kRounds = 11;
 
-class CudaRateTest : public CudaFixture {
+class CudaRateTest : public CudaRateFixture {
  protected:
-  void SetUp() override {
-    CudaFixture::SetUp();
-    if (IsSkipped()) return;
-    const char* const mebibytes = std::getenv("SEALPOINT_CUDA_RATE_MIB");
-    size_ = (mebibytes != nullptr ? std::stoull(mebibytes) : 1024) * kMiB;
-    host_ = internal::MapHostMemory(size_).value();
-    memory_ = Allocate(size_);
-    queue_ = runtime_->MakeQueue(0).value();
-    ASSERT_TRUE(runtime_->Pin(host_).ok());
-  }
-  void TearDown() override {
-    queue_.reset();
-    memory_.reset();
-    if (!host_.empty()) {
-      runtime_->Unpin(host_);
-      internal::UnmapHostMemory(host_);
-    }
-    CudaFixture::TearDown();
-  }
-
   // One pinned copy by the driver, synchronised: what the link does.
   void CopyPlainly() const {
     const internal::cuda::CurrentContext current(driver_, context_);
@@ -76,11 +54,6 @@ class CudaRateTest : public CudaFixture {
                 static_cast<double>(size_) / ours_seconds / 1e9);
     return ratios[kRounds / 2];
   }
-
-  std::uint64_t size_ = 0;
-  MutableByteSpan host_;
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<internal::CopyQueue> queue_;
 
  private:
   static double Seconds(const std::function<void()>& work) {
