@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake driver as a shared library of the driver's name, so that everything from finding the
-// library to the last test for a real device runs without one.
+// library to the last test for a real device runs without one. FAKE_CUDA_DEVICES says how many
+// devices there are; without it there is one.
+#include <cstdlib>
+
 #include "tests/support/fake_cuda_driver.h"
 
 namespace {
@@ -9,7 +12,8 @@ namespace {
 using namespace sealpoint::internal::cuda;
 
 const Driver& Table() {
-  static const sealpoint::testing::FakeCudaDriver fake(1);
+  static const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
+  static const sealpoint::testing::FakeCudaDriver fake(devices == nullptr ? 1 : std::atoi(devices));
   return fake.table();
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_cuda_driver.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -34,14 +37,7 @@ struct FakeStream {
     waiting.push_back(std::move(operation));
     ++queued;
   }
-  void RunTo(std::uint64_t position) {
-    while (done < position) {
-      const std::function<void()> operation = std::move(waiting.front());
-      waiting.pop_front();
-      ++done;
-      operation();
-    }
-  }
+  void RunTo(std::uint64_t position);
 };
 
 struct FakeEvent {
@@ -50,8 +46,60 @@ struct FakeEvent {
   std::uint64_t position = 0;
 };
 
+std::map<std::string, FakeKernel>& Kernels() {
+  static std::map<std::string, FakeKernel> kernels;
+  return kernels;
+}
+
+// Allocated memory: the host may touch it only while the device works.
+class FakeMemory {
+ public:
+  cuda::Address Allocate(std::size_t size) {
+    const int access = PROT_READ | PROT_WRITE;
+    void* const begin = mmap(nullptr, size, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    SEALPOINT_CHECK(begin != MAP_FAILED);
+    std::memset(begin, 0xFF, size);  // no number
+    const auto address = static_cast<cuda::Address>(reinterpret_cast<std::uintptr_t>(begin));
+    sizes_[address] = size;
+    Protect();
+    return address;
+  }
+  bool Free(cuda::Address address) {
+    const auto found = sizes_.find(address);
+    if (found == sizes_.end()) return false;
+    munmap(Pointer(address), found->second);
+    sizes_.erase(found);
+    return true;
+  }
+  void BeginWork() {
+    if (works_++ == 0) Protect();
+  }
+  void EndWork() {
+    if (--works_ == 0) Protect();
+  }
+  std::uint64_t size_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [address, size] : sizes_) sum += size;
+    return sum;
+  }
+
+ private:
+  static void* Pointer(cuda::Address address) {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+  }
+  void Protect() const {
+    const int access = works_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+    for (const auto& [address, size] : sizes_) {
+      SEALPOINT_CHECK(mprotect(Pointer(address), size, access) == 0);
+    }
+  }
+
+  std::map<cuda::Address, std::size_t> sizes_;
+  int works_ = 0;  // streams wait for streams
+};
+
 struct FakeFunction {
-  std::string name{};
+  FakeKernel kernel = nullptr;
 };
 
 struct ThreadState {
@@ -70,7 +118,7 @@ struct World {
   std::map<FakeEvent*, std::unique_ptr<FakeEvent>> events;
   std::vector<std::unique_ptr<FakeFunction>> functions;
   std::map<void*, std::size_t> registered;
-  std::map<cuda::Address, std::vector<unsigned char>> allocated;
+  FakeMemory memory;
   std::map<std::thread::id, ThreadState> threads;
   std::map<std::string, std::uint64_t> calls;
   struct Failure {
@@ -109,6 +157,18 @@ struct World {
 
 World* world = nullptr;
 
+void FakeStream::RunTo(std::uint64_t position) {
+  if (done >= position) return;
+  world->memory.BeginWork();
+  while (done < position) {
+    const std::function<void()> operation = std::move(waiting.front());
+    waiting.pop_front();
+    ++done;
+    operation();
+  }
+  world->memory.EndWork();
+}
+
 // Counts the call; what it is to fail with, else 0.
 int Enter(const char* function) {
   ++world->calls[function];
@@ -132,6 +192,7 @@ int Enter(const char* function) {
 int Init(unsigned flags) {
   SEALPOINT_ENTER(init);
   if (flags != 0) return kCudaInvalidValue;
+  if (world->device_count == 0) return kCudaNoDevice;
   world->initialised = true;
   return cuda::kSuccess;
 }
@@ -145,6 +206,7 @@ int GetErrorName(int error, const char** name) {
       {kCudaNoDevice, "CUDA_ERROR_NO_DEVICE"},
       {kCudaInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kCudaInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {kCudaNotFound, "CUDA_ERROR_NOT_FOUND"},
       {kCudaIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
   const auto found = names.find(error);
   if (found == names.end()) return kCudaInvalidValue;
@@ -295,23 +357,23 @@ unsigned char* PointerOf(cuda::Address address) {
 // The first page is nobody's.
 bool IsMemory(cuda::Address address) { return address >= 4096; }
 
-int QueueCopy(cuda::Stream* handle, std::function<void()> copy) {
+int Queue(cuda::Stream* handle, std::function<void()> operation) {
   FakeStream* const stream = world->Find(handle);
   if (stream == nullptr) return kCudaInvalidHandle;
-  stream->Queue(std::move(copy));
+  stream->Queue(std::move(operation));
   return cuda::kSuccess;
 }
 
 int CopyToHost(void* to, cuda::Address from, std::size_t size, cuda::Stream* stream) {
   SEALPOINT_ENTER_WITH_CONTEXT(copy_to_host);
   if (!IsMemory(from)) return kCudaInvalidValue;
-  return QueueCopy(stream, [=] { std::memcpy(to, PointerOf(from), size); });
+  return Queue(stream, [=] { std::memcpy(to, PointerOf(from), size); });
 }
 
 int CopyToDevice(cuda::Address to, const void* from, std::size_t size, cuda::Stream* stream) {
   SEALPOINT_ENTER_WITH_CONTEXT(copy_to_device);
   if (!IsMemory(to)) return kCudaInvalidValue;
-  return QueueCopy(stream, [=] { std::memcpy(PointerOf(to), from, size); });
+  return Queue(stream, [=] { std::memcpy(PointerOf(to), from, size); });
 }
 
 int Copy2D(const cuda::Copy2D* given, cuda::Stream* stream) {
@@ -325,7 +387,7 @@ int Copy2D(const cuda::Copy2D* given, cuda::Stream* stream) {
   if (!to_host && !to_device) return kCudaInvalidValue;
   if (c.source_pitch < c.width_bytes || c.target_pitch < c.width_bytes) return kCudaInvalidValue;
   if (c.source_pitch > kPitchMax || c.target_pitch > kPitchMax) return kCudaInvalidValue;
-  return QueueCopy(stream, [=] {
+  return Queue(stream, [=] {
     const auto* from =
         to_host ? PointerOf(c.source_device) : static_cast<const unsigned char*>(c.source_host);
     auto* to = to_host ? static_cast<unsigned char*>(c.target_host) : PointerOf(c.target_device);
@@ -348,15 +410,14 @@ int HostUnregister(void* host) {
 
 int MemoryAllocate(cuda::Address* address, std::size_t size) {
   SEALPOINT_ENTER_WITH_CONTEXT(memory_allocate);
-  std::vector<unsigned char> memory(size);
-  *address = static_cast<cuda::Address>(reinterpret_cast<std::uintptr_t>(memory.data()));
-  world->allocated.emplace(*address, std::move(memory));
+  if (size == 0) return kCudaInvalidValue;
+  *address = world->memory.Allocate(size);
   return cuda::kSuccess;
 }
 
 int MemoryFree(cuda::Address address) {
   SEALPOINT_ENTER_WITH_CONTEXT(memory_free);
-  return world->allocated.erase(address) != 0 ? cuda::kSuccess : kCudaInvalidValue;
+  return world->memory.Free(address) ? cuda::kSuccess : kCudaInvalidValue;
 }
 
 int ModuleLoadData(cuda::Module** module, const void* image) {
@@ -368,20 +429,31 @@ int ModuleLoadData(cuda::Module** module, const void* image) {
 
 int ModuleGetFunction(cuda::Function** function, cuda::Module* /*module*/, const char* name) {
   SEALPOINT_ENTER_WITH_CONTEXT(module_get_function);
-  world->functions.push_back(std::make_unique<FakeFunction>(FakeFunction{name}));
+  const auto found = Kernels().find(name);
+  if (found == Kernels().end()) return kCudaNotFound;
+  world->functions.push_back(std::make_unique<FakeFunction>(FakeFunction{found->second}));
   *function = reinterpret_cast<cuda::Function*>(world->functions.back().get());
   return cuda::kSuccess;
 }
 
-// The kernels of digest_kernels.cu, on the host.
-void RunThread(const std::string& kernel, const internal::DigestJob& job, std::uint64_t thread) {
-  const std::uint64_t chunks = DigestChunkCount(job);
-  if (kernel == "sealpoint_sum_blocks" && thread < DigestSumCount(job)) SumBlock(job, thread);
-  if (kernel == "sealpoint_fold_chunks" && thread < chunks * internal::xxh3::kLanes) {
-    FoldChunk(job, thread);
-  }
-  if (kernel == "sealpoint_finish_chunks" && thread < chunks) FinishChunk(job, thread);
+// The kernels of digest_kernels.cu.
+template <void (*kRun)(const internal::DigestJob&, std::uint64_t),
+          std::uint64_t (*kCount)(const internal::DigestJob&)>
+std::function<void()> DigestKernel(void** parameters, std::uint64_t thread_count) {
+  const internal::DigestJob job = *static_cast<const internal::DigestJob*>(parameters[0]);
+  return [=] {
+    for (std::uint64_t t = 0; t < std::min(thread_count, kCount(job)); ++t) kRun(job, t);
+  };
 }
+std::uint64_t FoldThreadCount(const internal::DigestJob& job) {
+  return DigestChunkCount(job) * internal::xxh3::kLanes;
+}
+[[maybe_unused]] const bool kDigestKernelsAdded =
+    AddFakeKernel("sealpoint_sum_blocks",
+                  DigestKernel<internal::SumBlock, internal::DigestSumCount>) &&
+    AddFakeKernel("sealpoint_fold_chunks", DigestKernel<internal::FoldChunk, FoldThreadCount>) &&
+    AddFakeKernel("sealpoint_finish_chunks",
+                  DigestKernel<internal::FinishChunk, internal::DigestChunkCount>);
 
 int LaunchKernel(cuda::Function* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -390,14 +462,15 @@ int LaunchKernel(cuda::Function* handle, unsigned grid_x, unsigned grid_y, unsig
   const bool is_flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
   if (!is_flat || grid_x == 0 || block_x == 0 || block_x > 1024) return kCudaInvalidValue;
   if (shared_bytes != 0 || extra != nullptr) return kCudaInvalidValue;
-  const internal::DigestJob job = *static_cast<const internal::DigestJob*>(parameters[0]);
-  const std::string name = reinterpret_cast<const FakeFunction*>(handle)->name;
-  return QueueCopy(stream, [=] {
-    for (std::uint64_t t = 0; t < std::uint64_t{grid_x} * block_x; ++t) RunThread(name, job, t);
-  });
+  const FakeKernel kernel = reinterpret_cast<const FakeFunction*>(handle)->kernel;
+  return Queue(stream, kernel(parameters, std::uint64_t{grid_x} * block_x));
 }
 
 }  // namespace
+
+bool AddFakeKernel(const std::string& name, FakeKernel kernel) {
+  return Kernels().emplace(name, kernel).second;
+}
 
 FakeCudaDriver::FakeCudaDriver(int device_count)
     : table_{.init = Init,
@@ -520,9 +593,7 @@ std::uint64_t FakeCudaDriver::RegisteredBytes() const {
 
 std::uint64_t FakeCudaDriver::AllocatedBytes() const {
   const std::lock_guard lock(world->mutex);
-  std::uint64_t sum = 0;
-  for (const auto& [address, memory] : world->allocated) sum += memory.size();
-  return sum;
+  return world->memory.size_bytes();
 }
 
 int FakeCudaDriver::CaptureModeOfThisThread() const {

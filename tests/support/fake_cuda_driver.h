@@ -3,6 +3,7 @@
 #define SEALPOINT_TESTS_SUPPORT_FAKE_CUDA_DRIVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,11 +19,18 @@ inline constexpr int kCudaInsufficientDriver = 35;
 inline constexpr int kCudaNoDevice = 100;
 inline constexpr int kCudaInvalidContext = 201;
 inline constexpr int kCudaInvalidHandle = 400;
+inline constexpr int kCudaNotFound = 500;
 inline constexpr int kCudaIllegalAddress = 700;
+
+// A kernel on the host: takes its parameters when it is launched, and returns what the stream does
+// later. Whatever module is loaded has the kernels of lib/device, and those that were added.
+using FakeKernel = std::function<void()> (*)(void** parameters, std::uint64_t thread_count);
+bool AddFakeKernel(const std::string& name, FakeKernel kernel);  // true, to initialise something
 
 // A CUDA driver over host memory, as strict as the real one: a call without its context current, or
 // with an object of another context, fails. What is queued on a stream runs when somebody
 // synchronises with it, or step by step with each query, so nothing is done earlier than it must.
+// Memory that it allocated can be touched by nobody else.
 // One at a time in a process, because a table of plain functions has no object. Thread safety: all.
 class FakeCudaDriver {
  public:
