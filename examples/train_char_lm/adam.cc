@@ -6,13 +6,17 @@
 
 namespace char_lm {
 
-void AdamUpdate(const AdamConfig& config, std::uint64_t step, std::span<const float> gradient,
-                std::span<float> parameters, std::span<float> exp_avg,
-                std::span<float> exp_avg_sq) {
+AdamRates RatesAt(const AdamConfig& config, std::uint64_t step) {
   const auto t = static_cast<double>(step);
   const auto correction1 = static_cast<float>(1.0 - std::pow(static_cast<double>(config.beta1), t));
   const auto correction2 = static_cast<float>(1.0 - std::pow(static_cast<double>(config.beta2), t));
-  const float rate = config.learning_rate / correction1;
+  return {.rate = config.learning_rate / correction1, .correction2 = correction2};
+}
+
+void AdamUpdate(const AdamConfig& config, std::uint64_t step, std::span<const float> gradient,
+                std::span<float> parameters, std::span<float> exp_avg,
+                std::span<float> exp_avg_sq) {
+  const auto [rate, correction2] = RatesAt(config, step);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const float g = gradient[i];
     exp_avg[i] = config.beta1 * exp_avg[i] + (1.0F - config.beta1) * g;

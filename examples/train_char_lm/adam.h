@@ -13,7 +13,14 @@ struct AdamConfig {
   float epsilon = 1e-8F;
 };
 
-// One update of some elements (Kingma and Ba, "Adam", 2015, algorithm 1). `step` counts from 1.
+// What the step, which counts from 1, does to the rates: one computation for all elements.
+struct AdamRates {
+  float rate;         // the learning rate, corrected for the first moment's bias
+  float correction2;  // by which the second moment is divided
+};
+AdamRates RatesAt(const AdamConfig& config, std::uint64_t step);
+
+// One update of some elements (Kingma and Ba, "Adam", 2015, algorithm 1).
 // Each element is computed on its own, so the result does not depend on how elements are shared
 // among ranks.
 void AdamUpdate(const AdamConfig& config, std::uint64_t step, std::span<const float> gradient,

@@ -75,6 +75,8 @@ sealpoint::ReadRequest RequestOf(const std::vector<LocalTensor>& tensors) {
     for (std::size_t i = first; i < request.items.size(); ++i) {
       request.items[i].dtype = sealpoint::DType::kF32;
       request.items[i].shape = tensor.shape;
+      request.items[i].destination.device = tensor.device;
+      request.items[i].destination.stream = tensor.stream;
     }
   }
   return request;
@@ -243,7 +245,8 @@ bool Checkpointing::IsSaveDue() const {
 sealpoint::Sources Checkpointing::BindSources(const std::vector<StateObject>& objects) const {
   sealpoint::Sources sources(declaration_);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    static_cast<void>(sources.Bind(slots_[i], tensors_[i].layout, tensors_[i].data));
+    const auto& [name, shape, placement, layout, data, device, stream] = tensors_[i];
+    static_cast<void>(sources.Bind(slots_[i], layout, data, device, stream));
   }
   if (communicator_.rank() == 0) {
     for (const StateObject& object : objects) {

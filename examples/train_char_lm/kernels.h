@@ -4,12 +4,9 @@
 #include <cstddef>
 #include <span>
 
-namespace char_lm {
+#include "lanes.h"
 
-// Samples in a micro-batch. Activations are stored feature-major, [feature][sample], so that one
-// row is one vector of lanes and no sum ever runs across lanes: the order of additions does not
-// depend on the width of the machine's vector unit.
-inline constexpr std::size_t kLanes = 8;
+namespace char_lm {
 
 // A dense layer: weight [outputs, inputs] row-major, bias [outputs].
 struct DenseShape {

@@ -13,6 +13,7 @@
 
 #include "checkpointing.h"
 #include "corpus.h"
+#include "cuda_compute.h"
 #include "fingerprint.h"
 #include "mpi_exchange.h"
 #include "options.h"
@@ -87,6 +88,9 @@ void PrintTraining(const Trainer& trainer, const Corpus& corpus) {
   std::printf("%s: %zu parameters; text: %zu files, %zu characters, %zu different\n", mesh.c_str(),
               trainer.parameter_count(), corpus.file_count, corpus.tokens.size(),
               corpus.vocabulary.size());
+  if (const int device = trainer.device(); device != sealpoint::kHostDevice) {
+    std::printf("rank 0 computes on CUDA device %d\n", device);
+  }
 }
 
 // Returns an error message, empty on success.
@@ -106,7 +110,11 @@ std::string ResumeTraining(const Trainer& trainer, Checkpointing& checkpoints, b
 int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exchange,
             const sealpoint::Mesh& mesh, sealpoint::Communicator& communicator) {
   const bool speaks = exchange.rank() == 0;
-  Trainer trainer(options.training, corpus, exchange, mesh);
+  const auto compute = options.cuda ? OnCuda(exchange.rank()) : OnHost();
+  if (!compute.ok()) {
+    return Fail("--device cuda: " + compute.error().message());
+  }
+  Trainer trainer(options.training, corpus, exchange, mesh, *compute);
   const auto checkpoints = Checkpointing::Create(options.checkpoints, communicator, trainer);
   if (!checkpoints.ok()) {
     return Fail(checkpoints.error().ToString());

@@ -7,27 +7,11 @@
 #include <utility>
 
 namespace char_lm {
-namespace {
-
-// Order of the tensors in the flat vector.
-enum Tensor : std::size_t {
-  kEmbedding,
-  kWeight0,
-  kBias0,
-  kWeight1,
-  kBias1,
-  kWeight2,
-  kBias2,
-  kScale,
-};
-
-}  // namespace
-
 Model::Model(const ModelConfig& config)
     : config_(config),
-      dense0_{.inputs = config.context * config.embedding, .outputs = config.hidden0},
-      dense1_{.inputs = config.hidden0, .outputs = config.hidden1},
-      dense2_{.inputs = config.hidden1, .outputs = config.vocabulary},
+      dense0_(config.dense0()),
+      dense1_(config.dense1()),
+      dense2_(config.dense2()),
       input_(dense0_.inputs * kLanes),
       hidden0_(dense0_.outputs * kLanes),
       hidden1_(dense1_.outputs * kLanes),
@@ -60,7 +44,7 @@ void Model::AddTensor(std::string name, sealpoint::Shape shape,
 
 void Model::Initialize(CounterRng& rng, std::span<float> parameters) const {
   std::fill(parameters.begin(), parameters.end(), 0.0F);
-  for (const Tensor which : {kEmbedding, kWeight0, kWeight1, kWeight2}) {
+  for (const ParameterIndex which : {kEmbedding, kWeight0, kWeight1, kWeight2}) {
     const std::span<float> values = tensors_[which].In(parameters);
     const float fan_in =
         which == kEmbedding ? 1.0F : static_cast<float>(tensors_[which].row_elements());
@@ -86,7 +70,7 @@ float Model::LossAndGradient(const MicroBatch& batch, std::span<const float> par
 }
 
 void Model::Forward(const MicroBatch& batch, std::span<const float> parameters) {
-  const auto part = [&](Tensor which) { return tensors_[which].In(parameters); };
+  const auto part = [&](ParameterIndex which) { return tensors_[which].In(parameters); };
   const std::span<const float> embedding = part(kEmbedding);
   for (std::size_t s = 0; s < kLanes; ++s) {
     for (std::size_t c = 0; c < config_.context; ++c) {
@@ -129,8 +113,8 @@ float Model::Softmax(const MicroBatch& batch, float scale) {
 
 void Model::Backward(const MicroBatch& batch, std::span<const float> parameters,
                      std::span<float> gradient) {
-  const auto part = [&](Tensor which) { return tensors_[which].In(parameters); };
-  const auto slope = [&](Tensor which) { return tensors_[which].In(gradient); };
+  const auto part = [&](ParameterIndex which) { return tensors_[which].In(parameters); };
+  const auto slope = [&](ParameterIndex which) { return tensors_[which].In(gradient); };
   const float scale = part(kScale)[0];
   float dscale = 0.0F;
   for (std::size_t i = 0; i < output_.size(); ++i) {

@@ -21,6 +21,24 @@ struct ModelConfig {
   std::size_t embedding = 128;  // context * embedding must be a multiple of kLanes
   std::size_t hidden0 = 544;    // a multiple of kLanes
   std::size_t hidden1 = 256;    // a multiple of kLanes
+
+  [[nodiscard]] DenseShape dense0() const {
+    return {.inputs = context * embedding, .outputs = hidden0};
+  }
+  [[nodiscard]] DenseShape dense1() const { return {.inputs = hidden0, .outputs = hidden1}; }
+  [[nodiscard]] DenseShape dense2() const { return {.inputs = hidden1, .outputs = vocabulary}; }
+};
+
+// Order of the tensors in the flat vector.
+enum ParameterIndex : std::size_t {
+  kEmbedding,
+  kWeight0,
+  kBias0,
+  kWeight1,
+  kBias1,
+  kWeight2,
+  kBias2,
+  kScale,
 };
 
 // kLanes windows of text and the character that follows each.

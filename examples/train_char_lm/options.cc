@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cuda_compute.h"
 #include "kernels.h"
 
 namespace char_lm {
@@ -16,11 +17,12 @@ constexpr int kUsage = 64;  // EX_USAGE of sysexits.h
 
 // What of the command line is not a value of Options yet.
 struct Arguments {
+  std::string device = "host";
   std::string die_at;
   std::optional<std::size_t> die_rank;
 };
 
-void DeclareTraining(CLI::App& app, Options& options) {
+void DeclareTraining(CLI::App& app, Options& options, Arguments& arguments) {
   const CLI::Validator lanes(
       [](const std::string& text) {
         const bool fits = text.find_first_not_of("0123456789") == std::string::npos &&
@@ -42,6 +44,11 @@ void DeclareTraining(CLI::App& app, Options& options) {
   app.add_option("--mesh", options.mesh,
                  "how many ranks lie along \"data\" and \"tensor\"; without it all along data")
       ->type_name("data=N,tensor=M");
+  app.add_option("--device", arguments.device,
+                 "where the state lies and the arithmetic runs; cuda: rank r uses device r modulo "
+                 "their number")
+      ->type_name("host|cuda")
+      ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--final-state", options.state_file,
                  "write the final parameters and moments to this file, as raw floats");
 }
@@ -72,7 +79,14 @@ void DeclareCheckpoints(CLI::App& app, CheckpointOptions& checkpoints, Arguments
       ->needs(die_at);
 }
 
-// "20:write-blobs". Returns an error message, empty on success.
+// All three return an error message, empty on success.
+
+std::string ParseDevice(const Arguments& arguments, Options& options) {
+  options.cuda = arguments.device == "cuda";
+  return options.cuda && !HasCuda() ? "--device: this program was built without CUDA" : "";
+}
+
+// "20:write-blobs".
 std::string ParseDieAt(const Arguments& arguments, CheckpointOptions& checkpoints) {
   const std::string& text = arguments.die_at;
   const std::size_t colon = text.find(':');
@@ -95,6 +109,12 @@ std::string ParseDieAt(const Arguments& arguments, CheckpointOptions& checkpoint
   return "";
 }
 
+std::string Parse(const Arguments& arguments, Options& options) {
+  const std::string error = ParseDevice(arguments, options);
+  return error.empty() && !arguments.die_at.empty() ? ParseDieAt(arguments, options.checkpoints)
+                                                    : error;
+}
+
 }  // namespace
 
 std::optional<Options> ParseOptions(int argc, char** argv, bool speaks, int& exit_status) {
@@ -102,14 +122,12 @@ std::optional<Options> ParseOptions(int argc, char** argv, bool speaks, int& exi
   Arguments arguments;
   CLI::App app("Trains a small character language model on MPI ranks.");
   app.option_defaults()->always_capture_default();
-  DeclareTraining(app, options);
+  DeclareTraining(app, options, arguments);
   DeclareCheckpoints(app, options.checkpoints, arguments);
   std::ostringstream unheard;
   try {
     app.parse(argc, argv);
-    if (const std::string error =
-            arguments.die_at.empty() ? std::string() : ParseDieAt(arguments, options.checkpoints);
-        !error.empty()) {
+    if (const std::string error = Parse(arguments, options); !error.empty()) {
       throw CLI::ValidationError(error);
     }
   } catch (const CLI::ParseError& error) {

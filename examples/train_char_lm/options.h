@@ -14,7 +14,8 @@ namespace char_lm {
 struct Options {
   std::string corpus_directory = "/usr/share/common-licenses";
   std::string state_file;
-  std::string mesh;  // empty: all ranks on the axis "data"
+  std::string mesh;   // empty: all ranks on the axis "data"
+  bool cuda = false;  // compute on CUDA devices, not on the host
   std::uint64_t steps = 60;
   std::uint64_t report_every = 10;
   TrainingArguments training;

@@ -26,10 +26,6 @@ Placement PlaceMoment(const ParameterTensor& tensor) {
   return {OnTensorAxis(tensor), sealpoint::ShardFlat{.axes = {"data"}}};
 }
 
-std::size_t CountElements(const std::vector<ParameterTensor>& tensors) {
-  return tensors.empty() ? 0 : tensors.back().begin + tensors.back().elements();
-}
-
 }  // namespace
 
 ShardedState::ShardedState(const std::vector<ParameterTensor>& tensors, const sealpoint::Mesh& mesh,
@@ -37,31 +33,29 @@ ShardedState::ShardedState(const std::vector<ParameterTensor>& tensors, const se
     : tensors_(tensors),
       rank_(rank),
       weights_(tensors, mesh, PlaceWeight),
-      shards_(tensors, mesh, PlaceMoment),
-      parameters_(CountElements(tensors)),
-      local_weights_(weights_.packed_sizes()[rank]),
-      exp_avg_(shards_.packed_sizes()[rank]),
-      exp_avg_sq_(exp_avg_.size()) {}
+      shards_(tensors, mesh, PlaceMoment) {}
 
-std::vector<LocalTensor> ShardedState::Tensors() {
+std::vector<LocalTensor> ShardedState::Tensors(const StateMemory& memory) const {
   std::vector<LocalTensor> all;
-  const auto add = [&](const std::string& prefix, const Layouts& layouts, float* packed) {
+  const auto add = [&](const std::string& prefix, const Layouts& layouts, std::span<float> packed) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       all.push_back({.name = prefix + tensors_[i].name,
                      .shape = tensors_[i].shape,
                      .placement = layouts.placement(i),
                      .layout = layouts.layout(rank_, i),
-                     .data = packed + layouts.packed_begin(rank_, i)});
+                     .data = packed.data() + layouts.packed_begin(rank_, i),
+                     .device = memory.device,
+                     .stream = memory.stream});
     }
   };
-  add("", weights_, local_weights_.data());
-  add("optimizer.exp_avg.", shards_, exp_avg_.data());
-  add("optimizer.exp_avg_sq.", shards_, exp_avg_sq_.data());
+  add("", weights_, memory.weights);
+  add("optimizer.exp_avg.", shards_, memory.exp_avg);
+  add("optimizer.exp_avg_sq.", shards_, memory.exp_avg_sq);
   return all;
 }
 
 void ShardedState::Gather(GradientExchange& exchange, const Layouts& layouts,
-                          std::span<const float> mine, std::span<float> flat) const {
+                          std::span<const float> mine, std::span<float> flat) {
   const auto sizes = layouts.packed_sizes();
   std::vector<float> packed(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
   exchange.AllGather(mine, packed, sizes);
@@ -70,28 +64,6 @@ void ShardedState::Gather(GradientExchange& exchange, const Layouts& layouts,
     layouts.Unpack(rank, rest.first(sizes[rank]), flat);
     rest = rest.subspan(sizes[rank]);
   }
-}
-
-void ShardedState::AssembleFromShards(GradientExchange& exchange, std::span<const float> shard) {
-  Gather(exchange, shards_, shard, parameters_);
-  KeepWeights();
-}
-
-void ShardedState::AssembleFromWeights(GradientExchange& exchange) {
-  Gather(exchange, weights_, local_weights_, parameters_);
-}
-
-std::vector<float> ShardedState::Whole(GradientExchange& exchange) const {
-  std::vector<float> whole(3 * parameters_.size());
-  std::span<float> rest(whole);
-  const auto gather = [&](const Layouts& layouts, std::span<const float> mine) {
-    Gather(exchange, layouts, mine, rest.first(parameters_.size()));
-    rest = rest.subspan(parameters_.size());
-  };
-  gather(weights_, local_weights_);
-  gather(shards_, exp_avg_);
-  gather(shards_, exp_avg_sq_);
-  return whole;
 }
 
 }  // namespace char_lm

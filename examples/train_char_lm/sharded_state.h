@@ -9,6 +9,7 @@
 #include "exchange.h"
 #include "layouts.h"
 #include "parameters.h"
+#include "sealpoint/memory_view.h"
 #include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "sealpoint/region.h"
@@ -27,6 +28,16 @@ inline Range EvenPart(std::size_t total, std::size_t part, std::size_t parts) {
   return {.begin = total * part / parts, .end = total * (part + 1) / parts};
 }
 
+// This rank's part of the state, packed as the layouts of ShardedState say: in memory of the host,
+// or of a CUDA device, where only the device may read and write it.
+struct StateMemory {
+  std::span<float> weights;
+  std::span<float> exp_avg;
+  std::span<float> exp_avg_sq;
+  int device = sealpoint::kHostDevice;
+  void* stream = nullptr;  // that uses the memory of a device
+};
+
 // What this rank has of one global f32 tensor, at `data` in the form that the layout says.
 struct LocalTensor {
   std::string name;
@@ -34,9 +45,12 @@ struct LocalTensor {
   sealpoint::Placement placement;
   sealpoint::LocalLayout layout;
   float* data;
+  int device;  // both as in StateMemory
+  void* stream;
 };
 
-// Parameters and both Adam moments of all tensors on a mesh with the axes "data" and "tensor".
+// How parameters and both Adam moments of all tensors lie on a mesh with the axes "data" and
+// "tensor".
 //
 // Weights are cut over "tensor" where the model says so and are the same along "data". The moments
 // of what a rank has of a weight are one flat vector, cut over "data": each rank updates its shard
@@ -51,46 +65,37 @@ class ShardedState {
   ShardedState(const std::vector<ParameterTensor>& tensors, const sealpoint::Mesh& mesh,
                std::size_t rank);
 
+  [[nodiscard]] std::size_t rank() const { return rank_; }
+  // What each rank saves of the parameters.
+  [[nodiscard]] const Layouts& weights() const { return weights_; }
   // What each rank updates, and has the moments of.
   [[nodiscard]] const Layouts& shards() const { return shards_; }
-  [[nodiscard]] std::size_t shard_size() const { return exp_avg_.size(); }
+  // Of this rank's part, in floats.
+  [[nodiscard]] std::size_t weights_size() const { return weights_.packed_sizes()[rank_]; }
+  [[nodiscard]] std::size_t shard_size() const { return shards_.packed_sizes()[rank_]; }
 
-  // Parameters, then first, then second moments; the order is the same on all ranks. The pointers
-  // stay valid as long as this object. Who loads a checkpoint writes through them.
-  [[nodiscard]] std::vector<LocalTensor> Tensors();
+  // Parameters, then first, then second moments; the order is the same on all ranks. Who loads a
+  // checkpoint writes through them.
+  [[nodiscard]] std::vector<LocalTensor> Tensors(const StateMemory& memory) const;
 
-  // The parameters of this rank's shard, packed.
-  void CopyShard(std::span<float> shard) const { shards_.Pack(rank_, parameters_, shard); }
-  // Collective: all ranks give their shards, after an update.
-  void AssembleFromShards(GradientExchange& exchange, std::span<const float> shard);
-  // Collective: to be called when the tensors of all ranks were filled.
-  void AssembleFromWeights(GradientExchange& exchange);
-  // Collective: whole parameters, then whole first and second moments, whatever the mesh is; from
-  // the memory that Tensors() tells of.
-  [[nodiscard]] std::vector<float> Whole(GradientExchange& exchange) const;
-
-  // All of them, in full.
-  [[nodiscard]] std::span<float> parameters() { return parameters_; }
-  [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
-  // Keeps what of the full parameters is this rank's, to be saved.
-  void KeepWeights() { weights_.Pack(rank_, parameters_, local_weights_); }
-
-  [[nodiscard]] std::span<float> exp_avg() { return exp_avg_; }
-  [[nodiscard]] std::span<float> exp_avg_sq() { return exp_avg_sq_; }
+  // Collective, in host memory: the flat vector of which each rank gives its packed part.
+  void GatherWeights(GradientExchange& exchange, std::span<const float> mine,
+                     std::span<float> flat) const {
+    Gather(exchange, weights_, mine, flat);
+  }
+  void GatherShards(GradientExchange& exchange, std::span<const float> mine,
+                    std::span<float> flat) const {
+    Gather(exchange, shards_, mine, flat);
+  }
 
  private:
-  // Collective: the flat vector of which each rank has a packed part.
-  void Gather(GradientExchange& exchange, const Layouts& layouts, std::span<const float> mine,
-              std::span<float> flat) const;
+  static void Gather(GradientExchange& exchange, const Layouts& layouts,
+                     std::span<const float> mine, std::span<float> flat);
 
   const std::vector<ParameterTensor>& tensors_;
   const std::size_t rank_;
   const Layouts weights_;
   const Layouts shards_;
-  std::vector<float> parameters_;     // flat, all of them
-  std::vector<float> local_weights_;  // packed as weights_
-  std::vector<float> exp_avg_;        // packed as shards_
-  std::vector<float> exp_avg_sq_;
 };
 
 }  // namespace char_lm

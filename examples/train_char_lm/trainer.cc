@@ -68,19 +68,18 @@ void AppendJsonNumber(std::string_view key, Number value, std::string& json) {
 }  // namespace
 
 Trainer::Trainer(const TrainingArguments& arguments, const Corpus& corpus,
-                 GradientExchange& exchange, const sealpoint::Mesh& mesh)
+                 GradientExchange& exchange, const sealpoint::Mesh& mesh,
+                 const MakeCompute& make_compute)
     : arguments_(WithVocabulary(arguments, corpus)),
       corpus_(corpus),
       exchange_(exchange),
       mesh_(mesh),
       model_(arguments_.model),
       state_(model_.tensors(), mesh, exchange.rank()),
+      compute_(make_compute(model_, state_, arguments_.adam)),
       rng_(arguments.seed, 0),
       my_micro_batches_(EvenPart(kMicroBatches, exchange.rank(), exchange.size())),
-      gradient_(model_.parameter_count()),
       receive_(kMicroBatches * state_.shard_size()),
-      gradient_sum_(state_.shard_size()),
-      shard_(state_.shard_size()),
       my_losses_(my_micro_batches_.size()),
       losses_(kMicroBatches) {
   assert(corpus.tokens.size() > arguments.model.context);
@@ -91,8 +90,8 @@ Trainer::Trainer(const TrainingArguments& arguments, const Corpus& corpus,
     loss_counts_.push_back(micro_batches);
   }
   send_.resize(std::accumulate(send_counts_.begin(), send_counts_.end(), std::size_t{0}));
-  model_.Initialize(rng_, state_.parameters());
-  state_.KeepWeights();
+  model_.Initialize(rng_, compute_->parameters());
+  compute_->UseParameters();
 }
 
 float Trainer::Step() {
@@ -100,11 +99,9 @@ float Trainer::Step() {
   exchange_.AllToAll(send_, send_counts_, receive_, receive_counts_);
   exchange_.AllGather(my_losses_, losses_, loss_counts_);
 
-  SumGradients();
-  state_.CopyShard(shard_);
-  AdamUpdate(arguments_.adam, step_ + 1, gradient_sum_, shard_, state_.exp_avg(),
-             state_.exp_avg_sq());
-  state_.AssembleFromShards(exchange_, shard_);
+  const std::span<const float> shard = compute_->Update(step_ + 1, receive_);
+  state_.GatherShards(exchange_, shard, compute_->parameters());
+  compute_->UseParameters();
 
   ++step_;
   rng_.Advance(kMicroBatches * kLanes);
@@ -131,30 +128,32 @@ void Trainer::ComputeGradients() {
   const std::size_t count = my_micro_batches_.size();
   for (std::size_t i = 0; i < count; ++i) {
     FillMicroBatch(my_micro_batches_.begin + i, batch);
-    my_losses_[i] = model_.LossAndGradient(batch, state_.parameters(), gradient_);
+    const Compute::Gradient gradient = compute_->LossAndGradient(batch);
+    my_losses_[i] = gradient.loss;
     std::span<float> to(send_);
     for (std::size_t rank = 0; rank < exchange_.size(); ++rank) {
       const std::size_t size = state_.shards().packed_sizes()[rank];
-      state_.shards().Pack(rank, gradient_, to.subspan(i * size, size));
+      state_.shards().Pack(rank, gradient.values, to.subspan(i * size, size));
       to = to.subspan(count * size);
     }
   }
 }
 
-void Trainer::SumGradients() {
-  // Ranks hold ascending slices of the micro-batches, so what came from them is in their order.
-  const std::size_t size = gradient_sum_.size();
-  std::copy_n(receive_.begin(), size, gradient_sum_.begin());
-  for (std::size_t m = 1; m < kMicroBatches; ++m) {
-    const float* part = receive_.data() + m * size;
-    for (std::size_t i = 0; i < size; ++i) {
-      gradient_sum_[i] += part[i];
-    }
-  }
-  const float scale = 1.0F / static_cast<float>(kMicroBatches * kLanes);
-  for (float& value : gradient_sum_) {
-    value *= scale;
-  }
+void Trainer::FinishRestore() {
+  const std::span<const float> weights = compute_->OnHost(compute_->memory().weights);
+  state_.GatherWeights(exchange_, weights, compute_->parameters());
+  compute_->UseParameters();
+}
+
+std::vector<float> Trainer::WholeState() const {
+  const std::size_t count = model_.parameter_count();
+  std::vector<float> state(3 * count);
+  const std::span<float> whole(state);
+  const auto [weights, exp_avg, exp_avg_sq, device, stream] = compute_->memory();
+  state_.GatherWeights(exchange_, compute_->OnHost(weights), whole.first(count));
+  state_.GatherShards(exchange_, compute_->OnHost(exp_avg), whole.subspan(count, count));
+  state_.GatherShards(exchange_, compute_->OnHost(exp_avg_sq), whole.last(count));
+  return state;
 }
 
 std::string Trainer::ArgumentsJson() const {

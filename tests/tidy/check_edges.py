@@ -44,7 +44,7 @@ BANNED_HEADERS = {
     "mpi.h": (MPI_HEADERS, "examples/", "benchmarks/"),
     "cuda_runtime.h": ("lib/device/", "examples/", "benchmarks/"),
     "cuda_runtime_api.h": ("lib/device/", "examples/", "benchmarks/"),
-    "cuda.h": ("lib/device/",),
+    "cuda.h": ("lib/device/", "examples/"),
     "iostream": PROGRAMS,
     "filesystem": PROGRAMS + ("lib/storage/",),
 }

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs train_char_lm --device cuda over a driver library of ours, which computes as the host does, and without one.
+
+Usage: cuda_test.py MPIEXEC TRAIN_CHAR_LM FOLDER_OF_LIBCUDA [unittest arguments]
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STEPS = 4
+SAVED_STEPS = [2, 4]
+
+mpiexec, trainer, driver_folder = "", "", ""
+
+
+def states_in(output, what):
+    """Step -> fingerprint, in the lines that say so."""
+    found = re.findall(rf"^step +(\d+)  state ([0-9a-f]{{16}})  {what}", output, re.MULTILINE)
+    return {int(step): state for step, state in found}
+
+
+class CudaTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="sealpoint-cuda-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        (cls.folder / "corpus").mkdir()
+        (cls.folder / "corpus" / "text").write_text("the quick brown fox jumps over the lazy dog " * 30)
+
+        # A program that computes on the host starts where the driver cannot be loaded.
+        cls.no_driver = cls.folder / "no-driver"
+        cls.no_driver.mkdir()
+        (cls.no_driver / "libcuda.so.1").write_text("")
+        cls.series = cls.folder / "host"
+        output, cls.expected = cls.train(2, "--mesh", "tensor=2", "--device", "host", libraries=cls.no_driver)
+        cls.saved = states_in(output, "saved")
+        assert sorted(cls.saved) == SAVED_STEPS, output
+
+    def setUp(self):
+        self.series = self.folder / self.id().rpartition(".")[2]
+
+    @classmethod
+    def run_trainer(cls, launcher, *arguments, libraries=None, devices=1):
+        command = [*launcher, trainer, "--corpus", cls.folder / "corpus", "--steps", STEPS,
+                   "--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--report-every", 1, *arguments]
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries or driver_folder),
+                       "FAKE_CUDA_DEVICES": str(devices)}
+        return subprocess.run([str(part) for part in command], env=environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    @classmethod
+    def train(cls, ranks, *arguments, series=None, libraries=None):
+        """Returns what was printed, and the final state."""
+        state = cls.folder / "state"
+        state.unlink(missing_ok=True)
+        done = cls.run_trainer([mpiexec, "-n", ranks], "--checkpoints", series or cls.series, "--save-every", 2,
+                               "--final-state", state, *arguments, libraries=libraries, devices=2)
+        assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+        assert ("rank 0 computes on CUDA device 0" in done.stdout) == ("cuda" in arguments), done.stdout
+        return done.stdout, state.read_bytes()
+
+    def check_resume(self, *mode):
+        """A run on devices, and one that goes on from its first checkpoint, do what the run on the host did."""
+        mode = ["--device", "cuda", *mode]
+        output, state = self.train(2, "--mesh", "tensor=2", *mode, series=self.series)
+        self.assertEqual(states_in(output, "saved"), self.saved)
+        self.assertEqual(state, self.expected)
+        last, = self.series.glob(f"step-{STEPS:012}-*")
+        shutil.rmtree(last)
+        output, state = self.train(3, "--mesh", "data=3", "--resume", *mode, series=self.series)
+        self.assertEqual(states_in(output, "resumed from"), {2: self.saved[2]})
+        self.assertEqual(states_in(output, "saved"), {4: self.saved[4]})
+        self.assertEqual(state, self.expected)
+
+    def check_refusal(self, message, **environment):
+        done = self.run_trainer([], "--device", "cuda", **environment)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"train_char_lm: --device cuda: {message}", done.stderr)
+
+    def test_goes_on_from_a_save_in_the_foreground(self):
+        self.check_resume()
+
+    def test_goes_on_from_a_save_in_the_background(self):
+        self.check_resume("--async")
+
+    def test_without_a_driver_it_says_so(self):
+        self.check_refusal("no CUDA driver: ", libraries=self.no_driver)
+
+    def test_without_a_device_it_says_so(self):
+        self.check_refusal("cuInit: CUDA_ERROR_NO_DEVICE", devices=0)
+
+
+class WithoutCudaTest(unittest.TestCase):
+    def test_the_program_says_that_it_was_built_without(self):
+        done = subprocess.run([trainer, "--device", "cuda"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("--device: this program was built without CUDA", done.stderr)
+
+
+if __name__ == "__main__":
+    mpiexec, trainer = (os.path.abspath(path) for path in sys.argv[1:3])
+    driver_folder = sys.argv[3]
+    tests = CudaTest if driver_folder else WithoutCudaTest
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(tests)
+    sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
