@@ -70,7 +70,8 @@ struct ReadOptions {
   int threads = 1;
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
-  // Of device memory it is always on: nothing is copied there that was not verified on the host.
+  // Of device memory it is always on, but with gpudirect_storage: nothing is copied there that was
+  // not verified on the host.
   bool isolate = false;
   // Also verify what arrived in device memory, on the device, which costs a pass over its memory. A
   // chunk can be verified there whose bytes all go, as they are stored, to one piece of memory: of
@@ -79,6 +80,14 @@ struct ReadOptions {
   // (what arrived is not what was verified on the host; names tensor, file and offset), Unsupported
   // (before anything is read: a device of the plan computes no digests).
   bool verify_on_device = false;
+  // Let devices read by themselves what needs no work of the host (NVIDIA's GPUDirect Storage,
+  // whose library is looked for at run time), and verify it where it arrived: ranges of whole
+  // chunks without a codec whose bytes all go to dense memory of devices that compute digests. All
+  // else is read as without it, and so is what this machine, its library or its file system cannot
+  // read so: LoadReport::bytes_by_gpudirect_storage tells how many bytes it was. They are in the
+  // destination before they are verified, so `isolate` switches it off. Errors: as without it;
+  // Device, where what arrived is not what the file holds. This has not run on a real device yet.
+  bool gpudirect_storage = false;
   PhaseCallback on_phase{};
 };
 

@@ -120,8 +120,10 @@ class SEALPOINT_EXPORT ReadPlan {
 struct LoadReport {
   PlanSummary plan{};
   std::vector<LoadFinding> findings{};
-  // With ReadOptions::verify_on_device: what was verified in device memory besides.
+  // With ReadOptions::verify_on_device or gpudirect_storage: what was verified in device memory.
   std::uint64_t bytes_verified_on_device = 0;
+  // Of these: what came there by GPUDirect Storage, and was not verified on the host.
+  std::uint64_t bytes_by_gpudirect_storage = 0;
   PhaseReport phases{};
 };
 

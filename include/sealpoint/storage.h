@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,6 +100,9 @@ class SEALPOINT_EXPORT ReadableFile {
   // Errors: Io; Incomplete where the file ends before the range does.
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
   virtual bool is_direct() const = 0;
+  // The file descriptor behind it, open as long as this is: devices can read a file of the system
+  // without this process. Nothing where there is none.
+  virtual std::optional<int> descriptor() const { return std::nullopt; }
 
  protected:
   ReadableFile() = default;

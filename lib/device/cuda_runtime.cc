@@ -12,6 +12,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/device/cuda_device.h"
+#include "lib/device/cuda_file.h"
 #include "lib/device/cuda_queue.h"
 
 namespace sealpoint::internal {
@@ -19,7 +20,9 @@ namespace {
 
 class CudaDevices final : public DeviceRuntime {
  public:
-  explicit CudaDevices(std::function<Result<cuda::Driver>()> load) : load_(std::move(load)) {}
+  CudaDevices(std::function<Result<cuda::Driver>()> load,
+              std::function<Result<cufile::Driver>()> load_cufile)
+      : load_(std::move(load)), load_cufile_(std::move(load_cufile)) {}
 
   Status CheckAvailable(int device) override { return Open(device).status(); }
   Status CheckDigests(int device) override {
@@ -32,12 +35,16 @@ class CudaDevices final : public DeviceRuntime {
   }
   Status Pin(MutableByteSpan host) override;
   void Unpin(MutableByteSpan host) override;
+  Status CheckFiles() override { return Cufile().status(); }
+  Result<std::unique_ptr<DeviceFile>> OpenFile(int descriptor) override;
 
  private:
   Status Initialise();
   Result<CudaDevice*> Open(int device);
   Result<std::unique_ptr<CudaDevice>> Retain(int number) const;
   CudaDevice* AnyOpen();
+  Result<cufile::Driver> Cufile();
+  Result<cufile::Driver> OpenCufile(const CudaDevice& device) const;
   // In a forked child the mutex may be held for ever, and the driver is not usable.
   bool InForkedChild() const {
     const pid_t owner = owner_;
@@ -45,6 +52,7 @@ class CudaDevices final : public DeviceRuntime {
   }
 
   std::function<Result<cuda::Driver>()> load_;
+  std::function<Result<cufile::Driver>()> load_cufile_;
   std::atomic<pid_t> owner_ = 0;  // the process that asked for the driver; 0 before
 
   std::mutex mutex_;
@@ -53,6 +61,8 @@ class CudaDevices final : public DeviceRuntime {
   cuda::Driver driver_;
   int device_count_ = 0;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;
+  // What cuFile offers, once it was asked.
+  std::optional<Result<cufile::Driver>> cufile_;
 };
 
 // Precondition: mutex_ is held.
@@ -130,10 +140,39 @@ void CudaDevices::Unpin(MutableByteSpan host) {
   if (current.status().ok()) device->driver.host_unregister(host.data());
 }
 
+// Never closed again, as the contexts are never released.
+Result<cufile::Driver> CudaDevices::OpenCufile(const CudaDevice& device) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const cufile::Driver driver, load_cufile_());
+  const cuda::CurrentContext current(device.driver, device.context);
+  SEALPOINT_RETURN_IF_ERROR(current.status());
+  const cufile::Outcome opened = driver.open();
+  // The program may use cuFile, too.
+  if (opened.error == cufile::kDriverAlreadyOpen) return driver;
+  SEALPOINT_RETURN_IF_ERROR(cufile::ToStatus(opened, "cuFileDriverOpen"));
+  return driver;
+}
+
+Result<cufile::Driver> CudaDevices::Cufile() {
+  if (InForkedChild()) return MakeError(Code::kDevice, "cuFile cannot be used after fork");
+  const CudaDevice* const device = AnyOpen();
+  if (device == nullptr) return MakeError(Code::kDevice, "no CUDA device was used yet");
+  const std::lock_guard lock(mutex_);
+  if (!cufile_) cufile_ = OpenCufile(*device);
+  return *cufile_;
+}
+
+Result<std::unique_ptr<DeviceFile>> CudaDevices::OpenFile(int descriptor) {
+  SEALPOINT_ASSIGN_OR_RETURN(const cufile::Driver driver, Cufile());
+  return CudaFile::Create(
+      driver, *AnyOpen(), [this](int number) { return Open(number); }, descriptor);
+}
+
 }  // namespace
 
-std::shared_ptr<DeviceRuntime> MakeCudaRuntime(std::function<Result<cuda::Driver>()> load) {
-  return std::make_shared<CudaDevices>(std::move(load));
+std::shared_ptr<DeviceRuntime> MakeCudaRuntime(
+    std::function<Result<cuda::Driver>()> load,
+    std::function<Result<cufile::Driver>()> load_cufile) {
+  return std::make_shared<CudaDevices>(std::move(load), std::move(load_cufile));
 }
 
 std::shared_ptr<DeviceRuntime> CudaRuntime() {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lib/device/cuda_driver.h"
+#include "lib/device/cufile_driver.h"
 #include "lib/device/device_runtime.h"
 
 namespace sealpoint::internal {
@@ -14,8 +15,10 @@ namespace sealpoint::internal {
 // ends. Loads no driver before its first use.
 std::shared_ptr<DeviceRuntime> CudaRuntime();
 
-// A runtime over the driver that `load` gives, which is called once, when first needed.
-std::shared_ptr<DeviceRuntime> MakeCudaRuntime(std::function<Result<cuda::Driver>()> load);
+// A runtime over the drivers that these give, each called once, when first needed.
+std::shared_ptr<DeviceRuntime> MakeCudaRuntime(
+    std::function<Result<cuda::Driver>()> load,
+    std::function<Result<cufile::Driver>()> load_cufile = [] { return cufile::LoadDriver(); });
 
 }  // namespace sealpoint::internal
 

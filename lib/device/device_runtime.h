@@ -82,8 +82,26 @@ class CopyQueue {
   virtual Status Wait(std::uint64_t ticket) = 0;
 };
 
+// A file that devices read by themselves, past the host's memory (GPUDirect Storage). Thread
+// safety: all functions.
+class DeviceFile {
+ public:
+  DeviceFile() = default;
+  DeviceFile(const DeviceFile&) = delete;
+  DeviceFile& operator=(const DeviceFile&) = delete;
+  virtual ~DeviceFile() = default;
+
+  // Fills memory of the device with what the file holds from `offset` on; the bytes have arrived
+  // when it returns. Knows no stream: whatever uses that memory must be done. Errors: Unsupported
+  // (not so; the host can read these bytes all the same), Io, Incomplete (the file ends before
+  // that), Device; the place has the offset. The content of the memory is unspecified then.
+  virtual Status Read(std::uint64_t offset, int device, std::byte* to,
+                      std::uint64_t size_bytes) = 0;
+};
+
 // The devices that this process can reach. Making one is cheap and touches no driver; that happens
-// in the first call. Errors are Code::kDevice: no driver, no such device and a failed call alike.
+// in the first call. Errors are Code::kDevice: no driver, no such device and a failed call alike;
+// those of files are Unsupported where only this way of reading is not to be had.
 // Not usable in a child forked by a process that has used it: errors there, and destruction that
 // does nothing. Thread safety: all functions.
 class DeviceRuntime {
@@ -105,6 +123,13 @@ class DeviceRuntime {
   virtual Status Pin(MutableByteSpan host) = 0;
   // Undoes a successful Pin of the same span; no copy may be using it.
   virtual void Unpin(MutableByteSpan host) = 0;
+
+  // Success where devices can read some files; else the reason why not. Precondition of both: as
+  // that of Pin.
+  virtual Status CheckFiles() = 0;
+  // `descriptor` is that of a regular file in direct mode. It must stay open as long as the result
+  // lives, which must not outlive the runtime, and must have no other result meanwhile.
+  virtual Result<std::unique_ptr<DeviceFile>> OpenFile(int descriptor) = 0;
 };
 
 }  // namespace sealpoint::internal

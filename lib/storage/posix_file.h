@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/storage/first_error.h"
@@ -52,6 +53,7 @@ class PosixReadableFile final : public ReadableFile {
   std::uint64_t size_bytes() const override { return size_bytes_; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
   bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
+  std::optional<int> descriptor() const override { return fd_.get(); }
 
  private:
   // Fills `out`, of which at least `needed_bytes` must be in the file.

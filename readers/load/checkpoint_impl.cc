@@ -100,13 +100,14 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   BlobFiles files(*files_.directory, index(),
                   options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
   const PlanSource source = SourceOf(data, files);
-  Result<std::uint64_t> verified = RunPlan(source, options, options_.memory_budget_bytes, phases);
+  Result<DeviceBytes> bytes = RunPlan(source, options, options_.memory_budget_bytes, phases);
   phases.End();
-  if (!verified) return std::move(verified).error();
+  if (!bytes) return std::move(bytes).error();
   if (!phases.failure().ok()) return phases.failure();
   return LoadReport{.plan = data.summary,
                     .findings = data.findings,
-                    .bytes_verified_on_device = *verified,
+                    .bytes_verified_on_device = bytes->verified,
+                    .bytes_by_gpudirect_storage = bytes->read_directly,
                     .phases = phases.report()};
 }
 

@@ -50,7 +50,7 @@ Result<std::unique_ptr<CopiesToDevices>> CopiesToDevices::Open(const ReadPlanDat
     if (known == copies->lanes_.end()) {
       auto queue = runtime.MakeQueue(stream.device);
       if (!queue) return copies->Named(stream.name, std::move(queue).error());
-      copies->lanes_.push_back({.queue = std::move(queue).value()});
+      copies->lanes_.push_back({.queue = std::move(queue).value(), .name = stream.name});
     }
     Status ordered = copies->LaneOf(stream.device).queue->WaitFor(stream.stream);
     if (!ordered.ok()) return copies->Named(stream.name, std::move(ordered));
@@ -128,6 +128,12 @@ Status CopiesToDevices::Finish() {
   Fence fence;
   SEALPOINT_RETURN_IF_ERROR(Mark(fence));
   return WaitFor(fence);
+}
+
+Status CopiesToDevices::WaitForCallers() {
+  // The order behind their streams was queued without a ticket.
+  for (Lane& lane : lanes_) lane.is_marked = false;
+  return Finish();
 }
 
 // Staging memory behind what is filled already; else in the next piece, once that has been emptied.

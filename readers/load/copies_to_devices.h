@@ -55,6 +55,8 @@ class CopiesToDevices {
   Status WaitFor(const Fence& fence);
   // Waits until all is done.
   Status Finish();
+  // The same, and until all is done behind which Open ordered the queues.
+  Status WaitForCallers();
 
  private:
   // What is queued on one device.

@@ -18,12 +18,6 @@ constexpr std::size_t kSlotsMax = 3;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPieceMinBytes = 64 * kKiB;
 
-// A chunk's raw bytes as they are stored, in one piece, lie on the device where the copy puts them.
-bool CanBeChecked(const PlanChunk& chunk, const PlanCopy& copy) {
-  return copy.device != kHostDevice && !copy.is_converted() && copy.copy.is_contiguous() &&
-         copy.copy.element_size == chunk.raw_size;
-}
-
 // The most digests that one range may need.
 std::uint64_t ChecksMax(const ReadPlanData& plan) {
   std::uint64_t most = 0;
@@ -40,9 +34,9 @@ std::uint64_t ChecksMax(const ReadPlanData& plan) {
 }  // namespace
 
 DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
-                                    std::uint64_t memory_budget_bytes, bool verify_on_device) {
+                                    std::uint64_t memory_budget_bytes, bool with_digests) {
   DeviceStaging staging{.window_bytes = plan.range_pages_max};
-  if (verify_on_device) {
+  if (with_digests) {
     staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), kPageBytes);
   }
   // A window is what the budget is made for; a piece takes no more than that, and rather less than
@@ -104,19 +98,49 @@ Status DeviceReader::ReadRange(const PlanRange& range) {
   Window& window = windows_[next_window_++ % windows_.size()];
   SEALPOINT_RETURN_IF_ERROR(Settle(window));
   window.range = &range;
+  SEALPOINT_ASSIGN_OR_RETURN(window.is_direct, ReadDirectly(range));
+  if (window.is_direct) {
+    for (std::size_t i = 0; i < range.chunk_count; ++i) {
+      SEALPOINT_RETURN_IF_ERROR(AddChecks(window, source_.plan.chunks[range.first_chunk + i]));
+    }
+  } else {
+    SEALPOINT_RETURN_IF_ERROR(ReadOnHost(window));
+  }
+  SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
+  return copies_->Mark(window.fence);
+}
+
+// False where the host must read the range.
+Result<bool> DeviceReader::ReadDirectly(const PlanRange& range) {
+  if (direct_files_ == nullptr) return false;
+  const std::vector<DirectRun> runs = DirectRunsOf(source_.plan, range);
+  const auto file = runs.empty() ? nullptr : direct_files_->Open(range.blob);
+  if (file == nullptr) return false;
+  if (!callers_are_done_) SEALPOINT_RETURN_IF_ERROR(copies_->WaitForCallers());
+  callers_are_done_ = true;
+  for (const DirectRun& run : runs) {
+    Status status = file->Read(run.first->offset, run.device, run.to, run.size_bytes);
+    if (status.code() == Code::kUnsupported) {
+      direct_files_->Refuse(range.blob);
+      return false;
+    }
+    if (!status.ok()) return reader_.At(range, *run.first, std::move(status));
+  }
+  return true;
+}
+
+Status DeviceReader::ReadOnHost(Window& window) {
   const auto take = [&](const PlanChunk& chunk, ByteSpan raw) -> Status {
     const bool raw_stays = chunk.codec == Codec::kNone;
     SEALPOINT_RETURN_IF_ERROR(CopyOut(source_.plan, chunk, raw, copies_.get(), raw_stays));
     return verify_on_device_ ? AddChecks(window, chunk) : Status();
   };
-  SEALPOINT_RETURN_IF_ERROR(reader_.ReadRangeInto(window.memory, range, take));
-  SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
-  return copies_->Mark(window.fence);
+  return reader_.ReadRangeInto(window.memory, *window.range, take);
 }
 
 Status DeviceReader::AddChecks(Window& window, const PlanChunk& chunk) {
   for (const PlanCopy& copy : source_.plan.CopiesOf(chunk)) {
-    if (!CanBeChecked(chunk, copy)) continue;
+    if (!IsWholeOnDevice(chunk, copy)) continue;
     const std::byte* const data = copy.target + copy.copy.target_offset_bytes;
     DeviceChunks& chunks = series_.chunks;
     // Only the last chunk of a series may be shorter.
@@ -149,15 +173,23 @@ Status DeviceReader::Settle(Window& window) {
   SEALPOINT_RETURN_IF_ERROR(copies_->WaitFor(window.fence));
   for (std::size_t i = 0; i < window.checked.size(); ++i) {
     const PlanChunk& chunk = *window.checked[i];
-    if (window.digests[i] != chunk.raw_digest) {
-      return reader_.At(*window.range, chunk,
-                        MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
-                                  chunk.raw_size, " bytes differs, which was right on the host"));
-    }
-    bytes_verified_ += chunk.raw_size;
+    if (window.digests[i] != chunk.raw_digest) return Differs(window, chunk);
+    bytes_.verified += chunk.raw_size;
+    if (window.is_direct) bytes_.read_directly += chunk.raw_size;
   }
   window.checked.clear();
   return {};
+}
+
+Status DeviceReader::Differs(const Window& window, const PlanChunk& chunk) {
+  if (window.is_direct) {
+    // The host has not seen these bytes. Where the file is damaged, it says so as of all it reads.
+    SEALPOINT_RETURN_IF_ERROR(reader_.ReadRangeInto(
+        window.memory, *window.range, [](const PlanChunk&, ByteSpan) { return Status(); }));
+  }
+  return reader_.At(*window.range, chunk,
+                    MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
+                              chunk.raw_size, " bytes differs, which was right on the host"));
 }
 
 Status DeviceReader::Finish() {

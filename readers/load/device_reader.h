@@ -10,6 +10,7 @@
 
 #include "readers/load/chunk_reader.h"
 #include "readers/load/copies_to_devices.h"
+#include "readers/load/direct_read.h"
 
 namespace sealpoint::internal {
 
@@ -25,14 +26,19 @@ struct DeviceStaging {
   // More threads come before more slots; from three slots on neither reading nor copying waits for
   // the other.
   static DeviceStaging Divide(const ReadPlanData& plan, int threads,
-                              std::uint64_t memory_budget_bytes, bool verify_on_device);
+                              std::uint64_t memory_budget_bytes, bool with_digests);
   std::uint64_t slot_bytes() const { return window_bytes + digest_bytes + piece_bytes; }
   std::uint64_t thread_bytes() const { return slot_count * slot_bytes(); }
 };
 
+struct DeviceBytes {
+  std::uint64_t verified = 0;       // in device memory
+  std::uint64_t read_directly = 0;  // of these: by DirectFiles
+};
+
 // One thread of a plan with destinations in device memory: reads and verifies a range in a window
 // while the copies out of the windows before it are under way. Destruction waits until nothing of
-// it runs any more. Errors: those of ChunkReader, Device.
+// it runs any more. Errors: those of ChunkReader and DeviceFile, Device.
 class DeviceReader {
  public:
   static Result<std::unique_ptr<DeviceReader>> Open(const PlanSource& source,
@@ -41,11 +47,14 @@ class DeviceReader {
 
   // Before the first range: thread_bytes() of the pool, which outlive the reader.
   void UseMemory(MutableByteSpan memory);
+  // Before the first range: what devices can read, they read by themselves. The staging must be one
+  // with digests, and `files` outlive the reader.
+  void UseDirectFiles(DirectFiles& files) { direct_files_ = &files; }
   Status ReadRange(const PlanRange& range);
   // Waits until all has arrived, and judges what was to be verified on devices.
   Status Finish();
   // What was.
-  std::uint64_t bytes_verified_on_device() const { return bytes_verified_; }
+  const DeviceBytes& bytes() const { return bytes_; }
   // For ranges that are read elsewhere.
   ChunkReader& chunk_reader() { return reader_; }
 
@@ -55,6 +64,7 @@ class DeviceReader {
     std::span<Digest> digests{};
     CopiesToDevices::Fence fence{};
     const PlanRange* range = nullptr;
+    bool is_direct = false;                   // not read by the host
     std::vector<const PlanChunk*> checked{};  // a digest each
   };
   // Chunks that lie back to back in device memory, of which digests will be queued.
@@ -67,7 +77,10 @@ class DeviceReader {
 
   DeviceReader(const PlanSource& source, const DeviceStaging& staging, bool verify_on_device,
                std::unique_ptr<CopiesToDevices> copies);
+  Result<bool> ReadDirectly(const PlanRange& range);
+  Status ReadOnHost(Window& window);
   Status Settle(Window& window);
+  Status Differs(const Window& window, const PlanChunk& chunk);
   Status AddChecks(Window& window, const PlanChunk& chunk);
   Status QueueSeries(const Window& window);
 
@@ -78,7 +91,9 @@ class DeviceReader {
   std::vector<Window> windows_;
   std::size_t next_window_ = 0;
   Series series_;
-  std::uint64_t bytes_verified_ = 0;
+  DeviceBytes bytes_;
+  DirectFiles* direct_files_ = nullptr;
+  bool callers_are_done_ = false;  // with what was on their streams
   std::unique_ptr<CopiesToDevices> copies_;
 };
 

@@ -52,6 +52,12 @@ struct PlanChunk {
   Digest stored_digest;
 };
 
+// A chunk's raw bytes, as they are stored, in one piece of device memory: where the copy puts them.
+inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
+  return copy.device != kHostDevice && !copy.is_converted() && copy.copy.is_contiguous() &&
+         copy.copy.element_size == chunk.raw_size;
+}
+
 // Chunks that lie back to back in a blob and are fetched by one read.
 struct PlanRange {
   std::uint32_t blob = 0;  // in the index

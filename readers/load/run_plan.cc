@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/copy_out.h"
-#include "readers/load/device_reader.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -59,14 +59,23 @@ Status CheckDigests(const PlanSource& source) {
   return {};
 }
 
+// Whether devices may read by themselves: what the host has not seen, they must verify.
+bool ReadsDirectly(const PlanSource& source) {
+  return source.device->CheckFiles().ok() && CheckDigests(source).ok();
+}
+
 // The queues of all threads are made, and ordered behind the callers' streams, before anything is
 // read. Readers are gone, and with them all that was queued, when this returns.
-Status RunWithDevices(const PlanSource& source, const ReadOptions& options,
-                      std::uint64_t memory_budget_bytes, PhaseRecorder& phases,
-                      std::uint64_t& bytes_verified) {
-  const DeviceStaging staging = DeviceStaging::Divide(
-      source.plan, options.threads, memory_budget_bytes, options.verify_on_device);
-  StagingBuffer memory;  // outlives the readers
+Result<DeviceBytes> RunWithDevices(const PlanSource& source, const ReadOptions& options,
+                                   std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
+  // Destinations that get verified bytes only get them from the host.
+  const bool may_read_directly = options.gpudirect_storage && !options.isolate;
+  const DeviceStaging staging =
+      DeviceStaging::Divide(source.plan, options.threads, memory_budget_bytes,
+                            options.verify_on_device || may_read_directly);
+  // Both outlive the readers.
+  StagingBuffer memory;
+  std::optional<DirectFiles> direct_files;
   std::vector<std::unique_ptr<DeviceReader>> readers;
   for (int i = 0; i < staging.threads; ++i) {
     SEALPOINT_ASSIGN_OR_RETURN(auto reader,
@@ -74,6 +83,10 @@ Status RunWithDevices(const PlanSource& source, const ReadOptions& options,
     readers.push_back(std::move(reader));
   }
   if (options.verify_on_device) SEALPOINT_RETURN_IF_ERROR(CheckDigests(source));
+  if (may_read_directly && ReadsDirectly(source)) {
+    direct_files.emplace(source.files, *source.device);
+    for (const auto& reader : readers) reader->UseDirectFiles(*direct_files);
+  }
   source.pool.PinWith(source.device);
   // All at once: two reads that each hold a part of what they need would wait for each other.
   SEALPOINT_ASSIGN_OR_RETURN(memory,
@@ -89,11 +102,13 @@ Status RunWithDevices(const PlanSource& source, const ReadOptions& options,
         if (!in_place) return std::move(in_place).error();
         return *in_place ? Status() : reader.ReadRange(range);
       }));
+  DeviceBytes bytes;
   for (const auto& reader : readers) {
     SEALPOINT_RETURN_IF_ERROR(reader->Finish());
-    bytes_verified += reader->bytes_verified_on_device();
+    bytes.verified += reader->bytes().verified;
+    bytes.read_directly += reader->bytes().read_directly;
   }
-  return {};
+  return bytes;
 }
 
 }  // namespace
@@ -115,16 +130,11 @@ Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_bu
   });
 }
 
-Result<std::uint64_t> RunPlan(const PlanSource& source, const ReadOptions& options,
-                              std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
+Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
+                            std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
   if (options.threads < 1) return InvalidArgument("a read with ", options.threads, " threads");
   const ReadPlanData& plan = source.plan;
-  std::uint64_t bytes_verified_on_device = 0;
-  if (!plan.streams.empty()) {
-    SEALPOINT_RETURN_IF_ERROR(
-        RunWithDevices(source, options, memory_budget_bytes, phases, bytes_verified_on_device));
-    return bytes_verified_on_device;
-  }
+  if (!plan.streams.empty()) return RunWithDevices(source, options, memory_budget_bytes, phases);
   const int threads = AffordableThreads(plan, options.threads, memory_budget_bytes);
   std::deque<ChunkReader> readers;  // never moves its elements
   for (int i = 0; i < threads; ++i) readers.emplace_back(source);
@@ -132,7 +142,7 @@ Result<std::uint64_t> RunPlan(const PlanSource& source, const ReadOptions& optio
       ReadAll(plan, threads, phases, [&](std::size_t worker, const PlanRange& range) {
         return RunRange(plan, range, options.isolate, readers[worker]);
       }));
-  return bytes_verified_on_device;
+  return DeviceBytes();
 }
 
 }  // namespace sealpoint::internal

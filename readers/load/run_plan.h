@@ -6,6 +6,7 @@
 
 #include "lib/base/phase_recorder.h"
 #include "readers/load/chunk_reader.h"
+#include "readers/load/device_reader.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
 
@@ -21,10 +22,9 @@ Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_bu
                   const ChunkReader::Take& take);
 
 // Fetches, verifies and copies everything that the plan names; when it returns, nothing that it
-// queued on a device runs any more. Progress goes to the phase under way. Returns how many bytes
-// were verified on devices, too.
-Result<std::uint64_t> RunPlan(const PlanSource& source, const ReadOptions& options,
-                              std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
+// queued on a device runs any more. Progress goes to the phase under way.
+Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
+                            std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
 
 }  // namespace sealpoint::internal
 

@@ -22,6 +22,9 @@ class BlobFiles {
   BlobFiles(const Directory& directory, const Contents& index, IoMode mode)
       : directory_(directory), index_(index), mode_(mode) {}
 
+  // The same blobs, to be opened in another mode.
+  BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode}; }
+
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
   Result<std::shared_ptr<const ReadableFile>> Open(std::uint32_t blob);
 

@@ -8,6 +8,10 @@
 #include <type_traits>
 
 #include "lib/device/cuda_driver.h"
+#include "lib/device/cufile_driver.h"
+#if __has_include(<cufile.h>)
+#include <cufile.h>
+#endif
 
 namespace sealpoint::testing {
 namespace {
@@ -92,6 +96,42 @@ SEALPOINT_SAME_PLACE(width_bytes, WidthInBytes)
 SEALPOINT_SAME_PLACE(height, Height)
 #undef SEALPOINT_SAME_PLACE
 static_assert(sizeof(cuda::Copy2D) == sizeof(CUDA_MEMCPY2D));
+
+// cuFile's header is a part of the toolkit that may be missing.
+#ifdef CUFILEOP_BASE_ERR
+namespace cufile = internal::cufile;
+
+template <>
+struct Ours<CUfileError_t> {
+  using type_name = cufile::Outcome;
+};
+template <>
+struct Ours<CUfileDescr_t> {
+  using type_name = cufile::Descriptor;
+};
+#define SEALPOINT_COMPARE(member, symbol)                                                     \
+  static_assert(                                                                              \
+      std::is_same_v<Ours<decltype(&::symbol)>::type_name, decltype(cufile::Driver::member)>, \
+      #symbol);
+SEALPOINT_CUFILE_FUNCTIONS(SEALPOINT_COMPARE)
+#undef SEALPOINT_COMPARE
+static_assert(sizeof(CUfileError_t) == sizeof(cufile::Outcome) &&
+              offsetof(CUfileError_t, err) == offsetof(cufile::Outcome, error) &&
+              offsetof(CUfileError_t, cu_err) == offsetof(cufile::Outcome, cuda_error));
+static_assert(sizeof(CUfileDescr_t) == sizeof(cufile::Descriptor) &&
+              offsetof(CUfileDescr_t, type) == offsetof(cufile::Descriptor, type) &&
+              offsetof(CUfileDescr_t, handle.fd) == offsetof(cufile::Descriptor, descriptor) &&
+              offsetof(CUfileDescr_t, fs_ops) == offsetof(cufile::Descriptor, operations));
+
+TEST(CufilePrototypes, ConstantsAreThoseOfTheToolkit) {
+  EXPECT_EQ(cufile::kCudaDriverError, CU_FILE_CUDA_DRIVER_ERROR);
+  EXPECT_EQ(cufile::kDriverAlreadyOpen, CU_FILE_DRIVER_ALREADY_OPEN);
+  EXPECT_EQ(cufile::kIoError, CU_FILE_IO_ERROR);
+  EXPECT_EQ(cufile::kTypeDescriptor, CU_FILE_HANDLE_TYPE_OPAQUE_FD);
+}
+#else
+TEST(CufilePrototypes, ConstantsAreThoseOfTheToolkit) { GTEST_SKIP() << "no cufile.h"; }
+#endif
 
 TEST(CudaPrototypes, ConstantsAreThoseOfTheToolkit) {
   EXPECT_EQ(cuda::kSuccess, CUDA_SUCCESS);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@ class ForwardingReader : public ReadableFile {
     return inner_->ReadAt(offset, out);
   }
   bool is_direct() const override { return inner_->is_direct(); }
+  std::optional<int> descriptor() const override { return inner_->descriptor(); }
 
  private:
   const std::unique_ptr<ReadableFile> inner_;

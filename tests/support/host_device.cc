@@ -66,6 +66,7 @@ struct HostDevice::State {
   const HostDeviceOptions options;
   const pid_t owner = getpid();
   const std::shared_ptr<DeviceAddresses> addresses = std::make_shared<DeviceAddresses>();
+  const std::shared_ptr<HostDeviceFiles> files = std::make_shared<HostDeviceFiles>(addresses);
 
   mutable std::mutex mutex;
   std::condition_variable resumed;
@@ -413,6 +414,19 @@ void HostDevice::Resume() {
 HostDeviceCounters HostDevice::counters() const {
   const std::lock_guard lock(state_->mutex);
   return state_->counters;
+}
+
+HostDeviceFiles& HostDevice::files() const { return *state_->files; }
+
+Status HostDevice::CheckFiles() {
+  SEALPOINT_CHECK(counters().queues != 0);
+  if (state_->options.reads_files) return {};
+  return MakeError(Code::kUnsupported, "stand-in devices that read no files");
+}
+
+Result<std::unique_ptr<internal::DeviceFile>> HostDevice::OpenFile(int descriptor) {
+  SEALPOINT_RETURN_IF_ERROR(CheckFiles());
+  return state_->files->Open(descriptor);
 }
 
 Status HostDevice::CheckAvailable(int device) { return state_->Check(device); }

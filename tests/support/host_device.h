@@ -10,6 +10,7 @@
 
 #include "lib/device/device_runtime.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/host_device_files.h"
 #include "tests/support/serial_worker.h"
 
 namespace sealpoint::testing {
@@ -24,6 +25,7 @@ struct HostDeviceOptions {
   // Of the link of each device, which its queues share; 0: as fast as memory.
   double link_bytes_per_second = 0;
   bool computes_digests = true;
+  bool reads_files = false;
 };
 
 struct HostDeviceCounters {
@@ -79,12 +81,15 @@ class HostDevice final : public internal::DeviceRuntime {
   void Resume();
 
   HostDeviceCounters counters() const;
+  HostDeviceFiles& files() const;
 
   Status CheckAvailable(int device) override;
   Status CheckDigests(int device) override;
   Result<std::unique_ptr<internal::CopyQueue>> MakeQueue(int device) override;
   Status Pin(MutableByteSpan host) override;
   void Unpin(MutableByteSpan host) override;
+  Status CheckFiles() override;
+  Result<std::unique_ptr<internal::DeviceFile>> OpenFile(int descriptor) override;
 
  private:
   class Queue;

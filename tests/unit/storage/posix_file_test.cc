@@ -46,6 +46,22 @@ class DirectFileTest : public ::testing::Test {
   const MutableByteSpan bytes_{memory_.get(), 4 * kBlock};
 };
 
+TEST(DescriptorTest, ReadsTheFileAndIsThatOfAFileOfTheSystemOnly) {
+  const TempDir temp;
+  const auto directory = PosixStorage()->OpenDirectory(temp.path()).value();
+  WriteFile(*directory, "a", "abc");
+  const auto file = std::move(directory->OpenForRead("a", IoMode::kBuffered)).value();
+  std::array<char, 4> read{};
+  ASSERT_TRUE(file->descriptor().has_value());
+  EXPECT_EQ(::pread(*file->descriptor(), read.data(), read.size(), 0), 3);
+  EXPECT_EQ(std::string(read.data()), "abc");
+  const auto memory = MemoryStorage();
+  ASSERT_TRUE(memory->CreateDirectories("d").ok());
+  const auto in_memory = memory->OpenDirectory("d").value();
+  WriteFile(*in_memory, "a", "abc");
+  EXPECT_FALSE((*in_memory->OpenForRead("a", IoMode::kDirect))->descriptor().has_value());
+}
+
 TEST_F(DirectFileTest, WritesAndReads) {
   const auto file = std::move(directory_->CreateExclusive("a", IoMode::kDirect)).value();
   ASSERT_TRUE(file->WriteAt(kBlock, bytes_.first(2 * kBlock)).ok());

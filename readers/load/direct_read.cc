@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/load/direct_read.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::size_t kOpenMax = 32;
+
+}  // namespace
+
+std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& range) {
+  std::vector<DirectRun> runs;
+  for (std::size_t i = 0; i < range.chunk_count; ++i) {
+    const PlanChunk& chunk = plan.chunks[range.first_chunk + i];
+    if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return {};
+    const PlanCopy& copy = plan.CopiesOf(chunk).front();
+    if (!IsWholeOnDevice(chunk, copy)) return {};
+    std::byte* const to = copy.target + copy.copy.target_offset_bytes;
+    if (runs.empty() || runs.back().device != copy.device ||
+        runs.back().to + runs.back().size_bytes != to) {
+      runs.push_back({.device = copy.device, .to = to, .first = &chunk});
+    }
+    runs.back().size_bytes += chunk.raw_size;
+  }
+  return runs;
+}
+
+std::shared_ptr<DirectFiles::Entry> DirectFiles::Make(std::uint32_t blob) {
+  auto entry = std::make_shared<Entry>();
+  entry->blob = blob;
+  auto file = files_.Open(blob);
+  if (!file || !(*file)->is_direct()) return entry;
+  const std::optional<int> descriptor = (*file)->descriptor();
+  if (!descriptor) return entry;
+  auto device_file = devices_.OpenFile(*descriptor);
+  if (!device_file) return entry;
+  entry->file = *std::move(file);
+  entry->device_file = *std::move(device_file);
+  return entry;
+}
+
+std::shared_ptr<DeviceFile> DirectFiles::Open(std::uint32_t blob) {
+  // Also while it is made: a descriptor must not become two such files.
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(open_.begin(), open_.end(),
+                                  [blob](const auto& entry) { return entry->blob == blob; });
+  const auto entry = found != open_.end() ? *found : open_.emplace_back(Make(blob));
+  if (open_.size() > kOpenMax) open_.pop_front();
+  if (entry->device_file == nullptr) return nullptr;
+  return {entry, entry->device_file.get()};
+}
+
+void DirectFiles::Refuse(std::uint32_t blob) {
+  const std::lock_guard lock(mutex_);
+  for (auto& entry : open_) {
+    if (entry->blob != blob) continue;
+    // Others may still read from the entry that was there.
+    entry = std::make_shared<Entry>();
+    entry->blob = blob;
+  }
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_DIRECT_READ_H_
+#define SEALPOINT_READERS_LOAD_DIRECT_READ_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "lib/device/device_runtime.h"
+#include "readers/load/read_plan_data.h"
+#include "readers/open/blob_files.h"
+
+namespace sealpoint::internal {
+
+// Chunks of a range that a device can read at once: back to back in its memory as in the file.
+struct DirectRun {
+  int device = 0;
+  std::byte* to = nullptr;
+  const PlanChunk* first = nullptr;
+  std::uint64_t size_bytes = 0;
+};
+
+// All chunks of the range; none where one of them does not go, as it is stored, to one piece of
+// device memory.
+std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& range);
+
+// The blobs of a plan as files that devices read. What cannot be such a file, for whatever reason,
+// is left to the host, which tells the reason if it is one to be told. Thread safety: all
+// functions.
+class DirectFiles {
+ public:
+  // `files` says which; they are opened anew, for direct I/O. Borrows what those borrow.
+  DirectFiles(const BlobFiles& files, DeviceRuntime& devices)
+      : files_(files.InMode(IoMode::kDirect)), devices_(devices) {}
+
+  // Null where the host must read it.
+  std::shared_ptr<DeviceFile> Open(std::uint32_t blob);
+  // Devices could not read it after all.
+  void Refuse(std::uint32_t blob);
+
+ private:
+  struct Entry {
+    std::uint32_t blob = 0;
+    std::shared_ptr<const ReadableFile> file{};  // outlives what is made of its descriptor
+    std::unique_ptr<DeviceFile> device_file{};   // null where there is none
+  };
+  std::shared_ptr<Entry> Make(std::uint32_t blob);
+
+  BlobFiles files_;
+  DeviceRuntime& devices_;
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Entry>> open_;  // guarded; oldest first
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_DIRECT_READ_H_
