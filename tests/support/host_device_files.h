@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -43,7 +44,8 @@ class HostDeviceFiles : public std::enable_shared_from_this<HostDeviceFiles> {
   }
 
   std::uint64_t reads() const { return Locked(reads_); }
-  std::uint64_t opened() const { return Locked(opened_); }  // so far
+  std::uint64_t opened() const { return Locked(opened_); }      // so far
+  std::uint64_t open_max() const { return Locked(open_max_); }  // at a time
   std::uint64_t open_now() const {
     const std::lock_guard lock(mutex_);
     return descriptors_.size();
@@ -54,6 +56,7 @@ class HostDeviceFiles : public std::enable_shared_from_this<HostDeviceFiles> {
     if (refuses_) return internal::MakeError(Code::kUnsupported, "not this file");
     SEALPOINT_CHECK(descriptors_.insert(descriptor).second);
     ++opened_;
+    open_max_ = std::max<std::uint64_t>(open_max_, descriptors_.size());
     return std::unique_ptr<internal::DeviceFile>(
         std::make_unique<File>(shared_from_this(), descriptor));
   }
@@ -102,6 +105,7 @@ class HostDeviceFiles : public std::enable_shared_from_this<HostDeviceFiles> {
   std::set<int> descriptors_;
   std::uint64_t reads_ = 0;
   std::uint64_t opened_ = 0;
+  std::uint64_t open_max_ = 0;
   std::uint64_t fail_ = 0;  // reads until then; 0: none
   std::uint64_t flip_ = 0;
   Status error_;

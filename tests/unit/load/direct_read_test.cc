@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that read files by themselves (ReadOptions::gpudirect_storage).
+#include "readers/load/direct_read.h"
+
 #include <cerrno>
 
 #include "lib/base/errors.h"
@@ -9,10 +11,41 @@
 namespace sealpoint::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const ReadOptions kDirect{.gpudirect_storage = true};
+
+// Where the chunks of 100 bytes of one range go: device and offset in one address space.
+std::vector<std::uint64_t> RunSizes(const std::vector<std::pair<int, std::uint64_t>>& places) {
+  internal::ReadPlanData plan;
+  std::vector<std::byte> memory(1000);
+  for (const auto& [device, offset] : places) {
+    internal::PlanCopy copy{.target = memory.data() + offset, .device = device};
+    copy.copy.element_size = 100;
+    plan.chunks.push_back({.offset = 100 * plan.chunks.size(),
+                           .stored_size = 100,
+                           .raw_size = 100,
+                           .first_copy = plan.copies.size(),
+                           .copy_count = 1});
+    plan.copies.push_back(copy);
+  }
+  std::vector<std::uint64_t> sizes;
+  for (const internal::DirectRun& run :
+       internal::DirectRunsOf(plan, {.chunk_count = places.size()})) {
+    sizes.push_back(run.size_bytes);
+  }
+  return sizes;
+}
+
+TEST(DirectRunsTest, BreakWhereThePlaceDoes) {
+  EXPECT_THAT(RunSizes({{0, 0}, {0, 100}, {0, 200}}), ElementsAre(300));
+  EXPECT_THAT(RunSizes({{0, 0}, {0, 100}, {0, 300}}), ElementsAre(200, 100));
+  EXPECT_THAT(RunSizes({{0, 100}, {0, 0}, {0, 100}}), ElementsAre(100, 200));
+  EXPECT_THAT(RunSizes({{0, 0}, {1, 100}}), ElementsAre(100, 100));
+  EXPECT_THAT(RunSizes({{0, 0}, {kHostDevice, 100}}), IsEmpty());
+}
 
 class DirectReadTest : public DeviceLoadFixture {
  protected:
@@ -179,6 +212,15 @@ TEST_F(DirectReadTest, WhatIsNotOfferedIsReadByTheHost) {
   ExpectDirect(0);
 }
 
+TEST_F(DirectReadTest, DevicesThatReadNoFilesCostNoSecondDescriptor) {
+  OpenMatrix();
+  UseFiles();
+  ExpectDirect(0, {});
+  const std::uint64_t open_max = storage_->log().open_file_count_max;
+  ExpectDirect(0);
+  EXPECT_EQ(storage_->log().open_file_count_max, open_max);
+}
+
 TEST_F(DirectReadTest, DevicesWithoutDigestsLeaveItToTheHost) {
   devices_ = std::make_shared<HostDevice>(
       HostDeviceOptions{.computes_digests = false, .reads_files = true});
@@ -244,6 +286,30 @@ TEST_F(DirectReadTest, DamageOnTheWayIsNotThatOfTheFile) {
   EXPECT_EQ(error.place().path, BlobPath(1));
   EXPECT_EQ(error.place().offset, container_.blobs.at(1).records[0].offset);
   EXPECT_EQ(error.place().tensor, "w");
+}
+
+// The latest files stay open, and no descriptor is closed before what was made of it.
+TEST_F(DirectReadTest, ReadsMoreFilesThanStayOpen) {
+  constexpr int kBlobs = 40;
+  MiniSpec spec;
+  std::vector<Region> regions;
+  std::vector<int> blobs;
+  for (int i = 0; i < kBlobs; ++i) {
+    regions.push_back(Region::Of({{static_cast<std::uint64_t>(i), 0}, {1, 64}}));
+    blobs.push_back(i);
+  }
+  spec.tensors.push_back(
+      CutTensor("w", DType::kUInt8, {kBlobs, 64}, NoiseBytes(3, kBlobs * 64), regions, blobs));
+  devices_ = std::make_shared<HostDevice>(HostDeviceOptions{.reads_files = true});
+  Open(spec);
+  UseFiles();
+  const auto memory = Allocate(kBlobs * 64);
+  const auto report = LoadAll(*memory, {.threads = 3, .gpudirect_storage = true});
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(report->bytes_by_gpudirect_storage, kBlobs * 64u);
+  EXPECT_EQ(devices_->files().opened(), static_cast<std::uint64_t>(kBlobs));
+  EXPECT_LE(devices_->files().open_max(), 32u + 3u);
+  EXPECT_EQ(ContentsOf(*memory), NoiseBytes(3, kBlobs * 64));
 }
 
 // A file that cannot be opened is no reason of its own; the host tells it.
