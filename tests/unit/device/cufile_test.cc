@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that devices read through cuFile, over a table of functions of ours.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,26 +22,23 @@ namespace {
 
 namespace cufile = internal::cufile;
 using internal::DeviceFile;
+using ::testing::HasSubstr;
 
 constexpr int kIoNotSupported = 5008;
 constexpr int kDescriptor = 77;
-
-bool Mentions(const Status& status, const std::string& text) {
-  return status.message().find(text) != std::string::npos;
-}
 
 TEST(CufileDriver, NoLibraryIsAnAnswer) {
   const Status status =
       cufile::LoadDriver({"libno_such_cufile.so.0", "libno_such_either.so"}).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_TRUE(Mentions(status, "libno_such_cufile.so.0")) << status.ToString();
-  EXPECT_TRUE(Mentions(status, "libno_such_either.so")) << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr("libno_such_cufile.so.0"));
+  EXPECT_THAT(status.message(), HasSubstr("libno_such_either.so"));
 }
 
 TEST(CufileDriver, AMissingFunctionIsAnAnswer) {
   const Status status = cufile::LoadDriver({"libno_such_cufile.so.0", "libc.so.6"}).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_TRUE(Mentions(status, "cuFileDriverOpen")) << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr("cuFileDriverOpen"));
 }
 
 // What one read gives: bytes of the file, or an error.
@@ -177,7 +175,7 @@ TEST_F(CufileTest, ErrorsOfTheFileAreTold) {
         std::pair{ReadAnswer{-5044, 0}, "cuFile error 5044"}}) {
     const Status status = Read({{.result = 600}, answer});
     EXPECT_EQ(status.code(), Code::kIo) << status.ToString();
-    EXPECT_TRUE(Mentions(status, text)) << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(text));
     EXPECT_EQ(status.place().offset, kOffset + 600);
   }
 }
@@ -190,7 +188,7 @@ TEST_F(CufileTest, WhatCannotBeReadSoIsUnsupported) {
                                      std::pair{ReadAnswer{-5036, 0}, "cuFile error 5036"}}) {
     const Status status = Read({answer});
     EXPECT_EQ(status.code(), Code::kUnsupported) << status.ToString();
-    EXPECT_TRUE(Mentions(status, text)) << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(text));
   }
 }
 
@@ -206,8 +204,8 @@ TEST_F(CufileTest, ADriverThatDoesNotOpenIsRememberedByNumber) {
   for (int i = 0; i < 2; ++i) {
     const Status status = runtime_->CheckFiles();
     EXPECT_EQ(status.code(), Code::kUnsupported);
-    EXPECT_TRUE(Mentions(status, "cuFileDriverOpen: cuFile error 5011 (CUDA error 999)"))
-        << status.ToString();
+    EXPECT_THAT(status.message(),
+                HasSubstr("cuFileDriverOpen: cuFile error 5011 (CUDA error 999)"));
   }
   EXPECT_EQ(runtime_->OpenFile(kDescriptor).status().code(), Code::kUnsupported);
   EXPECT_EQ(fake_.opens, 1);
@@ -222,7 +220,7 @@ TEST_F(CufileTest, AFileThatIsRefusedIsUnsupported) {
   fake_.register_answer = {.error = kIoNotSupported};
   const Status status = runtime_->OpenFile(kDescriptor).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_TRUE(Mentions(status, "cuFileHandleRegister: cuFile error 5008")) << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr("cuFileHandleRegister: cuFile error 5008"));
   EXPECT_TRUE(runtime_->CheckFiles().ok());
 }
 
