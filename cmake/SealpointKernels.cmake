@@ -13,7 +13,8 @@ set(SEALPOINT_CUDA_ARCHITECTURES 75 80 90 100 110 120)
 
 # sealpoint_embed_kernels(<variable> <source.cu> HEADER <file> FUNCTION <qualified name> INCLUDE <folder> DEPENDS <file>...
 #                         [OPTIONS <option>...])
-# Sets the variable to a source that defines `sealpoint::ByteSpan FUNCTION()`, which HEADER declares.
+# Sets the variable to a source that defines `sealpoint::ByteSpan FUNCTION()`, which HEADER declares, and the global property
+# SEALPOINT_KERNELS_<name of the source> to the options but for the architectures.
 function(sealpoint_embed_kernels variable source)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "HEADER;FUNCTION;INCLUDE" "DEPENDS;OPTIONS")
   execute_process(COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --list-gpu-code OUTPUT_VARIABLE known)
@@ -24,14 +25,15 @@ function(sealpoint_embed_kernels variable source)
     endif()
   endforeach()
   get_filename_component(name ${source} NAME_WE)
+  set(options -std=c++17 ${arg_OPTIONS} -I ${arg_INCLUDE})
+  set_property(GLOBAL PROPERTY SEALPOINT_KERNELS_${name} ${options})
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
   set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_image.cc)
   set(embed ${PROJECT_SOURCE_DIR}/cmake/EmbedBytes.cmake)
   add_custom_command(
     OUTPUT ${image}
-    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --fatbin -std=c++17 -Xfatbin -compress-all ${code} -gencode
-            arch=compute_75,code=compute_75 ${arg_OPTIONS} -I ${arg_INCLUDE} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o
-            ${fatbin}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --fatbin -Xfatbin -compress-all ${code} -gencode
+            arch=compute_75,code=compute_75 ${options} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${fatbin}
     COMMAND ${CMAKE_COMMAND} -D INPUT=${fatbin} -D OUTPUT=${image} -D HEADER=${arg_HEADER} -D FUNCTION=${arg_FUNCTION} -P
             ${embed}
     DEPENDS ${source} ${arg_DEPENDS} ${embed}

@@ -47,63 +47,61 @@ Status LoadDriver(CudaDriver& driver) {
 
 sealpoint::Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(std::size_t rank) {
   std::unique_ptr<CudaDevice> device(new CudaDevice());
-  if (Status loaded = LoadDriver(device->driver_); !loaded.ok()) {
-    return loaded;
+  Status status = LoadDriver(device->driver_);
+  if (status.ok()) {
+    status = device->OpenContext(rank);
   }
-  if (Status opened = device->OpenContext(rank); !opened.ok()) {
-    return opened;
+  if (status.ok()) {
+    status = device->LoadKernels();
   }
-  if (Status loaded = device->LoadKernels(); !loaded.ok()) {
-    return loaded;
+  if (!status.ok()) {
+    return status;
   }
   return device;
 }
 
 Status CudaDevice::OpenContext(std::size_t rank) {
   int count = 0;
-  if (Status done = ToStatus(driver_.cuInit(0), "cuInit"); !done.ok()) {
-    return done;
-  }
-  if (Status done = ToStatus(driver_.cuDeviceGetCount(&count), "cuDeviceGetCount"); !done.ok()) {
-    return done;
-  }
-  if (count == 0) {
-    return {Code::kDevice, "there is no CUDA device"};
-  }
-  number_ = static_cast<int>(rank % static_cast<std::size_t>(count));
   CUdevice handle = 0;
-  if (Status done = ToStatus(driver_.cuDeviceGet(&handle, number_), "cuDeviceGet"); !done.ok()) {
-    return done;
-  }
   CUcontext context = nullptr;
-  if (Status done =
-          ToStatus(driver_.cuDevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain");
-      !done.ok()) {
-    return done;
+  Status status = ToStatus(driver_.cuInit(0), "cuInit");
+  if (status.ok()) {
+    status = ToStatus(driver_.cuDeviceGetCount(&count), "cuDeviceGetCount");
   }
-  if (Status done = ToStatus(driver_.cuCtxPushCurrent(context), "cuCtxPushCurrent"); !done.ok()) {
-    return done;
+  if (status.ok() && count == 0) {
+    status = Status(Code::kDevice, "there is no CUDA device");
   }
-  context_ = context;
-  return ToStatus(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  if (status.ok()) {
+    number_ = static_cast<int>(rank % static_cast<std::size_t>(count));
+    status = ToStatus(driver_.cuDeviceGet(&handle, number_), "cuDeviceGet");
+  }
+  if (status.ok()) {
+    status =
+        ToStatus(driver_.cuDevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain");
+  }
+  if (status.ok()) {
+    status = ToStatus(driver_.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+  }
+  if (status.ok()) {
+    context_ = context;
+    status = ToStatus(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  }
+  return status;
 }
 
 Status CudaDevice::LoadKernels() {
   CUmodule module = nullptr;  // unloaded with the context
-  if (Status done =
-          ToStatus(driver_.cuModuleLoadData(&module, CudaImage().data()), "cuModuleLoadData");
-      !done.ok()) {
-    return done;
+  Status status =
+      ToStatus(driver_.cuModuleLoadData(&module, CudaImage().data()), "cuModuleLoadData");
+#define CHAR_LM_FIND(Job)                                                         \
+  if (status.ok()) {                                                              \
+    const char* const name = jobs::KernelName(jobs::Job());                       \
+    status = ToStatus(driver_.cuModuleGetFunction(&kernels_[name], module, name), \
+                      "cuModuleGetFunction");                                     \
   }
-#define CHAR_LM_NAME(Job) "char_lm_" #Job,
-  for (const char* const name : {CHAR_LM_JOBS(CHAR_LM_NAME)}) {
-#undef CHAR_LM_NAME
-    if (Status done = ToStatus(driver_.cuModuleGetFunction(&kernels_[name], module, name), name);
-        !done.ok()) {
-      return done;
-    }
-  }
-  return {};
+  CHAR_LM_JOBS(CHAR_LM_FIND)
+#undef CHAR_LM_FIND
+  return status;
 }
 
 CudaDevice::~CudaDevice() {

@@ -47,7 +47,7 @@ void DeclareTraining(CLI::App& app, Options& options, Arguments& arguments) {
   app.add_option("--device", arguments.device,
                  "where the state lies and the arithmetic runs; cuda: rank r uses device r modulo "
                  "their number")
-      ->type_name("host|cuda")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--final-state", options.state_file,
                  "write the final parameters and moments to this file, as raw floats");

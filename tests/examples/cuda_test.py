@@ -45,11 +45,11 @@ class CudaTest(unittest.TestCase):
         self.series = self.folder / self.id().rpartition(".")[2]
 
     @classmethod
-    def run_trainer(cls, launcher, *arguments, libraries=None, devices=1):
+    def run_trainer(cls, launcher, *arguments, libraries=None, devices=1, **more):
         command = [*launcher, trainer, "--corpus", cls.folder / "corpus", "--steps", STEPS,
                    "--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--report-every", 1, *arguments]
         environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries or driver_folder),
-                       "FAKE_CUDA_DEVICES": str(devices)}
+                       "FAKE_CUDA_DEVICES": str(devices), **more}
         return subprocess.run([str(part) for part in command], env=environment, capture_output=True, text=True,
                               timeout=60, check=False)
 
@@ -77,10 +77,10 @@ class CudaTest(unittest.TestCase):
         self.assertEqual(states_in(output, "saved"), {4: self.saved[4]})
         self.assertEqual(state, self.expected)
 
-    def check_refusal(self, message, **environment):
+    def check_failure(self, message, **environment):
         done = self.run_trainer([], "--device", "cuda", **environment)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn(f"train_char_lm: --device cuda: {message}", done.stderr)
+        self.assertIn(message, done.stderr)
 
     def test_goes_on_from_a_save_in_the_foreground(self):
         self.check_resume()
@@ -89,10 +89,14 @@ class CudaTest(unittest.TestCase):
         self.check_resume("--async")
 
     def test_without_a_driver_it_says_so(self):
-        self.check_refusal("no CUDA driver: ", libraries=self.no_driver)
+        self.check_failure("train_char_lm: --device cuda: no CUDA driver: ", libraries=self.no_driver)
 
     def test_without_a_device_it_says_so(self):
-        self.check_refusal("cuInit: CUDA_ERROR_NO_DEVICE", devices=0)
+        self.check_failure("train_char_lm: --device cuda: cuInit: CUDA_ERROR_NO_DEVICE", devices=0)
+
+    def test_a_kernel_that_fails_ends_the_training(self):
+        message = "CUDA device 0: char_lm_Embed: CUDA_ERROR_ILLEGAL_ADDRESS"
+        self.check_failure(message, FAKE_CUDA_FAILURE="launch_kernel")
 
 
 class WithoutCudaTest(unittest.TestCase):
