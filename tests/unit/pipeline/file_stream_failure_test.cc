@@ -52,9 +52,12 @@ TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
 
 // Somebody else still writes into what is held: it must not be lent again.
 TEST_F(FileStreamFailure, OfAWriteLeavesWhatIsHeldWhereItIs) {
+  file_.CloseGate();
   file_.FailWrite(1, failure_);
   ASSERT_TRUE(stream_.Append(Bytes(kBufferBytes)).ok());
   stream_.HoldFrom(stream_.offset());
+  ASSERT_TRUE(stream_.Append(Bytes(1)).ok());
+  file_.OpenGate();
   // Less than a buffer is appended, whenever the write fails.
   for (int i = 0; i < 5000 && stream_.Append(Bytes(1)).ok(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
