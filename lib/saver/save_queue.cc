@@ -38,7 +38,7 @@ void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
   try {
     thread_ = std::thread([this] { Work(); });
   } catch (const std::system_error& error) {
-    unusable_ = MakeError(Code::kIo, "no thread for saves in the background: ", error.what());
+    Break(MakeError(Code::kIo, "no thread for saves in the background: ", error.what()));
     waiting_.pop_back();
     newest_->End(newest_->Refuse(unusable_));
   }
@@ -59,12 +59,19 @@ void SaveQueue::Work() {
         unusable.ok() ? save->Run(engine_, comm_->communicator(), broken) : save->Refuse(unusable);
     // First this: who has the result may ask at once whether another save can begin.
     lock.lock();
-    if (unusable_.ok()) unusable_ = broken;
+    Break(broken);
     running_.reset();
+    // The others need not wait for this rank until their deadline.
+    if (!broken.ok()) comm_->Interrupt(broken);
     lock.unlock();
     save->End(std::move(result));
     lock.lock();
   }
+}
+
+// The first reason counts.
+void SaveQueue::Break(const Status& why) {
+  if (unusable_.ok()) unusable_ = why;
 }
 
 void SaveQueue::Progress() {
@@ -102,7 +109,7 @@ void SaveQueue::GiveUp(BackgroundSave& save, const Status& why) {
   save.End(why);
   const std::lock_guard lock(mutex_);
   if (comm_) comm_->Interrupt(why);
-  if (unusable_.ok()) unusable_ = why;
+  Break(why);
 }
 
 void SaveQueue::Close() {
@@ -112,7 +119,7 @@ void SaveQueue::Close() {
     for (const std::shared_ptr<BackgroundSave>& save : waiting_) save->Cancel();
     if (running_) running_->Cancel();
     if (comm_ && (running_ || !waiting_.empty())) comm_->Interrupt(why);
-    if (unusable_.ok()) unusable_ = why;
+    Break(why);
     is_closed_ = true;
     changed_.notify_all();
   }

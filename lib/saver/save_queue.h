@@ -57,6 +57,8 @@ class SaveQueue {
   ~SaveQueue() = default;
 
   void Work();
+  // No further save can run. Precondition: the mutex is held, or there is no thread.
+  void Break(const Status& why);
 
   Engine& engine_;
   const int owner_pid_;

@@ -45,6 +45,7 @@ TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
 // The last rank's summaries arrive, but it does not learn so: rank 0 commits, and the last rank
 // must leave its blob alone.
 TEST(SaveDeadlineTest, SummariesThatLeftMayBeCommitted) {
+  const auto begin = std::chrono::steady_clock::now();
   WithRanks(3, [](Communicator& comm) {
     SaveJob job(comm);
     // Gathers of a save: bytes wanted and summaries.
@@ -62,6 +63,8 @@ TEST(SaveDeadlineTest, SummariesThatLeftMayBeCommitted) {
       EXPECT_TRUE(OutcomeIsUnknown(info.error())) << info.error().ToString();
     }
   });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20))
+      << "the others hear that the last rank left";
 }
 
 // Rank 0 itself has no summaries, so nothing can be published.
