@@ -23,8 +23,8 @@ bool IsOneRange(const BasicDeviceRows<Byte>& rows) {
 }
 template <typename Byte>
 bool FitsCopy2D(const BasicDeviceRows<Byte>& rows, std::int64_t pitch_max) {
-  return rows.pitch_bytes > 0 && rows.pitch_bytes <= pitch_max &&
-         static_cast<std::uint64_t>(rows.pitch_bytes) >= rows.row_bytes;
+  return rows.pitch_bytes <= pitch_max &&
+         rows.pitch_bytes >= static_cast<std::int64_t>(rows.row_bytes);
 }
 // copy(device address, offset on the host, size) for each row, or once for all.
 template <typename Byte, typename Copy>
@@ -42,7 +42,6 @@ Status ForEachRange(const BasicDeviceRows<Byte>& rows, const Copy& copy) {
 }  // namespace
 
 Result<std::unique_ptr<CopyQueue>> CudaQueue::Create(CudaDevice& device) {
-  SEALPOINT_RETURN_IF_ERROR(device.CheckProcess());
   const cuda::CurrentContext current(device.driver, device.context);
   SEALPOINT_RETURN_IF_ERROR(current.status());
   std::unique_ptr<CudaQueue> queue(new CudaQueue(device));

@@ -116,7 +116,7 @@ void StagingPool::State::PinIfWanted(StagingMemory& memory, std::unique_lock<std
   memory.is_pinned = status.ok();
   if (memory.is_pinned) {
     pinned_bytes += memory.bytes.size();
-  } else if (pin_failure.ok()) {
+  } else {
     pin_failure = std::move(status);
   }
 }

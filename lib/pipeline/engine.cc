@@ -36,8 +36,8 @@ void EngineParts::ReturnBlobSlot() {
 bool EngineParts::TryHold(std::uint64_t count) {
   const std::uint64_t buffer_count = pool->buffer_count();
   const std::lock_guard lock(mutex_);
-  const std::uint64_t used = held_buffers_ + open_blobs_ + 1;
-  if (used >= buffer_count || count >= buffer_count - used) return false;
+  // Sums of counts of buffers, of some KiB each: far from 2^64.
+  if (held_buffers_ + open_blobs_ + 1 + count >= buffer_count) return false;
   held_buffers_ += count;
   return true;
 }

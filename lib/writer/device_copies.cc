@@ -23,7 +23,7 @@ void DeviceCopies::Stop() {
 }
 
 Status DeviceCopies::Fail(Status why) {
-  if (failure_.ok()) failure_ = why;
+  failure_ = why;
   return why;
 }
 

@@ -190,8 +190,10 @@ void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
     expected.parts.Unpack(packed, unpacked_);
     raw = unpacked_;
   }
-  Status status = TakePieces();
-  if (status.ok()) status = CopyOut(plan_, one, raw, copies_.get());
+  Status status = [&]() -> Status {
+    SEALPOINT_RETURN_IF_ERROR(TakePieces());
+    return CopyOut(plan_, one, raw, copies_.get());
+  }();
   if (status.ok()) return;
   const auto behind = std::upper_bound(
       plan_.ranges.begin(), plan_.ranges.end(), expected.chunk,

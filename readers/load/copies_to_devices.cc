@@ -76,7 +76,6 @@ CopiesToDevices::Lane& CopiesToDevices::LaneOf(int device) {
 }
 
 Status CopiesToDevices::Named(std::uint32_t name, Status status) const {
-  if (status.ok()) return status;
   return std::move(status).AtTensor(plan_.names[name]);
 }
 

@@ -193,7 +193,6 @@ Status DeviceReader::Differs(const Window& window, const PlanChunk& chunk) {
 }
 
 Status DeviceReader::Finish() {
-  SEALPOINT_RETURN_IF_ERROR(copies_->Finish());
   for (Window& window : windows_) SEALPOINT_RETURN_IF_ERROR(Settle(window));
   return {};
 }

@@ -54,7 +54,7 @@ struct PlanChunk {
 
 // A chunk's raw bytes, as they are stored, in one piece of device memory: where the copy puts them.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
-  return copy.device != kHostDevice && !copy.is_converted() && copy.copy.is_contiguous() &&
+  return copy.device != kHostDevice && !copy.is_converted() &&
          copy.copy.element_size == chunk.raw_size;
 }
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-KINDS = ("unit", "crash", "conformance", "property", "fault")
+KINDS = ("unit", "crash", "conformance", "property", "fault", "background")
 LIMIT_SECONDS = 30  # of a processor, that tests are the same ones on a busy machine
 FLOOR_SECONDS = 20.0
 
@@ -25,8 +25,8 @@ def limit_process(processor_seconds):
 class Program:
     """A GoogleTest executable; `tests` maps a test to (seconds, names of the steps that it comes to)."""
 
-    def __init__(self, name, path, environment):
-        self.name, self.path, self.environment = name, path, environment
+    def __init__(self, name, path, arguments, environment):
+        self.name, self.path, self.arguments, self.environment = name, path, arguments, environment
         self.tests = {}
 
     def run(self, tests, seconds, processor_seconds=resource.RLIM_INFINITY, **variables):
@@ -52,7 +52,7 @@ class Program:
                 process.wait()
 
     def list_tests(self):
-        listed = subprocess.run([self.path, "--gtest_list_tests"], capture_output=True, text=True, timeout=30,
+        listed = subprocess.run([self.path, *self.arguments, "--gtest_list_tests"], capture_output=True, text=True, timeout=30,
                                 stdin=subprocess.DEVNULL, env=dict(os.environ, **self.environment))
         found, suite = [], ""
         for line in listed.stdout.splitlines() if listed.returncode == 0 else []:
@@ -78,12 +78,13 @@ def find_programs(build):
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, check=True)
     programs = []
     for test in json.loads(listed.stdout)["tests"]:
-        command = test.get("command", [])
-        if test["name"].split(".")[0] not in KINDS or len(command) != 1 or not pathlib.Path(command[0]).exists():
+        path, *arguments = test.get("command", [""])
+        is_ours = all(argument.startswith("--gtest_filter=") for argument in arguments)
+        if test["name"].split(".")[0] not in KINDS or not is_ours or not pathlib.Path(path).is_file():
             continue
         properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
         environment = dict(pair.split("=", 1) for pair in properties.get("ENVIRONMENT", []))
-        programs.append(Program(test["name"], pathlib.Path(command[0]), environment))
+        programs.append(Program(test["name"], pathlib.Path(path), arguments, environment))
     return programs
 
 

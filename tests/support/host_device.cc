@@ -76,6 +76,7 @@ struct HostDevice::State {
   std::set<int> lost;
   std::uint64_t fail_queued = 0;  // copies until then; 0: none
   std::uint64_t fail_run = 0;
+  std::uint64_t fail_mark = 0;
   std::uint64_t flip = 0;
   bool refuses_pins = false;
   bool paused = false;
@@ -326,6 +327,13 @@ Status HostDevice::Queue::QueueDigests(const DeviceChunks& chunks, std::span<Dig
 Result<std::uint64_t> HostDevice::Queue::Mark() {
   const Turn turn(queueing_);
   SEALPOINT_RETURN_IF_ERROR(state_->Check(device_));
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->counters.marks;
+    if (state_->fail_mark != 0 && --state_->fail_mark == 0) {
+      return DeviceError(device_, "this ticket was to fail");
+    }
+  }
   Push([] {});
   return worker_.pushed();
 }
@@ -383,6 +391,11 @@ void HostDevice::FailCopyWhenQueued(std::uint64_t nth) {
 void HostDevice::FailCopyWhenRun(std::uint64_t nth) {
   const std::lock_guard lock(state_->mutex);
   state_->fail_run = nth;
+}
+
+void HostDevice::FailMark(std::uint64_t nth) {
+  const std::lock_guard lock(state_->mutex);
+  state_->fail_mark = nth;
 }
 
 void HostDevice::FlipBitInCopy(std::uint64_t nth) {

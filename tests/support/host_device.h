@@ -31,6 +31,7 @@ struct HostDeviceOptions {
 struct HostDeviceCounters {
   std::uint64_t queues = 0;  // made so far
   std::uint64_t copies = 0;  // queued so far
+  std::uint64_t marks = 0;   // tickets asked for
   // Of copies that have run.
   std::uint64_t bytes_to_host = 0;
   std::uint64_t bytes_to_device = 0;
@@ -71,6 +72,8 @@ class HostDevice final : public internal::DeviceRuntime {
   // The `nth` copy from now, 1 the next, fails in the call that queues it, or later when it runs.
   void FailCopyWhenQueued(std::uint64_t nth);
   void FailCopyWhenRun(std::uint64_t nth);
+  // The `nth` ticket from now cannot be had.
+  void FailMark(std::uint64_t nth);
   // One bit of what the `nth` copy from now brings arrives flipped, and nothing reports it.
   void FlipBitInCopy(std::uint64_t nth);
   // All that is queued on the device or runs there fails from now on.

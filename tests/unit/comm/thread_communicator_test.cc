@@ -69,6 +69,28 @@ TEST(ThreadCommunicator, RoundThatWasCompleteCountsThoughARankLeftSince) {
   }
 }
 
+TEST(ThreadCommunicator, ABrokenGroupHasNoDuplicates) {
+  WithRanks(2, [](Communicator& comm) {
+    if (comm.rank() == 1) return;
+    const Status status = comm.DuplicateForBackground().status();
+    EXPECT_EQ(status.code(), Code::kComm);
+    EXPECT_EQ(status.message(), "rank 1 left");
+  });
+}
+
+TEST(ThreadCommunicator, AnInterruptedRankHearsTheFirstReason) {
+  WithRanks(2, [](Communicator& comm) {
+    const auto duplicate = comm.DuplicateForBackground().value();
+    if (comm.rank() == 0) {
+      duplicate->Interrupt(Status(Code::kTimeout, "first"));
+      duplicate->Interrupt(Status(Code::kTimeout, "second"));
+    }
+    const Status status = duplicate->communicator().Barrier();
+    EXPECT_EQ(status.message(), comm.rank() == 0 ? "first" : "rank 0 left: first");
+    EXPECT_TRUE(comm.Barrier().ok()) << "the duplicate alone is broken";
+  });
+}
+
 TEST(ThreadCommunicator, DifferentCallsAreFound) {
   WithRanks(2, [](Communicator& comm) {
     Bytes bytes;

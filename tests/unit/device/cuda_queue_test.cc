@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CudaQueue over a driver that does nothing earlier than it must.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -68,17 +70,19 @@ TEST_F(CudaQueueTest, CopiesRowsOfAnyPitch) {
 }
 
 TEST_F(CudaQueueTest, RowsFurtherApartThanTheEngineTakesAreCopiedOneByOne) {
+  constexpr std::int64_t kPitchMax = 1 << 20;  // as the driver says
   const Bytes device = Pattern((3 << 20) + 4);
   Bytes rows(12);
   const auto queue = MakeQueue();
-  constexpr std::int64_t kPitch = (1 << 20) + 1;  // one more than the driver says
-  ASSERT_TRUE(queue->CopyToHost({device.data(), 3, 4, kPitch}, rows).ok());
-  Settle(*queue);
-  for (std::int64_t r = 0; r < 3; ++r) {
-    EXPECT_TRUE(
-        std::equal(rows.begin() + r * 4, rows.begin() + r * 4 + 4, device.begin() + r * kPitch));
+  for (const std::int64_t pitch : {kPitchMax, kPitchMax + 1}) {
+    ASSERT_TRUE(queue->CopyToHost({device.data(), 3, 4, pitch}, rows).ok());
+    Settle(*queue);
+    for (std::int64_t r = 0; r < 3; ++r) {
+      EXPECT_TRUE(
+          std::equal(rows.begin() + r * 4, rows.begin() + r * 4 + 4, device.begin() + r * pitch));
+    }
+    EXPECT_EQ(fake_.Calls("copy_2d"), 1U) << "the first time";
   }
-  EXPECT_EQ(fake_.Calls("copy_2d"), 0U);
 }
 
 TEST_F(CudaQueueTest, WritesRowsAndNothingBetween) {
@@ -271,6 +275,29 @@ TEST_F(CudaQueueTest, EachCallMayFail) {
   }
 }
 
+// Where its context cannot be made current, nothing is called without it.
+TEST_F(CudaQueueTest, EachCallNeedsItsContext) {
+  Bytes device(100);
+  Bytes host(100);
+  const auto queue = MakeQueue();
+  const std::uint64_t ticket = queue->Mark().value();
+  fake_.Fail("context_push", kCudaIllegalAddress);
+  const Status results[] = {queue->WaitFor(nullptr),
+                            queue->CopyToHost({device.data(), 1, 100}, host),
+                            queue->CopyToDevice(host, {device.data(), 1, 100}),
+                            queue->Mark().status(),
+                            queue->IsDone(ticket).status(),
+                            queue->Wait(ticket),
+                            runtime_->Pin(host)};
+  for (const Status& result : results) {
+    EXPECT_EQ(result.code(), Code::kDevice);
+    EXPECT_NE(result.message().find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos)
+        << &result - results << ": " << result.ToString();
+  }
+  fake_.Fail("context_push", 0, 0);
+  EXPECT_TRUE(queue->Wait(ticket).ok());
+}
+
 TEST_F(CudaQueueTest, ATicketThatWasDoneStaysDone) {
   const auto queue = MakeQueue();
   const std::uint64_t ticket = queue->Mark().value();
@@ -356,6 +383,36 @@ TEST_F(CudaDigestsTest, EachCallMayFail) {
     fake_.Fail(call, 0, 0);
   }
   EXPECT_EQ(fake_.AllocatedBytes(), 0U);
+}
+
+TEST_F(CudaDigestsTest, EachCallNeedsItsContext) {
+  const Bytes device = Pattern(5000);
+  std::vector<Digest> digests(2);
+  ASSERT_TRUE(runtime_->CheckDigests(1).ok()) << "loads the kernels of one device";
+  for (const int number : {0, 1}) {
+    const auto queue = MakeQueue(number);
+    fake_.Fail("context_push", kCudaIllegalAddress);
+    const Status status = queue->QueueDigests({device.data(), 5000, 4096}, digests);
+    EXPECT_NE(status.message().find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos)
+        << status.ToString();
+    fake_.Fail("context_push", 0, 0);
+  }
+}
+
+TEST_F(CudaDigestsTest, AChildOfAUserIsRefused) {
+  ASSERT_TRUE(runtime_->CheckDigests(0).ok());
+  const Bytes device = Pattern(5000);
+  std::vector<Digest> digests(2);
+  const auto queue = MakeQueue();
+  const std::uint64_t pushes = fake_.Calls("context_push");
+  const pid_t child = fork();
+  if (child == 0) {
+    const Status status = queue->QueueDigests({device.data(), 5000, 4096}, digests);
+    _exit(status.code() == Code::kDevice && fake_.Calls("context_push") == pushes ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(CudaDigestsTest, ChunksBeyondTheLargestOfTheFormatAreRefused) {

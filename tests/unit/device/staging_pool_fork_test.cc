@@ -45,6 +45,8 @@ TEST(StagingPoolFork, TheChildIsRefusedBuffersAndScratch) {
   static_cast<void>(pool->Acquire().value());
   EXPECT_TRUE(
       HoldsInChild([&] { return pool->Acquire().status().code() == Code::kInvalidArgument; }));
+  EXPECT_TRUE(
+      HoldsInChild([&] { return pool->TryAcquire().status().code() == Code::kInvalidArgument; }));
   EXPECT_TRUE(HoldsInChild(
       [&] { return pool->AcquireScratch(1).status().code() == Code::kInvalidArgument; }));
   EXPECT_TRUE(HoldsInChild([&] { return pool->Reserve(2).code() == Code::kInvalidArgument; }));

@@ -102,6 +102,64 @@ TEST_F(DeviceErrorsTest, ADeviceThatIsLostOnTheWay) {
   }
 }
 
+TEST_F(DeviceErrorsTest, AnyTicketThatCannotBeHadFailsTheLoad) {
+  OpenMatrix();
+  const auto memory = Allocate(kTensorBytes);
+  for (const bool verifies : {false, true}) {
+    const ReadOptions options{.threads = 1, .verify_on_device = verifies};
+    const std::uint64_t before = devices_->counters().marks;
+    ASSERT_TRUE(LoadAll(*memory, options).ok());
+    const std::uint64_t count = devices_->counters().marks - before;
+    EXPECT_GE(count, 1u);
+    for (std::uint64_t nth = 1; nth <= count; ++nth) {
+      devices_->FailMark(nth);
+      const Status error = LoadAll(*memory, options).status();
+      EXPECT_EQ(error.code(), Code::kDevice) << nth << ": " << error.ToString();
+      EXPECT_EQ(error.place().tensor, "w") << nth;
+    }
+  }
+}
+
+TEST_F(DeviceErrorsTest, AFileThatIsGoneOrCannotBeReadFailsTheLoad) {
+  OpenMatrix();
+  const auto memory = Allocate(kTensorBytes);
+  const std::string name = container_.blobs.at(1).name;
+  auto failing = std::make_shared<ReadingStorage>(memory_, [&](const ReadCall& call) {
+    return call.size >= kChunk ? Status(Code::kIo, "injected") : Status();
+  });
+  checkpoint_ = Checkpoint::Open("c", {.storage = failing}).value();
+  UseDevices(*checkpoint_, devices_);
+  EXPECT_EQ(LoadAll(*memory).status().code(), Code::kIo);
+  OpenHere();
+  ReplaceFile(*memory_, "c", name, nullptr);
+  const Status error = LoadAll(*memory).status();
+  EXPECT_EQ(error.code(), Code::kIncomplete) << error.ToString();
+  EXPECT_THAT(error.place().path, HasSubstr(name));
+}
+
+// A load to both kinds of memory: what is read in place fails as elsewhere.
+TEST_F(DeviceErrorsTest, DamageInWhatGoesToTheHostFailsTheLoadToo) {
+  MiniSpec spec;
+  const Bytes bytes = NoiseBytes(2, 8192);
+  for (const std::string name : {"device", "host"}) {
+    spec.tensors.push_back(CutTensor(name, DType::kUInt8, {8192}, bytes, {Region::Whole({8192})}));
+  }
+  Open(spec);
+  const auto& record = container_.blobs.at(0).records[3];
+  Bytes damaged = container_.blob(0);
+  damaged[record.offset] ^= std::byte{1};
+  ReplaceFile(*memory_, "c", container_.blobs.at(0).name, &damaged);
+  OpenHere();
+  const auto memory = Allocate(8192);
+  Bytes host(8192);
+  ReadRequest request;
+  request.Add("device", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.Add("host", MemoryView::MutableHost(host.data()));
+  const Status error = checkpoint_->Load(request).status();
+  EXPECT_THAT(error, BreaksRule(Code::kCorrupt, "R-CHK-02", record.offset));
+  EXPECT_EQ(error.place().tensor, "host");
+}
+
 // The bytes of a damaged chunk stay away, and those that arrived are whole chunks.
 TEST_F(DeviceErrorsTest, ADamagedChunkNeverReachesTheDevice) {
   for (const Codec codec : {Codec::kNone, Codec::kZstd}) {

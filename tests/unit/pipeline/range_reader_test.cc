@@ -54,6 +54,14 @@ TEST_P(ReadRangeTest, FindsTheFileTooShortBeforeReading) {
   EXPECT_TRUE(file_.reads().empty());
 }
 
+TEST_P(ReadRangeTest, FindsTheFileTooShortForMemoryOfTheCaller) {
+  Bytes memory(16384);
+  const auto read = ReadRangeInto(file_, memory, 19000, 1001);
+  EXPECT_EQ(read.status().code(), Code::kIncomplete);
+  EXPECT_EQ(read.status().place().offset, 19000U);
+  EXPECT_TRUE(file_.reads().empty());
+}
+
 TEST_P(ReadRangeTest, RefusesARangeWhoseEndOverflows) {
   const auto read =
       ReadRange(file_, *pool_, 4096, std::numeric_limits<std::uint64_t>::max() - 4095);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/pipeline/engine_parts.h"
 #include "sealpoint/engine.h"
 
 namespace sealpoint::internal {
@@ -154,6 +155,20 @@ TEST(ParallelFor, ReturnsTheFailureWithTheSmallestIndex) {
 TEST(Engine, NeedsAThread) {
   EXPECT_EQ(Engine::Create({.io_thread_count = 0}).status().code(), Code::kInvalidArgument);
   EXPECT_TRUE(Engine::Create({.io_thread_count = 1}).ok());
+}
+
+// One buffer is left to a save that streams, and one to spare.
+TEST(Engine, HoldsAllBuffersButTwo) {
+  const auto engine = Engine::Create({.memory_budget_bytes = 64 * kMiB}).value();
+  EngineParts& parts = engine->parts();
+  const std::uint64_t count = parts.pool->buffer_count();
+  ASSERT_GT(count, 2U);
+  EXPECT_FALSE(parts.TryHold(count - 1));
+  EXPECT_TRUE(parts.TryHold(count - 2));
+  EXPECT_FALSE(parts.TryHold(1)) << "the others are held";
+  parts.TradeHold(count - 2, 0);
+  EXPECT_TRUE(parts.TryHold(1));
+  parts.TradeHold(1, 0);
 }
 
 }  // namespace

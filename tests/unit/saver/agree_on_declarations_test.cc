@@ -27,6 +27,19 @@ TEST(AgreeOnDeclarations, FailsWhereTheExchangeFails) {
   EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
 }
 
+TEST(AgreeOnDeclarations, CountsTheShardsThatFormNoGrid) {
+  TensorSpec tensor = sealpoint::testing::ByteTensor("w", 0);
+  tensor.shape = {2, 2};
+  Declaration declaration;
+  for (const Box& box : {Box{{0, 0}, {1, 2}}, Box{{1, 0}, {1, 1}}, Box{{1, 1}, {1, 1}}}) {
+    declaration.Add({.tensor = tensor, .region = Region::Of(box)}).value();
+  }
+  const auto comm = SelfCommunicator();
+  EXPECT_THAT(AgreeOnDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 2}),
+              HasCode(Code::kLimitExceeded));
+  EXPECT_TRUE(AgreeOnDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 3}).ok());
+}
+
 Bytes Encoded(std::size_t replica_count) {
   HeldTensor held{.tensor = sealpoint::testing::ByteTensor("w", 8)};
   for (std::size_t i = 0; i < replica_count; ++i) held.replicas.push_back(static_cast<int>(8 * i));

@@ -156,6 +156,23 @@ TEST_F(DeviceSaveTest, AnyStrides) {
   ExpectSaved();
 }
 
+// A chunk that begins and ends within rows is copied in parts, each of which may fail.
+TEST_F(DeviceSaveTest, AnyPartOfAStridedRunThatIsRefusedIsAnError) {
+  auto& memory = memories.emplace_back(device->Allocate(0, 300 * 100));
+  TensorSpec tensor = ByteTensor("w", 0);
+  tensor.shape = {300, 70};
+  tensor.chunk_size_bytes = kChunkSizeMinBytes;
+  Add({.tensor = tensor}, MemoryView::Cuda(memory->address(), 0, nullptr, {100, 1}),
+      Bytes(300 * 70));
+  for (std::uint64_t nth = 1; nth <= 5; ++nth) {
+    const std::uint64_t before = device->counters().copies;
+    device->FailCopyWhenQueued(nth);
+    const Status status = Save().status();
+    EXPECT_EQ(status.code(), Code::kDevice) << nth << ": " << status.ToString();
+    EXPECT_EQ(device->counters().copies - before, nth);
+  }
+}
+
 // What was queued on the caller's stream before the save comes first, however late it runs: here
 // long after the save began.
 TEST_F(DeviceSaveTest, WaitsForTheStreamOfEachView) {
@@ -231,6 +248,17 @@ TEST_F(DeviceSaveTest, StridedElementsThatFitNoBufferAreRefused) {
 TEST_F(DeviceSaveTest, DigestsOfTheDeviceAreCompared) {
   AddDense("a", 100000, 0);
   AddDense("coded", 50000, 0, nullptr, Codec::kZstd);
+  // What the device cannot digest in one piece, or has not, is saved without.
+  auto& memory = memories.emplace_back(device->Allocate(0, 1000));
+  Bytes column;
+  for (std::size_t i = 0; i < 100; ++i) {
+    memory->contents()[i * 10] = static_cast<std::byte>(i);
+    column.push_back(static_cast<std::byte>(i));
+  }
+  Add({.tensor = ByteTensor("column", 100)}, MemoryView::Cuda(memory->address(), 0, nullptr, {10}),
+      column);
+  Add({.tensor = ByteTensor("host", 40000)}, {}, NoiseBytes(1, 40000));
+  views.back() = MemoryView::Host(contents.back().data());
   const auto info = Save({.check_device_copies = true});
   ASSERT_TRUE(info.ok()) << info.error().ToString();
   EXPECT_EQ(device->counters().digests, (100000u + 4095) / 4096 + (50000u + 4095) / 4096);
@@ -238,11 +266,14 @@ TEST_F(DeviceSaveTest, DigestsOfTheDeviceAreCompared) {
 
 TEST_F(DeviceSaveTest, ABitThatTheLinkFlippedIsFound) {
   AddDense("a", 100000, 0);
-  device->FlipBitInCopy(3);
-  const Status status = Save({.check_device_copies = true}).status();
-  EXPECT_EQ(status.code(), Code::kDevice) << status.ToString();
-  EXPECT_THAT(status.message(), HasSubstr("digests differ"));
-  EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+  AddDense("coded", 50000, 0, nullptr, Codec::kZstd);
+  for (const std::uint64_t nth : {3u, 30u}) {  // of 25 and 13
+    device->FlipBitInCopy(nth);
+    const Status status = Save({.check_device_copies = true}).status();
+    EXPECT_EQ(status.code(), Code::kDevice) << nth << ": " << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr("digests differ"));
+    EXPECT_THAT(FileNames(*storage, "ckpt"), IsEmpty());
+  }
 }
 
 // A link of a known rate, and memory for the whole state.

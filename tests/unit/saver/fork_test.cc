@@ -35,5 +35,28 @@ TEST(SaverForkTest, RefusesUseAfterForkBeforeItTouchesAnything) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(SaverForkTest, RefusesSavesInTheBackgroundAfterFork) {
+  const auto engine = SmallEngine(MemoryStorage());
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  const Declaration declaration;
+  const Sources sources(declaration);
+  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
+  ASSERT_TRUE(pending->Wait().ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const Status further = saver->SaveAsync(SaveTarget::Directory("b"), {}, sources).status();
+    const bool is_refused = pending->Poll() == SaveState::kFailed &&
+                            pending->Wait().status().code() == Code::kInvalidArgument &&
+                            further.code() == Code::kInvalidArgument;
+    _exit(is_refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
+}
+
 }  // namespace
 }  // namespace sealpoint::testing

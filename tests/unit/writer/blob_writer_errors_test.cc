@@ -280,6 +280,19 @@ TEST_F(BlobWriterErrorsTest, AbandonAfterFinishRemovesTheFiles) {
   EXPECT_TRUE(writer->Abandon().ok());
 }
 
+TEST_F(BlobWriterErrorsTest, OfTwoFilesThatStayTheFirstIsReported) {
+  const auto writer = Writer();
+  for (const char* const name : {"a", "b"}) {
+    TensorSpec tensor = ByteTensor(name, 100);
+    tensor.group = name;
+    ASSERT_TRUE(AddWhole(*writer, tensor).ok());
+  }
+  failing_->Fail({.op = StorageOp::kRemove, .nth = 1, .error = Status(Code::kIo, "first")});
+  failing_->Fail({.op = StorageOp::kRemove, .nth = 2, .error = Status(Code::kIo, "second")});
+  EXPECT_THAT(writer->Abandon().message(), HasSubstr("first"));
+  EXPECT_EQ(failing_->fault_count(), 2U);
+}
+
 TEST_F(BlobWriterErrorsTest, RefusesUseAfterFinish) {
   const auto writer = Writer();
   ASSERT_TRUE(writer->Finish().ok());
