@@ -16,7 +16,8 @@ Status ReadError(ssize_t result, int error_number) {
   if (result == -cufile::kIoError) {
     return MakeError(Code::kIo, "cuFileRead: cuFile error ", cufile::kIoError);
   }
-  if (result != -1) return cufile::ToStatus({static_cast<int>(-result)}, "cuFileRead");
+  if (result != -1)
+    return cufile::ToStatus({.error = static_cast<int>(-result), .cuda_error = 0}, "cuFileRead");
   const bool is_refused =
       error_number == EINVAL || error_number == EOPNOTSUPP || error_number == ENOSYS;
   if (!is_refused) return ErrnoError("cuFileRead", error_number);

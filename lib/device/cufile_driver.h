@@ -18,9 +18,9 @@
 // one.
 namespace sealpoint::internal::cufile {
 
-struct Outcome {  // CUfileError_t
-  int error = 0;
-  int cuda_error = 0;  // a CUresult, with kCudaDriverError
+struct Outcome {  // CUfileError_t; as plain as C's, since functions with its linkage return it
+  int error;
+  int cuda_error;  // a CUresult, with kCudaDriverError
 };
 
 inline constexpr int kCudaDriverError = 5011;

@@ -173,7 +173,12 @@ Status DeviceReader::Settle(Window& window) {
   SEALPOINT_RETURN_IF_ERROR(copies_->WaitFor(window.fence));
   for (std::size_t i = 0; i < window.checked.size(); ++i) {
     const PlanChunk& chunk = *window.checked[i];
-    if (window.digests[i] != chunk.raw_digest) return Differs(window, chunk);
+    if (window.digests[i] != chunk.raw_digest) {
+      SEALPOINT_RETURN_IF_ERROR(JudgeFile(window));
+      return reader_.At(*window.range, chunk,
+                        MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
+                                  chunk.raw_size, " bytes differs, which was right on the host"));
+    }
     bytes_.verified += chunk.raw_size;
     if (window.is_direct) bytes_.read_directly += chunk.raw_size;
   }
@@ -181,15 +186,11 @@ Status DeviceReader::Settle(Window& window) {
   return {};
 }
 
-Status DeviceReader::Differs(const Window& window, const PlanChunk& chunk) {
-  if (window.is_direct) {
-    // The host has not seen these bytes. Where the file is damaged, it says so as of all it reads.
-    SEALPOINT_RETURN_IF_ERROR(reader_.ReadRangeInto(
-        window.memory, *window.range, [](const PlanChunk&, ByteSpan) { return Status(); }));
-  }
-  return reader_.At(*window.range, chunk,
-                    MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
-                              chunk.raw_size, " bytes differs, which was right on the host"));
+// Of what the host has not seen: where the file is damaged, it says so as of all that it reads.
+Status DeviceReader::JudgeFile(const Window& window) {
+  if (!window.is_direct) return {};
+  return reader_.ReadRangeInto(window.memory, *window.range,
+                               [](const PlanChunk&, ByteSpan) { return Status(); });
 }
 
 Status DeviceReader::Finish() {

@@ -80,7 +80,7 @@ class DeviceReader {
   Result<bool> ReadDirectly(const PlanRange& range);
   Status ReadOnHost(Window& window);
   Status Settle(Window& window);
-  Status Differs(const Window& window, const PlanChunk& chunk);
+  Status JudgeFile(const Window& window);
   Status AddChecks(Window& window, const PlanChunk& chunk);
   Status QueueSeries(const Window& window);
 

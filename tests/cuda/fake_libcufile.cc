@@ -19,21 +19,15 @@ namespace {
 
 namespace cuda = sealpoint::internal::cuda;
 using sealpoint::internal::cufile::Descriptor;
+using sealpoint::internal::cufile::Outcome;
 
 constexpr int kDriverNotInitialized = 5001;
-constexpr int kCudaDriverError = 5011;
 constexpr int kDirectIoNotSet = 5020;
 constexpr int kInvalidValue = 5022;
 
 bool g_is_open = false;
 
 }  // namespace
-
-// As the table's Outcome, for a function with the linkage of C.
-struct PlainOutcome {
-  int error;
-  int cuda_error;
-};
 
 #define SEALPOINT_EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -44,11 +38,11 @@ extern "C" int cuStreamSynchronize(cuda::Stream* stream);
 extern "C" int cuMemcpyHtoDAsync_v2(cuda::Address to, const void* from, std::size_t size,
                                     cuda::Stream* stream);
 
-SEALPOINT_EXPORTED PlainOutcome cuFileDriverOpen() {
+SEALPOINT_EXPORTED Outcome cuFileDriverOpen() {
   g_is_open = true;
   return {0, 0};
 }
-SEALPOINT_EXPORTED PlainOutcome cuFileHandleRegister(void** handle, const Descriptor* descriptor) {
+SEALPOINT_EXPORTED Outcome cuFileHandleRegister(void** handle, Descriptor* descriptor) {
   if (!g_is_open) return {kDriverNotInitialized, 0};
   const int flags = fcntl(descriptor->descriptor, F_GETFL);
   if (descriptor->type != 1 || flags < 0) return {kInvalidValue, 0};
@@ -72,5 +66,5 @@ SEALPOINT_EXPORTED ssize_t cuFileRead(void* handle, void* base, std::size_t size
       cuStreamCreate(&stream, cuda::kStreamNonBlocking) == 0 &&
       cuMemcpyHtoDAsync_v2(to, bytes.data(), static_cast<std::size_t>(got), stream) == 0 &&
       cuStreamSynchronize(stream) == 0 && cuStreamDestroy_v2(stream) == 0;
-  return is_copied ? got : -kCudaDriverError;
+  return is_copied ? got : -sealpoint::internal::cufile::kCudaDriverError;
 }

@@ -212,12 +212,12 @@ TEST_F(CufileTest, ADriverThatDoesNotOpenIsRememberedByNumber) {
 }
 
 TEST_F(CufileTest, AProgramThatUsesCufileItselfIsNoObstacle) {
-  fake_.open_answer = {.error = 5026};
+  fake_.open_answer = {.error = 5026, .cuda_error = 0};
   EXPECT_TRUE(Read({}).ok());
 }
 
 TEST_F(CufileTest, AFileThatIsRefusedIsUnsupported) {
-  fake_.register_answer = {.error = kIoNotSupported};
+  fake_.register_answer = {.error = kIoNotSupported, .cuda_error = 0};
   const Status status = runtime_->OpenFile(kDescriptor).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_THAT(status.message(), HasSubstr("cuFileHandleRegister: cuFile error 5008"));
