@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -282,12 +283,38 @@ class StallTest : public DeviceSaveTest {
   StallTest()
       : DeviceSaveTest(
             {.delay_max = std::chrono::microseconds(0), .link_bytes_per_second = 200e6}) {}
+
+  template <typename Work>
+  static double SecondsOf(const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  // The same bytes in one copy into memory that is there and pinned.
+  void CopyPlainly(const std::byte* data, std::uint64_t size) {
+    if (plain_.empty()) {
+      plain_.resize(size);
+      queue_ = device->MakeQueue(0).value();
+      ASSERT_TRUE(device->Pin(plain_).ok());
+    }
+    ASSERT_TRUE(queue_->CopyToHost({.data = data, .row_bytes = size}, plain_).ok());
+    ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok());
+  }
+  ~StallTest() override {
+    if (!plain_.empty()) device->Unpin(plain_);
+  }
+
+ private:
+  Bytes plain_;
+  std::unique_ptr<internal::CopyQueue> queue_;
 };
 
 // Training stands still for one copy over the link: hashing, the disk and the other ranks come
 // later. The disk stands still meanwhile.
 TEST_F(StallTest, IsTheTimeOfTheCopy) {
   constexpr std::uint64_t kSize = 20000000;
+  constexpr int kRounds = 5;
   const auto blocked = std::make_shared<FailingStorage>(storage);
   std::atomic<bool> is_open = true;
   blocked->SetHook([&](StorageOp, std::string_view) {
@@ -303,19 +330,26 @@ TEST_F(StallTest, IsTheTimeOfTheCopy) {
     return saver->SaveAsync(SaveTarget::Directory(directory), {}, sources).value();
   };
   ASSERT_TRUE(save("first")->Wait().ok()) << "maps and pins the memory";
-  is_open = false;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto pending = save("ckpt");
-  const std::chrono::duration<double> stall = std::chrono::steady_clock::now() - begin;
-  const MutableByteSpan memory = memories.back()->contents();
-  std::fill(memory.begin(), memory.end(), std::byte{0xee});
-  is_open = true;
-  ASSERT_TRUE(pending->Wait().ok());
-  EXPECT_EQ(LoadWhole(*OpenFrom(storage, "ckpt"), "a"), contents.back());
-  const double link_seconds = static_cast<double>(kSize) / 200e6;
-  EXPECT_GE(stall.count(), 0.9 * link_seconds);
-  EXPECT_LE(stall.count(), 1.5 * link_seconds) << "with room for a machine that is busy";
-  RecordProperty("stall_percent_of_copy", static_cast<int>(100 * stall.count() / link_seconds));
+  std::vector<double> ratios;
+  for (int round = 0; round < kRounds; ++round) {
+    const double copy_seconds = SecondsOf([&] { CopyPlainly(views[0].data, kSize); });
+    const std::string directory = "ckpt-" + std::to_string(round);
+    is_open = false;
+    std::unique_ptr<PendingSave> pending;
+    ratios.push_back(SecondsOf([&] { pending = save(directory); }) / copy_seconds);
+    const MutableByteSpan memory = memories.back()->contents();
+    std::fill(memory.begin(), memory.end(), std::byte{0xee});
+    is_open = true;
+    ASSERT_TRUE(pending->Wait().ok());
+    EXPECT_EQ(LoadWhole(*OpenFrom(storage, directory), "a"), contents.back());
+    std::copy(contents.back().begin(), contents.back().end(), memory.begin() + 3);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const double median = ratios[kRounds / 2];
+  EXPECT_GE(median, 0.9);
+  EXPECT_LE(median, 1.5) << "with room for a machine that is busy";
+  std::cout << "stall / plain copy over the link: median " << median << " (" << ratios.front()
+            << " to " << ratios.back() << ", " << kRounds << " rounds)\n";
 }
 
 class NoDigestsTest : public DeviceSaveTest {
