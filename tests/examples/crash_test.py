@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills ranks of train_char_lm in every phase of a save, with and without --async, and looks at what is left.
 
-Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY [unittest arguments]
+Usage: crash_test.py MPIEXEC TRAIN_CHAR_LM CKPT_VERIFY [ForegroundTest|BackgroundTest ...]
 """
 import itertools
 import os
@@ -73,7 +73,9 @@ class Training:
         return run([mpiexec, "-n", ranks, *program, *arguments])
 
 
-class CrashTest(unittest.TestCase):
+class CrashCase(unittest.TestCase):
+    """Trains, kills, and looks at what is left."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="sealpoint-crash-"))
@@ -148,22 +150,12 @@ class CrashTest(unittest.TestCase):
             self.assertEqual(resumed, {newest_step: self.saved_states[newest_step]}, output)
         self.assertEqual(verdict("--series", self.series), VALID)
 
+
+class ForegroundTest(CrashCase):
     def test_run_without_crash(self):
         self.train(RANKS)
         for step in range(1, STEPS + 1):
             self.assertEqual(verdict(self.directory_of(step)), VALID)
-
-    def test_saves_in_the_background(self):
-        """What they store is what saves in the foreground store at the same step, and the training is the same."""
-        output = self.train(RANKS, "--async")
-        self.assertEqual(states_in(output, "saved"), self.saved_states)
-        self.assertRegex(output, rf"\n{STEPS} saves in the background: training stood still for [\d.]+ s of [\d.]+ s")
-        for ranks, step in zip(OTHER_MESHES, range(STEPS, 0, -1)):
-            resumed = states_in(self.train(ranks, "--resume"), "resumed from")
-            self.assertEqual(resumed, {step: self.saved_states[step]})
-            for directory in self.series.glob("step-*"):
-                if int(directory.name.split("-")[1]) >= step:
-                    shutil.rmtree(directory)
 
     def test_failed_save_does_not_end_the_training(self):
         (self.folder / "file").write_text("")
@@ -194,12 +186,26 @@ class CrashTest(unittest.TestCase):
         self.assertIn("cannot resume: Mismatch", done.stderr)
 
 
+class BackgroundTest(CrashCase):
+    def test_saves_in_the_background(self):
+        """What they store is what saves in the foreground store at the same step, and the training is the same."""
+        output = self.train(RANKS, "--async")
+        self.assertEqual(states_in(output, "saved"), self.saved_states)
+        self.assertRegex(output, rf"\n{STEPS} saves in the background: training stood still for [\d.]+ s of [\d.]+ s")
+        for ranks, step in zip(OTHER_MESHES, range(STEPS, 0, -1)):
+            resumed = states_in(self.train(ranks, "--resume"), "resumed from")
+            self.assertEqual(resumed, {step: self.saved_states[step]})
+            for directory in self.series.glob("step-*"):
+                if int(directory.name.split("-")[1]) >= step:
+                    shutil.rmtree(directory)
+
+
 def add_crash_test(phase, rank, next_ranks, mode=()):
     def test(self):
         self.check_crash(phase, rank, next_ranks, mode)
 
-    suffix = "_in_the_background" if mode else ""
-    setattr(CrashTest, f"test_kill_rank_{rank}_in_{phase.replace('-', '_')}{suffix}", test)
+    case = BackgroundTest if mode else ForegroundTest
+    setattr(case, f"test_kill_rank_{rank}_in_{phase.replace('-', '_')}", test)
 
 
 def add_crash_tests():
