@@ -50,7 +50,6 @@ std::shared_ptr<DeviceFile> DirectFiles::Open(std::uint32_t blob) {
                                   [blob](const auto& entry) { return entry->blob == blob; });
   const auto entry = found != open_.end() ? *found : open_.emplace_back(Make(blob));
   if (open_.size() > kOpenMax) open_.pop_front();
-  if (entry->device_file == nullptr) return nullptr;
   return {entry, entry->device_file.get()};
 }
 

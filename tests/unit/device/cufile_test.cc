@@ -199,6 +199,25 @@ TEST_F(CufileTest, EachCallHasAContextAndLeavesTheThreadAsItWas) {
   EXPECT_EQ(cuda_.OpenContexts(), 0u);
 }
 
+TEST_F(CufileTest, NothingIsCalledWithoutAContext) {
+  const auto file = Open();
+  fake_.opens = 0;
+  const auto unused = internal::MakeCudaRuntime(
+      [this]() -> Result<internal::cuda::Driver> { return cuda_.table(); },
+      []() -> Result<cufile::Driver> {
+        return cufile::Driver{FakeOpen, FakeRegister, FakeDeregister, FakeRead};
+      });
+  ASSERT_TRUE(unused->CheckAvailable(0).ok());
+  cuda_.Fail("context_push", kCudaOutOfMemory);
+  EXPECT_EQ(unused->CheckFiles().code(), Code::kDevice);
+  EXPECT_EQ(runtime_->OpenFile(kDescriptor).status().code(), Code::kDevice);
+  EXPECT_EQ(file->Read(kOffset, 0, memory_.data(), 10).code(), Code::kDevice);
+  cuda_.Fail("context_push", 0, 0);
+  EXPECT_EQ(fake_.opens, 0);
+  EXPECT_EQ(fake_.registered, 1);
+  EXPECT_TRUE(fake_.read_sizes.empty());
+}
+
 TEST_F(CufileTest, ADriverThatDoesNotOpenIsRememberedByNumber) {
   fake_.open_answer = {.error = 5011, .cuda_error = 999};
   for (int i = 0; i < 2; ++i) {
