@@ -71,12 +71,11 @@ sealpoint::ReadRequest RequestOf(const std::vector<LocalTensor>& tensors) {
   sealpoint::ReadRequest request;
   for (const LocalTensor& tensor : tensors) {
     const std::size_t first = request.items.size();
-    request.Add(tensor.name, tensor.layout, tensor.data, sizeof(float));
+    request.Add(tensor.name, tensor.layout, tensor.data, sizeof(float), tensor.device,
+                tensor.stream);
     for (std::size_t i = first; i < request.items.size(); ++i) {
       request.items[i].dtype = sealpoint::DType::kF32;
       request.items[i].shape = tensor.shape;
-      request.items[i].destination.device = tensor.device;
-      request.items[i].destination.stream = tensor.stream;
     }
   }
   return request;

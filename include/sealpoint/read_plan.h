@@ -41,11 +41,11 @@ struct SEALPOINT_EXPORT ReadRequest {
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
-  // The parts of a dense local tensor (PlaceTensor), which begins at `local` and has elements of
-  // this size (where they are converted, that of the wanted dtype); nothing where the layout has no
-  // parts.
+  // The parts of a dense local tensor (PlaceTensor), which begins at `local`, in host memory or on
+  // a device (BasicMemoryView), and has elements of this size (where they are converted, that of
+  // the wanted dtype); nothing where the layout has no parts.
   void Add(std::string_view tensor, const LocalLayout& layout, void* local,
-           std::uint32_t element_size_bytes);
+           std::uint32_t element_size_bytes, int device = kHostDevice, void* stream = nullptr);
 };
 
 // What happens when the stored checkpoint and the request differ. kError fails the whole load with

@@ -87,9 +87,12 @@ void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destin
 }
 
 void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout, void* local,
-                      std::uint32_t element_size_bytes) {
+                      std::uint32_t element_size_bytes, int device, void* stream) {
   for (const LocalPart& part : layout.parts) {
-    Add(tensor, part.region, DestinationOf(part, local, element_size_bytes));
+    MutableMemoryView destination = DestinationOf(part, local, element_size_bytes);
+    destination.device = device;
+    destination.stream = stream;
+    Add(tensor, part.region, std::move(destination));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <future>
 
+#include "sealpoint/placement.h"
 #include "tests/unit/load/device_load_fixture.h"
 
 namespace sealpoint::testing {
@@ -81,6 +82,21 @@ TEST_F(DeviceLoadTest, EveryLayoutIsConvertedAsOnTheHost) {
     for (const Layout& layout : Layouts(2)) ExpectAsOnHost(layout, Conversion{DType::kBf16}, {});
     for (const Layout& layout : Layouts(8)) ExpectAsOnHost(layout, Conversion{DType::kF64}, {});
   }
+}
+
+// Of two ranks the second, whose half of the columns lies there densely.
+TEST_F(DeviceLoadTest, ThePartsOfALayout) {
+  OpenMatrix();
+  const Mesh mesh = Mesh::Parse("tensor=2").value();
+  const LocalLayout layout =
+      PlaceTensor(mesh, 1, {kRows, kColumns}, {Shard{.dim = 1, .axis = "tensor"}}).value();
+  const std::uint64_t size = kRows * kColumns / 2 * 4;
+  const auto memory = Allocate(size, 1);
+  ReadRequest request;
+  request.Add("w", layout, memory->address(), 4, 1, nullptr);
+  ASSERT_TRUE(checkpoint_->Load(request, LoadContract::Partial()).ok());
+  EXPECT_EQ(ContentsOf(*memory),
+            ReadDense("w", Region::Of({{0, kColumns / 2}, {kRows, kColumns / 2}})).value());
 }
 
 // 64 times as many bytes as the windows hold; a window or a piece that is filled before its copies
