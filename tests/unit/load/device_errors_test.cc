@@ -141,14 +141,14 @@ TEST_F(DeviceErrorsTest, AFileThatIsGoneOrCannotBeReadFailsTheLoad) {
 TEST_F(DeviceErrorsTest, DamageInWhatGoesToTheHostFailsTheLoadToo) {
   MiniSpec spec;
   const Bytes bytes = NoiseBytes(2, 8192);
-  for (const std::string name : {"device", "host"}) {
-    spec.tensors.push_back(CutTensor(name, DType::kUInt8, {8192}, bytes, {Region::Whole({8192})}));
-  }
+  const Region whole = Region::Whole({8192});
+  spec.tensors.push_back(CutTensor("device", DType::kUInt8, {8192}, bytes, {whole}, {0}));
+  spec.tensors.push_back(CutTensor("host", DType::kUInt8, {8192}, bytes, {whole}, {1}));
   Open(spec);
-  const auto& record = container_.blobs.at(0).records[3];
-  Bytes damaged = container_.blob(0);
+  const auto& record = container_.blobs.at(1).records[1];
+  Bytes damaged = container_.blob(1);
   damaged[record.offset] ^= std::byte{1};
-  ReplaceFile(*memory_, "c", container_.blobs.at(0).name, &damaged);
+  ReplaceFile(*memory_, "c", container_.blobs.at(1).name, &damaged);
   OpenHere();
   const auto memory = Allocate(8192);
   Bytes host(8192);

@@ -208,6 +208,22 @@ TEST_F(DeviceSaveTest, ACopyThatFailsLateIsOneError) {
   }
 }
 
+// In the background: the snapshot comes first, and where it fails nothing is made on the disk.
+TEST_F(DeviceSaveTest, AFailedSnapshotLeavesTheDiskAlone) {
+  const auto seen = std::make_shared<FailingStorage>(storage);
+  const auto large = SmallEngine(seen, 64);
+  large->parts().device = device;
+  AddDense("a", 100000, 0);
+  const auto saver = Saver::Create(*large, *comm).value();
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind(0, views[0]).ok());
+  device->FailCopyWhenQueued(3);
+  seen->ClearLog();
+  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
+  EXPECT_THAT(pending->Wait().status(), HasCode(Code::kDevice));
+  EXPECT_THAT(seen->calls(), IsEmpty());
+}
+
 TEST_F(DeviceSaveTest, ALostDeviceIsOneErrorAndTheHostCanStillSave) {
   AddDense("a", 100000, 0);
   device->LoseDevice(0);
