@@ -415,6 +415,15 @@ TEST_F(CudaDigestsTest, AChildOfAUserIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(CudaDigestsTest, ChunksOfTheLargestSizeOfTheFormatAreTaken) {
+  const Bytes device = Pattern(5000);
+  Digest digest;
+  const auto queue = MakeQueue();
+  ASSERT_TRUE(queue->QueueDigests({device.data(), 5000, 128 * kMiB}, {&digest, 1}).ok());
+  Settle(*queue);
+  EXPECT_EQ(digest, ComputeDigest(device));
+}
+
 TEST_F(CudaDigestsTest, ChunksBeyondTheLargestOfTheFormatAreRefused) {
   Digest digest;
   EXPECT_EQ(
