@@ -63,6 +63,13 @@ TEST_F(HeldBlobsTest, AreNotFinishedBeforeTheyAreBound) {
   EXPECT_THAT(writer_->Finish().status(), HasCode(Code::kInvalidArgument));
 }
 
+TEST_F(HeldBlobsTest, GiveTheirMemoryBackWhenTheyAreAbandoned) {
+  AddTensors();
+  EXPECT_FALSE(engine_->parts().TryHold(200)) << "of 300 buffers";
+  ASSERT_TRUE(writer_->Abandon().ok());
+  EXPECT_TRUE(engine_->parts().TryHold(200));
+}
+
 TEST_F(HeldBlobsTest, EachThatCannotBeSyncedIsAnError) {
   for (int nth = 1; nth <= 5; ++nth) {
     AddTensors();
