@@ -141,7 +141,7 @@ Status DeviceReader::ReadOnHost(Window& window) {
 Status DeviceReader::AddChecks(Window& window, const PlanChunk& chunk) {
   for (const PlanCopy& copy : source_.plan.CopiesOf(chunk)) {
     if (!IsWholeOnDevice(chunk, copy)) continue;
-    const std::byte* const data = copy.target + copy.copy.target_offset_bytes;
+    const std::byte* const data = copy.first_byte();
     DeviceChunks& chunks = series_.chunks;
     // Only the last chunk of a series may be shorter.
     const bool continues = series_.device == copy.device &&

@@ -19,7 +19,7 @@ std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& r
     if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return {};
     const PlanCopy& copy = plan.CopiesOf(chunk).front();
     if (!IsWholeOnDevice(chunk, copy)) return {};
-    std::byte* const to = copy.target + copy.copy.target_offset_bytes;
+    std::byte* const to = copy.first_byte();
     if (runs.empty() || runs.back().device != copy.device ||
         runs.back().to + runs.back().size_bytes != to) {
       runs.push_back({.device = copy.device, .to = to, .first = &chunk});

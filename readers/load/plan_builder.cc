@@ -40,15 +40,13 @@ bool Continues(const PlanCopy& before, const PlanCopy& next) {
          Bits(a.target_offset_bytes) + a.element_size == Bits(b.target_offset_bytes);
 }
 
-std::byte* TargetOf(const PlanCopy& copy) { return copy.target + copy.copy.target_offset_bytes; }
-
 // The memory of a chunk whose raw bytes are wanted as they are stored, in one piece; else null.
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];
   if (copy.is_converted() || copy.device != kHostDevice) return nullptr;
   const bool is_whole = copy.copy.is_contiguous() && copy.copy.element_size == chunk.raw_size;
-  return is_whole ? TargetOf(copy) : nullptr;
+  return is_whole ? copy.first_byte() : nullptr;
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct PlanCopy {
   int device = kHostDevice;                // of the target
   std::size_t converted_part = kAsStored;  // in ReadPlanData::converted_parts
   bool is_converted() const { return converted_part != kAsStored; }
+  std::byte* first_byte() const { return target + copy.target_offset_bytes; }
 };
 
 // What an item wants in another dtype.
