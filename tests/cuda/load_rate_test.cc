@@ -5,10 +5,8 @@
 // SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. SEALPOINT_CUDA_LOAD_FOLDER: where the
 // checkpoint is written, a temporary folder by default. SEALPOINT_CUDA_LOAD_THREADS: 4 by default.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
 #include "tests/cuda/cuda_rate_fixture.h"
+#include "tests/support/seconds.h"
 #include "tests/support/temp_dir.h"
 
 namespace sealpoint::testing {
@@ -74,19 +73,14 @@ class CudaLoadRateTest : public CudaRateFixture {
     ASSERT_TRUE(report.ok()) << report.error().ToString();
   }
 
-  static double Seconds(const std::function<void()>& work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
   // The median over rounds of the load's rate by that of the slower of link and storage.
   double MedianRatio(bool verify_on_device) const {
     Load(verify_on_device);  // memory and kernels are made in the first round
     std::vector<double> ratios;
     for (int round = 0; round < kRounds; ++round) {
-      const double link = Seconds([this] { Copy(); });
-      const double storage = Seconds([this] { ReadPlainly(); });
-      const double load = Seconds([&] { Load(verify_on_device); });
+      const double link = SecondsOf([this] { Copy(); });
+      const double storage = SecondsOf([this] { ReadPlainly(); });
+      const double load = SecondsOf([&] { Load(verify_on_device); });
       ratios.push_back(std::max(link, storage) / load);
       const auto rate = [this](double seconds) {
         return static_cast<double>(size_) / seconds / 1e9;

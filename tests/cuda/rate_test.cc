@@ -2,7 +2,6 @@
 // How fast a queue copies and digests are computed, beside one copy of the same bytes by the driver
 // alone. SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. Printed; judged as the design says.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "sealpoint/id.h"
 #include "tests/cuda/cuda_rate_fixture.h"
+#include "tests/support/seconds.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -45,21 +45,14 @@ class CudaRateTest : public CudaRateFixture {
     std::vector<double> ratios;
     double ours_seconds = 0;
     for (int round = 0; round < kRounds; ++round) {
-      const double plain = Seconds([this] { CopyPlainly(); });
-      ours_seconds = Seconds(ours);
+      const double plain = SecondsOf([this] { CopyPlainly(); });
+      ours_seconds = SecondsOf(ours);
       ratios.push_back(ours_seconds / plain);
     }
     std::nth_element(ratios.begin(), ratios.begin() + kRounds / 2, ratios.end());
     std::printf("%s: %.3f of a plain copy, last %.1f GB/s\n", name, ratios[kRounds / 2],
                 static_cast<double>(size_) / ours_seconds / 1e9);
     return ratios[kRounds / 2];
-  }
-
- private:
-  static double Seconds(const std::function<void()>& work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 };
 

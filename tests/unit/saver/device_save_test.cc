@@ -20,6 +20,7 @@
 #include "tests/support/mini_container.h"
 #include "tests/support/save_in_mode.h"
 #include "tests/support/saved_state.h"
+#include "tests/support/seconds.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -314,13 +315,6 @@ class StallTest : public DeviceSaveTest {
   StallTest()
       : DeviceSaveTest(
             {.delay_max = std::chrono::microseconds(0), .link_bytes_per_second = 200e6}) {}
-
-  template <typename Work>
-  static double SecondsOf(const Work& work) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
 
   // The same bytes in one copy into memory that is there and pinned.
   void CopyPlainly(const std::byte* data, std::uint64_t size) {
