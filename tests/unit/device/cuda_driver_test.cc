@@ -4,13 +4,13 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "lib/device/cuda_runtime.h"
 #include "tests/support/fake_cuda_driver.h"
+#include "tests/support/in_child.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -126,15 +126,6 @@ TEST_F(CudaAnswers, AContextThatCouldNotBeHadIsAskedForAgain) {
   EXPECT_FALSE(Check().ok());
   fake_.Fail("primary_context_retain", 0, 0);
   EXPECT_TRUE(Check().ok());
-}
-
-template <typename Test>
-bool HoldsInChild(const Test& test) {
-  const pid_t child = fork();
-  if (child == 0) _exit(test() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 TEST_F(CudaAnswers, AChildOfAUserIsRefusedAndDestroysNothing) {

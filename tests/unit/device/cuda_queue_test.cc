@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CudaQueue over a driver that does nothing earlier than it must.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +12,7 @@
 #include "lib/device/digest_image.h"
 #include "sealpoint/digest.h"
 #include "tests/support/fake_cuda_driver.h"
+#include "tests/support/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {
@@ -405,14 +404,10 @@ TEST_F(CudaDigestsTest, AChildOfAUserIsRefused) {
   std::vector<Digest> digests(2);
   const auto queue = MakeQueue();
   const std::uint64_t pushes = fake_.Calls("context_push");
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(HoldsInChild([&] {
     const Status status = queue->QueueDigests({device.data(), 5000, 4096}, digests);
-    _exit(status.code() == Code::kDevice && fake_.Calls("context_push") == pushes ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return status.code() == Code::kDevice && fake_.Calls("context_push") == pushes;
+  }));
 }
 
 TEST_F(CudaDigestsTest, ChunksOfTheLargestSizeOfTheFormatAreTaken) {

@@ -2,8 +2,6 @@
 // Files that devices read through cuFile, over a table of functions of ours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include "lib/device/cuda_runtime.h"
 #include "lib/device/cufile_driver.h"
 #include "tests/support/fake_cuda_driver.h"
+#include "tests/support/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {
@@ -252,18 +251,14 @@ TEST_F(CufileTest, NeedsADeviceThatWasUsed) {
 
 TEST_F(CufileTest, AChildIsRefusedAndDeregistersNothing) {
   auto file = Open();
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(HoldsInChild([&] {
     bool good = file->Read(0, 0, memory_.data(), 10).code() == Code::kDevice &&
                 runtime_->CheckFiles().code() == Code::kDevice &&
                 runtime_->OpenFile(kDescriptor).status().code() == Code::kDevice;
     file.reset();
     good = good && fake_.registered == 1 && fake_.read_sizes.empty();
-    _exit(good ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return good;
+  }));
 }
 
 }  // namespace

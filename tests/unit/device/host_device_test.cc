@@ -3,8 +3,6 @@
 #include "tests/support/host_device.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "sealpoint/digest.h"
+#include "tests/support/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {
@@ -304,19 +303,15 @@ TEST(HostDevice, AChildIsRefusedAndDestroysNothing) {
   Bytes bytes(10);
   auto queue = device->MakeQueue(0).value();
   const std::uint64_t ticket = queue->Mark().value();
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(HoldsInChild([&] {
     const bool refused =
         device->CheckAvailable(0).code() == Code::kDevice &&
         queue->Wait(ticket).code() == Code::kDevice &&
         queue->CopyToHost({memory->address(), 1, 10}, bytes).code() == Code::kDevice;
     queue.reset();
     device.reset();
-    _exit(refused ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return refused;
+  }));
 }
 
 TEST(HostDeviceDeathTest, TheHostCannotTouchDeviceMemory) {

@@ -2,29 +2,20 @@
 // What a forked child sees of the pool. Each child reports by its exit status.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <memory>
 
 #include "lib/device/staging_pool.h"
+#include "tests/support/in_child.h"
 
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kBufferBytes = 64 * kKiB;
+using testing::HoldsInChild;
 
-// True where `check` holds in a forked child.
-template <typename Check>
-bool HoldsInChild(const Check& check) {
-  const pid_t child = fork();
-  if (child == 0) _exit(check() ? 0 : 1);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
+constexpr std::uint64_t kBufferBytes = 64 * kKiB;
 
 bool IsMapped(MutableByteSpan bytes) {
   std::array<unsigned char, kBufferBytes / 4096> present{};

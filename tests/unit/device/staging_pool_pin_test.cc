@@ -3,8 +3,6 @@
 // twice, unpinned without being pinned, or stays pinned.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <memory>
 #include <thread>
@@ -13,10 +11,12 @@
 
 #include "lib/device/staging_pool.h"
 #include "tests/support/host_device.h"
+#include "tests/support/in_child.h"
 
 namespace sealpoint::internal {
 namespace {
 
+using testing::HoldsInChild;
 using testing::HostDevice;
 
 constexpr std::uint64_t kPinBuffer = 64 * kKiB;
@@ -151,17 +151,13 @@ TEST_F(StagingPoolPin, PinnedMemoryIsNotInheritedAndAChildUnpinsNothing) {
   pool->PinWith(device_);
   StagingBuffer buffer = pool->Acquire().value();
   const MutableByteSpan bytes = buffer.bytes();
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(HoldsInChild([&] {
     std::vector<unsigned char> present(kPinBuffer / 4096);
     const bool absent = mincore(bytes.data(), bytes.size(), present.data()) != 0;
     buffer = StagingBuffer();
     pool.reset();
-    _exit(absent && device_->counters().pinned_bytes == kPinBuffer ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return absent && device_->counters().pinned_bytes == kPinBuffer;
+  }));
 }
 
 }  // namespace

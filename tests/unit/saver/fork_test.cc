@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <memory>
 
 #include "sealpoint/saver.h"
 #include "tests/support/failing_storage.h"
+#include "tests/support/in_child.h"
 #include "tests/support/saved_state.h"
 
 namespace sealpoint::testing {
@@ -20,19 +19,12 @@ TEST(SaverForkTest, RefusesUseAfterForkBeforeItTouchesAnything) {
   const auto saver = Saver::Create(*engine, *comm).value();
   const Declaration declaration;
   const Sources sources(declaration);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs is a failure, too
+  EXPECT_TRUE(HoldsInChild([&] {
     const Status saved = saver->Save(SaveTarget::Directory("ckpt"), {}, sources).status();
     const Status made = Saver::Create(*engine, *comm).status();
-    _exit(saved.code() == Code::kInvalidArgument && made.code() == Code::kInvalidArgument &&
-                  storage->calls().empty()
-              ? 0
-              : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return saved.code() == Code::kInvalidArgument && made.code() == Code::kInvalidArgument &&
+           storage->calls().empty();
+  }));
 }
 
 TEST(SaverForkTest, RefusesSavesInTheBackgroundAfterFork) {
@@ -43,18 +35,12 @@ TEST(SaverForkTest, RefusesSavesInTheBackgroundAfterFork) {
   const Sources sources(declaration);
   const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
   ASSERT_TRUE(pending->Wait().ok());
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
+  EXPECT_TRUE(HoldsInChild([&] {
     const Status further = saver->SaveAsync(SaveTarget::Directory("b"), {}, sources).status();
-    const bool is_refused = pending->Poll() == SaveState::kFailed &&
-                            pending->Wait().status().code() == Code::kInvalidArgument &&
-                            further.code() == Code::kInvalidArgument;
-    _exit(is_refused ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return pending->Poll() == SaveState::kFailed &&
+           pending->Wait().status().code() == Code::kInvalidArgument &&
+           further.code() == Code::kInvalidArgument;
+  }));
   EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
 }
 

@@ -2,7 +2,6 @@
 #include "sealpoint/blob_writer.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "sealpoint/digest.h"
 #include "tests/support/failing_storage.h"
+#include "tests/support/in_child.h"
 #include "tests/support/mini_container.h"
 #include "tests/support/saved_state.h"
 #include "tests/support/temp_dir.h"
@@ -424,18 +424,6 @@ TEST_F(BlobWriterTest, SyncsBlobsThenTheDirectory) {
                                               "close " + blob, "sync directory"));
 }
 
-// Runs `body` in a forked child; true where it returned true there.
-template <typename Body>
-bool InChild(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs is a failure, too
-    _exit(body() ? 0 : 1);
-  }
-  int status = 0;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 TEST(BlobWriterForkTest, RefusesUseAfterFork) {
   const TempDir dir;
   const Bytes bytes = NoiseBytes(18, 300000);
@@ -444,20 +432,20 @@ TEST(BlobWriterForkTest, RefusesUseAfterFork) {
   const TensorSpec tensor = ByteTensor("w", bytes.size());
   const auto view = MemoryView::Host(bytes.data());
   ASSERT_TRUE(writer->Add(tensor, Slice(0, 100000), view).ok());
-  EXPECT_TRUE(InChild([&] {
+  EXPECT_TRUE(HoldsInChild([&] {
     return writer->Add(tensor, Slice(100000, 300000), view).code() == Code::kInvalidArgument &&
            writer->Finish().status().code() == Code::kInvalidArgument &&
            writer->Abandon().code() == Code::kInvalidArgument &&
            BlobWriter::Create(*engine, dir.path()).status().code() == Code::kInvalidArgument;
   }));
   // Destroyed there, they touch nothing and wait for nothing.
-  EXPECT_TRUE(InChild([&] {
+  EXPECT_TRUE(HoldsInChild([&] {
     writer.reset();
     engine.reset();
     return true;
   }));
   // The child's own engine works.
-  EXPECT_TRUE(InChild([&] {
+  EXPECT_TRUE(HoldsInChild([&] {
     const auto own = SmallEngine(PosixStorage());
     const auto mine = BlobWriter::Create(*own, dir.path()).value();
     return mine->Add(ByteTensor("child", 5), Slice(0, 5), view).ok() && mine->Finish().ok();
