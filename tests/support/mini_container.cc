@@ -296,20 +296,22 @@ void ReplaceFile(Storage& storage, const std::string& directory, const std::stri
 Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size) {
   Bytes bytes(size);
   // splitmix64, by Sebastiano Vigna (public domain).
-  for (std::byte& byte : bytes) {
+  for (std::byte *at = bytes.data(), *end = at + size; at != end; ++at) {
     std::uint64_t z = (seed += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    byte = static_cast<std::byte>((z ^ (z >> 31)) & 0xffu);
+    *at = static_cast<std::byte>((z ^ (z >> 31)) & 0xffu);
   }
   return bytes;
 }
 
 Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
                     const Region& region) {
-  Bytes out;
-  out.reserve(region.element_count() * element_size);
-  for (std::uint64_t element = region.run.begin; element < region.run.end; ++element) {
+  Bytes out(region.element_count() * element_size);
+  const std::uint64_t row_elements = shape.empty() ? 1 : region.box.extent.back();
+  std::byte* to = out.data();
+  std::uint64_t element = region.run.begin;
+  while (element < region.run.end) {
     std::uint64_t rest = element;
     std::uint64_t position = 0;
     std::uint64_t stride = 1;
@@ -318,8 +320,10 @@ Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t eleme
       rest /= region.box.extent[d];
       stride *= shape[d];
     }
-    const auto from = tensor.begin() + static_cast<std::ptrdiff_t>(position * element_size);
-    out.insert(out.end(), from, from + element_size);
+    const std::uint64_t row_rest =
+        std::min(row_elements - element % row_elements, region.run.end - element);
+    to = std::copy_n(tensor.data() + position * element_size, row_rest * element_size, to);
+    element += row_rest;
   }
   return out;
 }

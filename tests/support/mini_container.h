@@ -118,8 +118,7 @@ void ReplaceFile(Storage& storage, const std::string& directory, const std::stri
 
 // `size` bytes that depend on the seed and look like noise.
 Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size);
-// Elements of a region of a dense row-major tensor, in run order; one by one, as the definition
-// says.
+// Elements of a region of a dense row-major tensor, in run order: the definition, row by row.
 Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
                     const Region& region);
 // A tensor of these bytes, cut into regions; region i goes to blob `blobs[i]` (all to 0 where
