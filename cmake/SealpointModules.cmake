@@ -56,7 +56,7 @@ function(sealpoint_add_module module)
     ${objects}
     PRIVATE sealpoint_warnings
     PUBLIC sealpoint_headers ${arg_LINK})
-  target_compile_options(${objects} PRIVATE ${sealpoint_mutants_options})
+  target_compile_options(${objects} PRIVATE ${sealpoint_mutants_options} ${sealpoint_fuzzed_options})
   set_property(GLOBAL APPEND PROPERTY SEALPOINT_MODULE_OBJECTS ${objects})
   # Who links the library needs the third-party libraries, but none of our build-only targets.
   foreach(library IN LISTS arg_LINK)
