@@ -5,14 +5,17 @@ find_package(rapidcheck CONFIG REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # Most of the build time goes into the code of test macros, which gains nothing from being optimised; what is tested
-# is optimised. Property tests run thousands of generated cases, so they get a little.
+# is optimised. Property tests run thousands of generated cases, and what tests share is run by many, so these get a little.
 add_library(sealpoint_test_flags INTERFACE)
 target_link_libraries(sealpoint_test_flags INTERFACE sealpoint_warnings sealpoint_headers)
 if(SEALPOINT_SANITIZE)
   target_compile_definitions(sealpoint_test_flags INTERFACE SEALPOINT_TEST_SANITIZED)
 endif()
 target_compile_options(
-  sealpoint_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_PROPERTY>>,1,0>>)
+  sealpoint_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_OPTIMISED_TEST>>,1,0>>)
+
+# tests/support; before the library, from which its archives want something.
+set(SEALPOINT_TEST_LIBRARIES sealpoint_test_flags sealpoint_test_support sealpoint_test_threads)
 
 # sealpoint_tests_<kind> builds all executables of a kind; sealpoint_tests_threaded those worth a run under ThreadSanitizer;
 # sealpoint_tests_single_process those that need no launcher and no installed program.
@@ -51,7 +54,7 @@ function(sealpoint_add_unit_test module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;EXTRA_MODULES;LINK")
   sealpoint_module_closure(objects ${module} ${arg_EXTRA_MODULES})
   add_executable(unit_${module} ${arg_SOURCES})
-  target_link_libraries(unit_${module} PRIVATE sealpoint_test_flags ${objects} ${arg_LINK} GTest::gmock
+  target_link_libraries(unit_${module} PRIVATE ${arg_LINK} ${SEALPOINT_TEST_LIBRARIES} ${objects} GTest::gmock
                                                GTest::gtest_main)
   sealpoint_threaded_label(label "${objects}")
   sealpoint_register_test(unit ${module} unit_${module} ${label})
@@ -67,8 +70,8 @@ function(sealpoint_add_property_test name)
     set(objects sealpoint_whole)
   endif()
   add_executable(property_${name} ${arg_SOURCES})
-  set_target_properties(property_${name} PROPERTIES SEALPOINT_PROPERTY ON)
-  target_link_libraries(property_${name} PRIVATE sealpoint_test_flags ${objects} ${arg_LINK} rapidcheck
+  set_target_properties(property_${name} PROPERTIES SEALPOINT_OPTIMISED_TEST ON)
+  target_link_libraries(property_${name} PRIVATE ${arg_LINK} ${SEALPOINT_TEST_LIBRARIES} ${objects} rapidcheck
                                                  rapidcheck_gtest GTest::gmock GTest::gtest_main)
   sealpoint_threaded_label(label "${objects}")
   sealpoint_register_test(property ${name} property_${name} ${label})
@@ -83,7 +86,7 @@ function(sealpoint_add_gtest kind name)
     set(label threaded)
   endif()
   add_executable(${kind}_${name} ${arg_SOURCES})
-  target_link_libraries(${kind}_${name} PRIVATE sealpoint_test_flags sealpoint_whole ${arg_LINK} GTest::gmock
+  target_link_libraries(${kind}_${name} PRIVATE ${arg_LINK} ${SEALPOINT_TEST_LIBRARIES} sealpoint_whole GTest::gmock
                                                 GTest::gtest_main)
   sealpoint_register_test(${kind} ${name} ${kind}_${name} ${label})
 endfunction()
@@ -98,16 +101,16 @@ set(SEALPOINT_MPI_ENVIRONMENT
     OMPI_MCA_btl=self,vader
     OMPI_MCA_btl_vader_single_copy_mechanism=none)
 
-# sealpoint_add_mpi_test(<name> SOURCES <file>... RANKS <count>... [LINK <target>...])
-# The sources bring their own main. One ctest entry mpi.<name>.np<count> per rank count; nothing where MPI is off.
+# sealpoint_add_mpi_test(<name> [SOURCES <file>...] RANKS <count>... [LINK <target>...])
+# main() and WithRanks() are those over MPI. One ctest entry mpi.<name>.np<count> per rank count; nothing where MPI is off.
 function(sealpoint_add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;RANKS;LINK")
   if(NOT SEALPOINT_HAVE_MPI)
     return()
   endif()
   add_executable(mpi_${name} ${arg_SOURCES})
-  target_link_libraries(mpi_${name} PRIVATE sealpoint_test_flags sealpoint_whole sealpoint_mpi ${arg_LINK}
-                                            GTest::gmock GTest::gtest)
+  target_link_libraries(mpi_${name} PRIVATE sealpoint_test_flags ${arg_LINK} sealpoint_test_mpi
+                                            sealpoint_test_support sealpoint_whole sealpoint_mpi GTest::gmock GTest::gtest)
   sealpoint_collect_test(mpi mpi_${name})
   foreach(ranks IN LISTS arg_RANKS)
     set(test mpi.${name}.np${ranks})

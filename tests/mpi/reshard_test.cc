@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sealpoint/collective_reader.h"
-#include "tests/mpi/save_job.h"
 #include "tests/support/local_tensor.h"
+#include "tests/support/save_job.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sealpoint/series.h"
-#include "tests/mpi/save_job.h"
 #include "tests/support/forged_communicator.h"
+#include "tests/support/save_job.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {

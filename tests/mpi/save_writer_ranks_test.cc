@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "tests/mpi/save_job.h"
 #include "tests/support/mini_container.h"
+#include "tests/support/save_job.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {

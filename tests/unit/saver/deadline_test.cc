@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sealpoint/verify.h"
-#include "tests/mpi/save_job.h"
+#include "tests/support/save_job.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/mpi/save_job.h"
+#include "tests/support/save_job.h"
 
 #include <gtest/gtest.h>
 

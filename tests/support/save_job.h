@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_TESTS_MPI_SAVE_JOB_H_
-#define SEALPOINT_TESTS_MPI_SAVE_JOB_H_
+#ifndef SEALPOINT_TESTS_SUPPORT_SAVE_JOB_H_
+#define SEALPOINT_TESTS_SUPPORT_SAVE_JOB_H_
 
 #include <functional>
 #include <memory>
@@ -63,4 +63,4 @@ inline constexpr std::uint64_t kSharedSize = 40000;
 
 }  // namespace sealpoint::testing
 
-#endif  // SEALPOINT_TESTS_MPI_SAVE_JOB_H_
+#endif  // SEALPOINT_TESTS_SUPPORT_SAVE_JOB_H_
