@@ -360,15 +360,15 @@ TEST(SaveAsyncTest, AForegroundSaveWaitsForThePendingOnes) {
 TEST(SaveAsyncTest, ADeadlineEndsTheWaitForADiskThatHangs) {
   OnJobs([](SaveJob& job) {
     std::atomic<bool> is_open = !job.is_last();
-    const auto longest = std::chrono::steady_clock::now() + std::chrono::seconds(6);
+    const auto longest = std::chrono::steady_clock::now() + std::chrono::seconds(4);
     job.storage->SetHook([&](StorageOp op, std::string_view) {
       while (op == StorageOp::kSyncFile && !is_open && std::chrono::steady_clock::now() < longest) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });
     Trainer trainer(job, kEnough,
-                    {.deadline = std::chrono::milliseconds(500),
-                     .background_deadline = std::chrono::milliseconds(1000)});
+                    {.deadline = std::chrono::milliseconds(400),
+                     .background_deadline = std::chrono::milliseconds(800)});
     const auto pending = trainer.Begin(1).value();
     const auto begin = std::chrono::steady_clock::now();
     const Status status = pending->Wait().status();
@@ -380,7 +380,7 @@ TEST(SaveAsyncTest, ADeadlineEndsTheWaitForADiskThatHangs) {
     // The thread in the background learns something else when the disk goes on.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_THAT(trainer.Begin(3).status().message(),
-                StartsWith("a save in the background was not over after 1000 ms"));
+                StartsWith("a save in the background was not over after 800 ms"));
   });
 }
 

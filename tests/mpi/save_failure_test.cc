@@ -416,7 +416,7 @@ TEST(SaveFailureTest, TheDirectoryGoesAfterTheSlowestRank) {
     if (job.is_last()) {
       job.storage->Fail({.op = StorageOp::kSyncFile, .name = ".blob"});
       job.storage->SetHook([](StorageOp op, std::string_view) {
-        if (op == StorageOp::kRemove) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        if (op == StorageOp::kRemove) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       });
     }
     EXPECT_THAT(job.Save(UsualDeclaration(job.comm)).status(), HasCode(Code::kIo));

@@ -69,6 +69,7 @@ void SaveJob::ExpectSameOnAllRanks(const Status& status) {
 void OnJobs(const std::function<void(SaveJob&)>& body, int size_min) {
   for (const int size : RankCounts()) {
     if (size < size_min) continue;
+    if (::testing::Test::HasFailure()) return;
     WithRanks(size, [&](Communicator& comm) {
       SaveJob job(comm);
       body(job);

@@ -49,7 +49,7 @@ class SaveJob {
   std::string root_;
 };
 
-// A job on every number of ranks from `size_min` on.
+// A job on every number of ranks from `size_min` on, until one fails.
 void OnJobs(const std::function<void(SaveJob&)>& body, int size_min = 1);
 
 // What tensor `name` of `byte_count` bytes holds in these tests.

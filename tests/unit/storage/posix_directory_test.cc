@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/storage/storage_fixture.h"
@@ -75,7 +77,15 @@ TEST_F(PosixDirectoryTest, LinkAtTheTargetIsNotPublishedThrough) {
 
 TEST_F(PosixDirectoryTest, PipeIsRefusedWithoutWaiting) {
   ASSERT_EQ(::mkfifo((temp_ / "pipe").c_str(), 0600), 0);
+  std::atomic<bool> has_returned = false;
+  std::thread writer([&] {  // lets a reader that waits go
+    for (int ms = 0; ms < 2000 && !has_returned; ++ms) usleep(1000);
+    EXPECT_TRUE(has_returned);
+    ::close(::open((temp_ / "pipe").c_str(), O_RDWR | O_NONBLOCK));
+  });
   const auto file = directory_->OpenForRead("pipe", IoMode::kBuffered);
+  has_returned = true;
+  writer.join();
   EXPECT_EQ(file.error().code(), Code::kIo);
   EXPECT_EQ(file.error().message(), "not a regular file");
   EXPECT_EQ(directory_->Stat("pipe").value().kind, EntryKind::kOther);
