@@ -91,7 +91,8 @@ function(sealpoint_add_gtest kind name)
   sealpoint_register_test(${kind} ${name} ${kind}_${name} ${label})
 endfunction()
 
-# More ranks than cores, as root, on shared memory only, without the kernel's cross-memory copy (containers forbid it).
+# More ranks than cores, as root, on shared memory only, without the kernel's cross-memory copy (containers forbid it); where
+# one rank is killed, the others are, and not after a second in which they could end by themselves.
 set(SEALPOINT_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -99,7 +100,8 @@ set(SEALPOINT_MPI_ENVIRONMENT
     OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_btl=self,vader
-    OMPI_MCA_btl_vader_single_copy_mechanism=none)
+    OMPI_MCA_btl_vader_single_copy_mechanism=none
+    OMPI_MCA_odls_base_sigkill_timeout=0)
 
 # sealpoint_add_mpi_test(<name> [SOURCES <file>...] RANKS <count>... [LINK <target>...])
 # main() and WithRanks() are those over MPI. One ctest entry mpi.<name>.np<count> per rank count; nothing where MPI is off.

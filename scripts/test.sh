@@ -71,7 +71,10 @@ stage_minimal() {
 }
 
 # Each sync, publication and compare of digests taken out, one at a time: a test must fail.
-stage_mutants() { scripts/mutants.py --quick; }
+stage_mutants() {
+  scripts/mutants.py --quick
+  scripts/testing_table.py --check "$SEALPOINT_RESULTS"
+}
 
 # clang-format; clang-tidy over lib and readers, each module in one piece.
 stage_lint() {
