@@ -60,6 +60,20 @@ class DeviceSaveTest : public ::testing::Test {
     declaration.Add(std::move(held)).value();
   }
 
+  // Overwrites what is to be saved.
+  void Spoil() {
+    for (const auto& memory : memories) {
+      std::fill(memory->contents().begin(), memory->contents().end(), std::byte{0xee});
+    }
+  }
+
+  // Another engine for the same devices.
+  std::unique_ptr<Engine> EngineOver(std::shared_ptr<Storage> over, int buffer_count) {
+    auto made = SmallEngine(std::move(over), buffer_count);
+    made->parts().device = device;
+    return made;
+  }
+
   Result<CommitInfo> Save(SaverOptions options = {}) {
     const auto saver = Saver::Create(*engine, *comm, options).value();
     Sources sources(declaration);
@@ -67,12 +81,8 @@ class DeviceSaveTest : public ::testing::Test {
       const Status bound = sources.Bind(i, views[i]);
       if (!bound.ok()) return bound;
     }
-    const auto spoil = [this] {
-      for (const auto& memory : memories) {
-        std::fill(memory->contents().begin(), memory->contents().end(), std::byte{0xee});
-      }
-    };
-    return SaveInMode(*saver, SaveTarget::Directory("ckpt"), {.step = 1}, sources, spoil);
+    return SaveInMode(*saver, SaveTarget::Directory("ckpt"), {.step = 1}, sources,
+                      [this] { Spoil(); });
   }
 
   void ExpectSaved() {
@@ -211,15 +221,13 @@ TEST_F(DeviceSaveTest, ACopyThatFailsLateIsOneError) {
 
 // The stand-in's copies are late: whoever does not wait for them copies what came after.
 TEST_F(DeviceSaveTest, MemoryMayChangeOnceASaveInTheBackgroundHasBegun) {
-  const auto large = SmallEngine(storage, 64);
-  large->parts().device = device;
+  const auto large = EngineOver(storage, 64);
   AddDense("a", 100000, 0);
   const auto saver = Saver::Create(*large, *comm).value();
   Sources sources(declaration);
   ASSERT_TRUE(sources.Bind(0, views[0]).ok());
   const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
-  const MutableByteSpan memory = memories.back()->contents();
-  std::fill(memory.begin(), memory.end(), std::byte{0xee});
+  Spoil();
   ASSERT_TRUE(pending->Wait().ok());
   EXPECT_EQ(LoadWhole(*OpenFrom(storage, "ckpt"), "a"), contents.back());
 }
@@ -227,8 +235,7 @@ TEST_F(DeviceSaveTest, MemoryMayChangeOnceASaveInTheBackgroundHasBegun) {
 // In the background: the snapshot comes first, and where it fails nothing is made on the disk.
 TEST_F(DeviceSaveTest, AFailedSnapshotLeavesTheDiskAlone) {
   const auto seen = std::make_shared<FailingStorage>(storage);
-  const auto large = SmallEngine(seen, 64);
-  large->parts().device = device;
+  const auto large = EngineOver(seen, 64);
   AddDense("a", 100000, 0);
   const auto saver = Saver::Create(*large, *comm).value();
   Sources sources(declaration);
@@ -255,8 +262,7 @@ TEST_F(DeviceSaveTest, ALostDeviceIsOneErrorAndTheHostCanStillSave) {
 // A disk that fails while copies are under way: they must not land in buffers of somebody else.
 TEST_F(DeviceSaveTest, BuffersStayUntilTheirCopiesAreOver) {
   const auto failing = std::make_shared<FailingStorage>(storage);
-  const auto small = SmallEngine(failing, BufferCountForSaves(6));
-  small->parts().device = device;
+  const auto small = EngineOver(failing, BufferCountForSaves(6));
   failing->Fail({.op = StorageOp::kWrite, .nth = 2});
   AddDense("a", 100000, 0);
   {
@@ -362,12 +368,12 @@ TEST_F(StallTest, IsTheTimeOfTheCopy) {
     is_open = false;
     std::unique_ptr<PendingSave> pending;
     ratios.push_back(SecondsOf([&] { pending = save(directory); }) / copy_seconds);
-    const MutableByteSpan memory = memories.back()->contents();
-    std::fill(memory.begin(), memory.end(), std::byte{0xee});
+    Spoil();
     is_open = true;
     ASSERT_TRUE(pending->Wait().ok());
     EXPECT_EQ(LoadWhole(*OpenFrom(storage, directory), "a"), contents.back());
-    std::copy(contents.back().begin(), contents.back().end(), memory.begin() + 3);
+    std::copy(contents.back().begin(), contents.back().end(),
+              memories.back()->contents().begin() + 3);
   }
   std::sort(ratios.begin(), ratios.end());
   const double median = ratios[kRounds / 2];
