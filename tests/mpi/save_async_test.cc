@@ -15,6 +15,7 @@
 #include "sealpoint/series.h"
 #include "tests/support/forged_communicator.h"
 #include "tests/support/save_job.h"
+#include "tests/support/watched_communicator.h"
 #include "tests/support/with_ranks.h"
 
 namespace sealpoint::testing {
@@ -328,14 +329,15 @@ TEST(SaveAsyncTest, ADestroyedSaverCancelsWhatIsUnderWay) {
     while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   const auto engine = SmallEngine(storage, kEnough);
-  const auto comm = SelfCommunicator();
-  auto saver = Saver::Create(*engine, *comm).value();
+  const auto self = SelfCommunicator();
+  WatchedCommunicator comm(*self);
+  auto saver = Saver::Create(*engine, comm).value();
   const Declaration nothing;
   const Sources sources(nothing);
   const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
   while (!has_begun) std::this_thread::yield();
   std::thread destroyer([&] { saver.reset(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (!comm.was_interrupted()) std::this_thread::yield();  // the last that is done to the save
   is_open = true;
   destroyer.join();
   EXPECT_THAT(pending->Wait().status(), HasCode(Code::kCancelled));

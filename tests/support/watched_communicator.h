@@ -24,6 +24,7 @@ struct Watch {
   int all_gathers_left = 0;
   int all_to_alls_left = 0;
   Status broken{};
+  bool was_interrupted = false;
 };
 
 // Another communicator that counts exchanges and can break at the end of one call.
@@ -59,6 +60,10 @@ class WatchedCommunicator final : public Communicator {
 
   int exchange_count() const {
     return Locked([](Watch& watch) { return watch.exchange_count; });
+  }
+  // Whether a duplicate was.
+  bool was_interrupted() const {
+    return Locked([](Watch& watch) { return watch.was_interrupted; });
   }
   void BreakAfterGather(int nth) { Set(&Watch::gathers_left, nth); }
   void BreakAfterBroadcast(int nth) { Set(&Watch::broadcasts_left, nth); }
@@ -101,15 +106,21 @@ class WatchedCommunicator final : public Communicator {
 
 class WatchedInBackground final : public BackgroundCommunicator {
  public:
-  WatchedInBackground(std::unique_ptr<BackgroundCommunicator> inner, std::shared_ptr<Watch> watch)
-      : inner_(std::move(inner)), watched_(inner_->communicator(), std::move(watch)) {}
+  WatchedInBackground(std::unique_ptr<BackgroundCommunicator> inner,
+                      const std::shared_ptr<Watch>& watch)
+      : inner_(std::move(inner)), watch_(watch), watched_(inner_->communicator(), watch) {}
 
   Communicator& communicator() override { return watched_; }
   bool Progress() override { return inner_->Progress(); }
-  void Interrupt(const Status& why) override { inner_->Interrupt(why); }
+  void Interrupt(const Status& why) override {
+    inner_->Interrupt(why);
+    const std::lock_guard lock(watch_->mutex);
+    watch_->was_interrupted = true;
+  }
 
  private:
   const std::unique_ptr<BackgroundCommunicator> inner_;
+  const std::shared_ptr<Watch> watch_;
   WatchedCommunicator watched_;
 };
 
