@@ -65,6 +65,9 @@ class WatchedCommunicator final : public Communicator {
   bool was_interrupted() const {
     return Locked([](Watch& watch) { return watch.was_interrupted; });
   }
+  void NoteInterruption() {
+    Locked([](Watch& watch) { return watch.was_interrupted = true; });
+  }
   void BreakAfterGather(int nth) { Set(&Watch::gathers_left, nth); }
   void BreakAfterBroadcast(int nth) { Set(&Watch::broadcasts_left, nth); }
   void BreakAfterAllGather(int nth) { Set(&Watch::all_gathers_left, nth); }
@@ -106,21 +109,18 @@ class WatchedCommunicator final : public Communicator {
 
 class WatchedInBackground final : public BackgroundCommunicator {
  public:
-  WatchedInBackground(std::unique_ptr<BackgroundCommunicator> inner,
-                      const std::shared_ptr<Watch>& watch)
-      : inner_(std::move(inner)), watch_(watch), watched_(inner_->communicator(), watch) {}
+  WatchedInBackground(std::unique_ptr<BackgroundCommunicator> inner, std::shared_ptr<Watch> watch)
+      : inner_(std::move(inner)), watched_(inner_->communicator(), std::move(watch)) {}
 
   Communicator& communicator() override { return watched_; }
   bool Progress() override { return inner_->Progress(); }
   void Interrupt(const Status& why) override {
     inner_->Interrupt(why);
-    const std::lock_guard lock(watch_->mutex);
-    watch_->was_interrupted = true;
+    watched_.NoteInterruption();
   }
 
  private:
   const std::unique_ptr<BackgroundCommunicator> inner_;
-  const std::shared_ptr<Watch> watch_;
   WatchedCommunicator watched_;
 };
 
