@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/in_child.h"
 
 namespace sealpoint {
 namespace {
@@ -153,15 +154,11 @@ TEST_F(TraceTest, IgnoresWhatComesAfterTheEnd) {
 
 TEST_F(TraceTest, AChildAfterForkWritesNothing) {
   const std::string before = Text();
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(testing::HoldsInChild([this] {
     Run(Phase::kRead);
     trace_.reset();
-    _exit(0);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return true;
+  }));
   EXPECT_EQ(Text(), before);
 }
 
