@@ -10,16 +10,16 @@
 #include "fuzz/support/walk_contents.h"
 #include "lib/codec/chunk_codec.h"
 #include "lib/format/chunk_table.h"
-#include "lib/format/contents.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
+#include "lib/metadata/metadata.h"
 #include "tests/support/format_surgery.h"
 
 namespace sealpoint::fuzz {
 namespace {
 
 using internal::ChunkRecord;
-using internal::Contents;
+using internal::Metadata;
 using internal::Trailer;
 
 constexpr std::uint64_t kChunkMax = 1 * kMiB;
@@ -68,7 +68,7 @@ std::vector<ChunkRecord> JudgeRecords(ByteSpan file, const internal::BlobSection
 }
 
 // Each shard of the manifest against the records from its first one on.
-void JudgeShards(const Contents& manifest, const std::vector<ChunkRecord>& records) {
+void JudgeShards(const Metadata& manifest, const std::vector<ChunkRecord>& records) {
   for (std::size_t t = 0; t < manifest.tensor_count(); ++t) {
     const internal::TensorView tensor = manifest.tensor(t);
     const std::vector<Region> regions = tensor.regions();
@@ -95,7 +95,7 @@ void JudgeBlob(std::shared_ptr<Bytes> file) {
   Require(at && at->file_size == file->size(), "an accepted trailer has no sections");
   const std::vector<ChunkRecord> records = JudgeRecords(*file, *at, trailer->record_count);
   // The manifest of a file lies at a multiple of 64 in memory that is aligned.
-  const auto manifest = Judge(Contents::DecodeManifest(
+  const auto manifest = Judge(Metadata::DecodeManifest(
       file, ByteSpan(*file).subspan(at->manifest, trailer->manifest_size),
       {.record_count = trailer->record_count, .shard_count = trailer->shard_count}, {}));
   if (!manifest) return;

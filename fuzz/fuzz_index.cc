@@ -6,8 +6,8 @@
 
 #include "fuzz/support/target.h"
 #include "fuzz/support/walk_contents.h"
-#include "lib/format/contents.h"
 #include "lib/format/file_header.h"
+#include "lib/metadata/metadata.h"
 #include "tests/support/format_surgery.h"
 
 namespace sealpoint::fuzz {
@@ -19,7 +19,7 @@ void JudgeHeader(ByteSpan file) {
   if (!header.ok()) RequireJudgement(header.error());
 }
 
-void Judge(const Result<internal::Contents>& contents) {
+void Judge(const Result<internal::Metadata>& contents) {
   if (!contents.ok()) return RequireJudgement(contents.error());
   WalkContents(*contents);
 }
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   testing::ResealHeader(MutableByteSpan(*file).first(internal::kHeaderSize));
   fuzz::JudgeHeader(*file);
   const ByteSpan buffer = ByteSpan(*file).subspan(internal::kHeaderSize);
-  fuzz::Judge(internal::Contents::Decode(internal::ContentsKind::kIndex, file, buffer, {}));
+  fuzz::Judge(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {}));
   fuzz::Judge(
-      internal::Contents::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
+      internal::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;
 }

@@ -14,7 +14,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODULES = ("lib/format", "lib/codec", "readers/open", "readers/load", "readers/verify")
+MODULES = ("lib/format", "lib/metadata", "lib/codec", "lib/container", "readers/load", "readers/verify")
 
 
 def read_lines(path):

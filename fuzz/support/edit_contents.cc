@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/format/contents_verify.h"
+#include "lib/metadata/verify_metadata.h"
 #include "tests/conformance/transcribe.h"
 
 namespace sealpoint::fuzz {
@@ -279,7 +279,7 @@ void MendContents(unsigned which, HostileContents& contents) {
 }
 
 std::optional<HostileContents> TryTranscribeIndex(ByteSpan buffer) {
-  if (!internal::VerifyBuffer(internal::ContentsKind::kIndex, buffer, kLimits).ok()) return {};
+  if (!internal::VerifyBuffer(internal::MetadataKind::kIndex, buffer, kLimits).ok()) return {};
   const fb::Index* const root = fb::GetIndex(buffer.data());
   const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .index = root};
   if (!internal::VerifyFields(input).ok() || !IsSmall(*root)) return {};
@@ -287,7 +287,7 @@ std::optional<HostileContents> TryTranscribeIndex(ByteSpan buffer) {
 }
 
 std::optional<HostileContents> TryTranscribeManifest(ByteSpan buffer) {
-  if (!internal::VerifyBuffer(internal::ContentsKind::kManifest, buffer, kLimits).ok()) return {};
+  if (!internal::VerifyBuffer(internal::MetadataKind::kManifest, buffer, kLimits).ok()) return {};
   const auto* const root = flatbuffers::GetRoot<fb::Manifest>(buffer.data());
   const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .manifest = root};
   if (!internal::VerifyFields(input).ok() || !IsSmall(*root)) return {};

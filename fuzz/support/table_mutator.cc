@@ -13,15 +13,15 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::ContentsKind;
+using internal::MetadataKind;
 using testing::HostileContents;
 
 // Enough for an edit with texts in it.
 constexpr std::size_t kChoiceBytes = 64;
 
 // The FlatBuffer with a few entries changed; nothing where it is too broken for that.
-std::optional<Bytes> ChangeTables(ContentsKind kind, const Bytes& buffer, InputReader& choices) {
-  const bool is_index = kind == ContentsKind::kIndex;
+std::optional<Bytes> ChangeTables(MetadataKind kind, const Bytes& buffer, InputReader& choices) {
+  const bool is_index = kind == MetadataKind::kIndex;
   std::optional<HostileContents> contents =
       is_index ? TryTranscribeIndex(buffer) : TryTranscribeManifest(buffer);
   if (!contents) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<Bytes> ChangeTables(ContentsKind kind, const Bytes& buffer, InputR
 
 }  // namespace
 
-std::size_t MutateTables(ContentsKind kind, std::size_t offset, const MutableInput& input,
+std::size_t MutateTables(MetadataKind kind, std::size_t offset, const MutableInput& input,
                          unsigned seed) {
   const Bytes random = testing::NoiseBytes(seed, kChoiceBytes);
   InputReader choices(random);

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 
 namespace sealpoint::fuzz {
 
@@ -19,7 +19,7 @@ struct MutableInput {
 };
 
 // Changes the input, whose FlatBuffer begins at `offset`, and returns its new size.
-std::size_t MutateTables(internal::ContentsKind kind, std::size_t offset, const MutableInput& input,
+std::size_t MutateTables(internal::MetadataKind kind, std::size_t offset, const MutableInput& input,
                          unsigned seed);
 
 }  // namespace sealpoint::fuzz

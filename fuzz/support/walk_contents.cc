@@ -8,12 +8,12 @@
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::Contents;
-using internal::ContentsKind;
+using internal::Metadata;
+using internal::MetadataKind;
 using internal::ShardRef;
 
-void RequireReference(const Contents& contents, const ShardRef& ref) {
-  if (contents.kind() == ContentsKind::kManifest) {
+void RequireReference(const Metadata& contents, const ShardRef& ref) {
+  if (contents.kind() == MetadataKind::kManifest) {
     Require(ref.blob == 0, "a manifest refers to another blob");
     return;
   }
@@ -21,7 +21,7 @@ void RequireReference(const Contents& contents, const ShardRef& ref) {
   Require(ref.first_record < contents.blob(ref.blob).record_count, "a shard without record");
 }
 
-void WalkTensor(const Contents& contents, const internal::TensorView& tensor) {
+void WalkTensor(const Metadata& contents, const internal::TensorView& tensor) {
   const Shape shape = tensor.shape();
   const std::vector<Region> regions = tensor.regions();
   Require(regions.size() == tensor.shard_count(), "regions and shards differ in number");
@@ -35,14 +35,14 @@ void WalkTensor(const Contents& contents, const internal::TensorView& tensor) {
     Require(std::ranges::count(touching, std::pair(i, regions[i])) == 1,
             "a shard that does not touch its own box");
   }
-  if (contents.kind() == ContentsKind::kIndex) {
+  if (contents.kind() == MetadataKind::kIndex) {
     Require(elements == tensor.element_count(), "the shards do not tile their tensor");
   }
 }
 
 }  // namespace
 
-void WalkContents(const Contents& contents) {
+void WalkContents(const Metadata& contents) {
   for (std::size_t i = 0; i < contents.tensor_count(); ++i) {
     const internal::TensorView tensor = contents.tensor(i);
     Require(contents.FindTensor(tensor.name()) == i, "a tensor is not found by its name");

@@ -7,7 +7,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
-#include "lib/format/contents_exchange.h"
+#include "lib/metadata/index_parts.h"
 #include "lib/saver/judge_of_name.h"
 
 namespace sealpoint::internal {
@@ -103,7 +103,7 @@ Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages) {
   return gathered;
 }
 
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexFacts& facts,
+Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& facts,
                            const Limits& limits) {
   std::vector<BlobPin> pins;
   pins.reserve(gathered.blobs.size());

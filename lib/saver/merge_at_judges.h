@@ -39,7 +39,7 @@ struct GatheredParts {
   std::vector<ByteSpan> parts{};       // of the messages
 };
 Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages);
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexFacts& facts,
+Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& facts,
                            const Limits& limits);
 
 }  // namespace sealpoint::internal

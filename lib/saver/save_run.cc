@@ -123,7 +123,7 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
                        .provenance = save_.provenance,
                        .limits = options_.limits};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  const auto make_index = [&](const IndexFacts& facts) {
+  const auto make_index = [&](const IndexAttributes& facts) {
     return JoinGathered(parts, facts, options_.limits);
   };
   return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_);

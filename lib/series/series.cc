@@ -7,8 +7,8 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/series/series_scan.h"
-#include "readers/open/open_checkpoint.h"
 
 namespace sealpoint {
 namespace {

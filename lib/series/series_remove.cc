@@ -4,11 +4,11 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
-#include "readers/open/open_checkpoint.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {

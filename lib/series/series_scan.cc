@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
-#include "readers/open/open_checkpoint.h"
 
 namespace sealpoint {
 namespace internal {

@@ -58,7 +58,7 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
       const BlobSections sections,
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   SEALPOINT_ASSIGN_OR_RETURN(
-      Contents contents, Contents::DecodeManifest(
+      Metadata contents, Metadata::DecodeManifest(
                              bytes, manifest, {trailer.record_count, trailer.shard_count}, limits));
   const BlobPin pin{.id = trailer.blob,
                     .file_size = trailer.file_size,

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "lib/format/contents.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
+#include "lib/metadata/metadata.h"
 #include "sealpoint/blob_writer.h"
 
 namespace sealpoint::internal {
@@ -20,7 +20,7 @@ struct DecodedSummary {
   FileHeader header{};
   Trailer trailer{};
   BlobPin pin{};
-  Contents manifest;
+  Metadata manifest;
 };
 // Verifies the three parts and that they belong together. Errors: Corrupt, Unsupported,
 // LimitExceeded.

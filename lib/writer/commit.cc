@@ -8,6 +8,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/metadata/merge_manifests.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 #include "lib/writer/tensor_checks.h"
@@ -74,7 +75,7 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   for (const BlobSummary& summary : summaries) {
     contributions.push_back({summary.decoded()->pin, &summary.decoded()->manifest});
   }
-  const auto make_index = [&](const internal::IndexFacts& facts) {
+  const auto make_index = [&](const internal::IndexAttributes& facts) {
     return internal::EncodeIndex(contributions, facts, own.limits);
   };
   return internal::RunCommit(*opened, capabilities.publish, own, blobs, make_index, recorder);

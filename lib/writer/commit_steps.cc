@@ -10,7 +10,6 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
-#include "lib/format/contents_builder.h"
 #include "lib/format/marker.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/version.h"
@@ -42,8 +41,8 @@ std::uint64_t NowUnixNs() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-IndexFacts FactsOf(const CommitOptions& options) {
-  IndexFacts facts{
+IndexAttributes FactsOf(const CommitOptions& options) {
+  IndexAttributes facts{
       .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
   facts.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
   return facts;
@@ -81,8 +80,8 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
                                        CommitInfo& info) {
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*index_file, FileKind::kIndex));
   SEALPOINT_ASSIGN_OR_RETURN(
-      const Contents contents,
-      Contents::Decode(ContentsKind::kIndex, index_file, ByteSpan(*index_file).subspan(kHeaderSize),
+      const Metadata contents,
+      Metadata::Decode(MetadataKind::kIndex, index_file, ByteSpan(*index_file).subspan(kHeaderSize),
                        options.limits));
   Marker marker{.kind = MarkerKind::kCommit,
                 .features = header.features,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
-#include "lib/format/contents_builder.h"
 #include "lib/format/marker.h"
+#include "lib/metadata/index_attributes.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/storage.h"
@@ -35,7 +35,7 @@ struct CommittedBlob {
 Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries);
 
 // Makes the FlatBuffer of the index.
-using IndexMaker = std::function<Result<Bytes>(const IndexFacts& facts)>;
+using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& facts)>;
 
 // The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` is set.
 // Phases are told to `recorder`; its report is in the result.

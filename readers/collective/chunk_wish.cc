@@ -27,7 +27,7 @@ struct WishOfRank {
 // Chunks of no bytes in the file do not exist, so the place of its bytes names a chunk.
 auto Key(const ChunkWish& wish) { return std::tuple(wish.blob, wish.chunk.offset); }
 
-Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
+Result<ChunkWish> DecodeWish(WireReader& in, const Metadata& index) {
   ChunkWish wish{.parts = ChunkParts(0)};
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(wish.tensor, in.Number());
@@ -53,7 +53,7 @@ Result<ChunkWish> DecodeWish(WireReader& in, const Contents& index) {
   return wish;
 }
 
-void AppendChunk(const ChunkWish& wish, const Contents& index, std::uint64_t range_size_max,
+void AppendChunk(const ChunkWish& wish, const Metadata& index, std::uint64_t range_size_max,
                  ReadPlanData& plan) {
   PlanChunk chunk = wish.chunk;
   const std::string name(index.tensor(wish.tensor).name());
@@ -96,7 +96,7 @@ void EncodeWish(const ChunkWish& wish, Bytes& bytes) {
   wish.parts.Encode(out);
 }
 
-Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& index) {
+Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Metadata& index) {
   std::vector<ChunkWish> wishes;
   WireReader in(bytes);
   while (!in.at_end()) {
@@ -107,7 +107,7 @@ Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& inde
 }
 
 RequestedChunks MergeWishes(const std::vector<std::vector<ChunkWish>>& wishes,
-                            const Contents& index, std::uint64_t range_size_max) {
+                            const Metadata& index, std::uint64_t range_size_max) {
   std::vector<WishOfRank> all;
   for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
     for (const ChunkWish& wish : wishes[rank]) all.push_back({&wish, static_cast<int>(rank)});

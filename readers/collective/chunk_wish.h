@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "readers/collective/chunk_parts.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
@@ -25,7 +25,7 @@ struct ChunkWish {
 void EncodeWish(const ChunkWish& wish, Bytes& out);
 // All wishes of one message. Errors: Comm (not what a rank of this version sends, or no chunk of
 // this checkpoint).
-Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Contents& index);
+Result<std::vector<ChunkWish>> DecodeWishes(ByteSpan bytes, const Metadata& index);
 
 // What one rank reads in a round: the chunks that any rank wished of it, each once, and who gets
 // it.
@@ -40,7 +40,7 @@ struct RequestedChunks {
 
 // `wishes[r]` are those of rank r.
 RequestedChunks MergeWishes(const std::vector<std::vector<ChunkWish>>& wishes,
-                            const Contents& index, std::uint64_t range_size_max);
+                            const Metadata& index, std::uint64_t range_size_max);
 
 }  // namespace sealpoint::internal
 

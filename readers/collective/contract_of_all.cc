@@ -37,7 +37,7 @@ std::vector<Bytes> EncodeForJudges(const ResolvedRequest& request, int size) {
   return outgoing;
 }
 
-Status DecodeFrom(ByteSpan bytes, const Contents& index, RegionsByTensor& wanted) {
+Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted) {
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, in.Number());
@@ -89,7 +89,7 @@ Result<Forbidden> DecodeForbidden(WireReader& in) {
 // Finds what is wrong with the tensors that this rank judges.
 class Judge {
  public:
-  Judge(const Contents& index, const LoadContract& contract) : index_(index), contract_(contract) {}
+  Judge(const Metadata& index, const LoadContract& contract) : index_(index), contract_(contract) {}
 
   void Run(RegionsByTensor wanted, std::uint64_t rank, std::uint64_t size) {
     for (std::uint64_t tensor = rank; tensor < index_.tensor_count(); tensor += size) {
@@ -126,7 +126,7 @@ class Judge {
     }
   }
 
-  const Contents& index_;
+  const Metadata& index_;
   const LoadContract& contract_;
   Forbidden forbidden_;
   std::vector<LoadFinding> findings_;
@@ -148,7 +148,7 @@ Bytes Encode(const Forbidden& forbidden, const std::vector<LoadFinding>& finding
 
 // The findings of all ranks, or the error of all of them: it names no rank, since none is the cause
 // alone.
-Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Contents& index,
+Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Metadata& index,
                                             const Bytes& mine) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(mine));
   Forbidden forbidden;
@@ -183,7 +183,7 @@ Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Contents& 
 
 }  // namespace
 
-Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Contents& index,
+Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Metadata& index,
                                                const ResolvedRequest& mine,
                                                const LoadContract& contract) {
   std::vector<LoadFinding> findings = mine.findings;

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "readers/load/contract.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/read_plan.h"
@@ -18,7 +18,7 @@ namespace sealpoint::internal {
 // findings are taken along. Returns the findings of all ranks, sorted and without repetition.
 // Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
 // many there are), Comm, Timeout.
-Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Contents& index,
+Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Metadata& index,
                                                const ResolvedRequest& mine,
                                                const LoadContract& contract);
 

@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "lib/container/blob_files.h"
+#include "lib/container/blob_tables.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/device/cuda_runtime.h"
 #include "lib/device/staging_pool.h"
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "readers/load/chunk_reader.h"
 #include "readers/load/contract.h"
 #include "readers/load/plan_builder.h"
-#include "readers/open/blob_files.h"
-#include "readers/open/blob_tables.h"
-#include "readers/open/open_checkpoint.h"
 #include "sealpoint/checkpoint.h"
 
 namespace sealpoint::internal {
@@ -67,7 +67,7 @@ class CheckpointImpl final : public Checkpoint {
     pool_->PinWith(devices_);
     return *pool_;
   }
-  const Contents& index() const { return files_.index.contents; }
+  const Metadata& index() const { return files_.index.contents; }
   std::uint64_t range_size_max_bytes() const;
   std::string BlobPath(std::uint32_t blob) const;
   // See contract.h; errors name the checkpoint.

@@ -7,9 +7,9 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/resize.h"
 #include "lib/format/constants.h"
 #include "lib/pipeline/range_reader.h"
-#include "readers/open/resize.h"
 #include "sealpoint/digest.h"
 
 namespace sealpoint::internal {

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "lib/codec/chunk_codec.h"
+#include "lib/container/blob_files.h"
 #include "lib/device/device_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
 #include "readers/load/read_plan_data.h"
-#include "readers/open/blob_files.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
@@ -21,7 +21,7 @@ namespace sealpoint::internal {
 // What the readers of one plan share.
 struct PlanSource {
   const ReadPlanData& plan;
-  const Contents& index;
+  const Metadata& index;
   std::string directory_path;  // for errors
   BlobFiles& files;
   StagingPool& pool;

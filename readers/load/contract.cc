@@ -30,7 +30,7 @@ std::string RegionText(const ReadItem& item) {
 // Compares one request with one index under one contract.
 class Resolver {
  public:
-  Resolver(const Contents& index, const LoadContract& contract)
+  Resolver(const Metadata& index, const LoadContract& contract)
       : index_(index), contract_(contract), wanted_(index.tensor_count()) {}
 
   // Takes differences that are forbidden down, so that all are counted; other errors it returns.
@@ -57,7 +57,7 @@ class Resolver {
   Result<std::optional<Region>> ChooseRegion(const ReadItem& item, const Shape& stored);
   Result<std::optional<Region>> BelievedRegion(const ReadItem& item, const Shape& stored);
 
-  const Contents& index_;
+  const Metadata& index_;
   const LoadContract& contract_;
   std::vector<Wanted> wanted_;
   ResolvedRequest resolved_;
@@ -216,7 +216,7 @@ Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std
   return MakeError(Code::kMismatch, detail, others).AtTensor(tensor);
 }
 
-Result<ResolvedRequest> ResolveRequest(const Contents& index, const ReadRequest& request,
+Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract) {
   Resolver resolver(index, contract);
   for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));

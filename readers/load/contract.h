@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "readers/load/coverage.h"
 #include "readers/load/plan_builder.h"
 #include "sealpoint/read_plan.h"
@@ -38,7 +38,7 @@ Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std
 // Compares the request with what is stored. Errors: Mismatch (differences that the contract
 // forbids; the message names the first and counts the others), InvalidArgument (region,
 // destination).
-Result<ResolvedRequest> ResolveRequest(const Contents& index, const ReadRequest& request,
+Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract);
 
 }  // namespace sealpoint::internal

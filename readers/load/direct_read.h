@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "lib/container/blob_files.h"
 #include "lib/device/device_runtime.h"
 #include "readers/load/read_plan_data.h"
-#include "readers/open/blob_files.h"
 
 namespace sealpoint::internal {
 

@@ -51,7 +51,7 @@ std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const Contents& index, BlobTables& tables, std::uint64_t range_size_max)
+PlanBuilder::PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max)
     : index_(index), tables_(tables), range_size_max_(range_size_max) {}
 
 Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/container/blob_tables.h"
+#include "lib/metadata/metadata.h"
 #include "readers/load/chunk_selection.h"
 #include "readers/load/read_plan_data.h"
-#include "readers/open/blob_tables.h"
 #include "sealpoint/conversion.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
@@ -47,7 +47,7 @@ Status CheckDestination(const MutableMemoryView& view, const Region& region,
 class PlanBuilder {
  public:
   // No range is longer than `range_size_max`, but for one of a single chunk.
-  PlanBuilder(const Contents& index, BlobTables& tables, std::uint64_t range_size_max);
+  PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max);
 
   // Preconditions: a valid region and destination of this tensor.
   Status AddTensor(const TensorView& tensor, const Destination& destination);
@@ -79,7 +79,7 @@ class PlanBuilder {
   void CutRanges();
   void Summarize();
 
-  const Contents& index_;
+  const Metadata& index_;
   BlobTables& tables_;
   const std::uint64_t range_size_max_;
   ReadPlanData data_;

@@ -24,7 +24,7 @@ std::size_t EndOfCharacter(std::string_view name, std::size_t at) {
 // The first number from `begin` on whose name is not `before`, of names of which it is true first
 // and then false.
 template <typename Before>
-std::size_t FindName(const Contents& index, std::size_t begin, const Before& before) {
+std::size_t FindName(const Metadata& index, std::size_t begin, const Before& before) {
   std::size_t end = index.tensor_count();
   while (begin < end) {
     const std::size_t middle = begin + (end - begin) / 2;
@@ -88,7 +88,7 @@ bool NamePattern::Matches(std::string_view name) const {
   return true;
 }
 
-TensorRange TensorsWithPrefix(const Contents& index, std::string_view prefix) {
+TensorRange TensorsWithPrefix(const Metadata& index, std::string_view prefix) {
   const std::size_t begin =
       FindName(index, 0, [&](std::string_view name) { return name < prefix; });
   const std::size_t end =
@@ -96,7 +96,7 @@ TensorRange TensorsWithPrefix(const Contents& index, std::string_view prefix) {
   return {begin, end};
 }
 
-Result<std::vector<std::size_t>> MatchTensors(const Contents& index,
+Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
                                               const std::vector<std::string>& patterns) {
   std::vector<std::size_t> matches;
   for (const std::string& text : patterns) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
@@ -40,11 +40,11 @@ struct TensorRange {
 };
 
 // The tensors whose names begin with this; they stand together, since names ascend. O(log n).
-TensorRange TensorsWithPrefix(const Contents& index, std::string_view prefix);
+TensorRange TensorsWithPrefix(const Metadata& index, std::string_view prefix);
 
 // The numbers of the tensors that match one of the patterns, ascending. Errors: InvalidArgument
 // (Parse), NotFound (a pattern that matches no tensor).
-Result<std::vector<std::size_t>> MatchTensors(const Contents& index,
+Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
                                               const std::vector<std::string>& patterns);
 
 }  // namespace sealpoint::internal

@@ -9,10 +9,10 @@
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
+#include "lib/container/rebase.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/constants.h"
-#include "readers/open/open_checkpoint.h"
-#include "readers/open/rebase.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -55,7 +55,7 @@ Status JudgeLength(const Directory& directory, const BlobPin& pin, bool* fits) {
 
 }  // namespace
 
-bool CheckBlobLength(const Subject& subject, const Contents& index, std::size_t blob) {
+bool CheckBlobLength(const Subject& subject, const Metadata& index, std::size_t blob) {
   const BlobPin pin = index.blob(blob);
   bool fits = false;
   Status status = JudgeLength(subject.directory, pin, &fits);
@@ -302,7 +302,7 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
     return input_.empties.MissedManifest();
   }
   const auto bytes = std::make_shared<const Bytes>(std::move(*read));
-  const Result<Contents> manifest = Contents::DecodeManifest(
+  const Result<Metadata> manifest = Metadata::DecodeManifest(
       bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
       subject_.options.limits);
   if (!manifest) {

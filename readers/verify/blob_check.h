@@ -39,7 +39,7 @@ struct BlobCheckInput {
 
 // R-BLB-01 and R-BLB-09. Findings go to the subject. True where the rest can be judged: a longer
 // file still holds all that is pinned.
-bool CheckBlobLength(const Subject& subject, const Contents& index, std::size_t blob);
+bool CheckBlobLength(const Subject& subject, const Metadata& index, std::size_t blob);
 
 // All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
 // the sections. Each section is judged as long as something good pins it, whatever happened to the

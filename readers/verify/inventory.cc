@@ -13,7 +13,7 @@ ParsedName Parse(const EntryInfo& entry) {
 }
 
 // Binary search: blob ids are strictly ascending (R-IDX-07).
-bool HasBlob(const Contents& index, const BlobId& id) {
+bool HasBlob(const Metadata& index, const BlobId& id) {
   std::size_t low = 0;
   std::size_t high = index.blob_count();
   while (low < high) {
@@ -27,7 +27,7 @@ bool HasBlob(const Contents& index, const BlobId& id) {
   return low < index.blob_count() && index.blob(low).id == id;
 }
 
-bool IsPinned(const ParsedName& name, const Marker* marker, const Contents* index) {
+bool IsPinned(const ParsedName& name, const Marker* marker, const Metadata* index) {
   switch (name.kind) {
     case NameKind::kMarker:
     case NameKind::kKeep:
@@ -53,7 +53,7 @@ void Inventory::NoteForeign(VerifyReport& report) const {
   }
 }
 
-void Inventory::NoteLeftovers(const Marker* marker, const Contents* index,
+void Inventory::NoteLeftovers(const Marker* marker, const Metadata* index,
                               VerifyReport& report) const {
   for (const EntryInfo& entry : entries_) {
     if (IsPinned(Parse(entry), marker, index)) continue;

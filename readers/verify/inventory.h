@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/format/contents.h"
 #include "lib/format/marker.h"
+#include "lib/metadata/metadata.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
 
@@ -21,7 +21,7 @@ class Inventory {
   // R-DIR-04.
   void NoteForeign(VerifyReport& report) const;
   // R-DIR-03. `marker` null: nothing is pinned, so all files of ours are left over.
-  void NoteLeftovers(const Marker* marker, const Contents* index, VerifyReport& report) const;
+  void NoteLeftovers(const Marker* marker, const Metadata* index, VerifyReport& report) const;
 
  private:
   std::vector<EntryInfo> entries_;

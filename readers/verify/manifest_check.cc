@@ -18,7 +18,7 @@ Status Disagreement(std::string_view name, const Pieces&... pieces) {
 
 class Comparison {
  public:
-  Comparison(const Contents& manifest, const ShardMap& map, std::size_t blob)
+  Comparison(const Metadata& manifest, const ShardMap& map, std::size_t blob)
       : manifest_(manifest),
         map_(map),
         shards_(map.OfBlob(blob)),
@@ -100,7 +100,7 @@ class Comparison {
     matched_[static_cast<std::size_t>(found.begin() - shards_.begin())] = true;
   }
 
-  const Contents& manifest_;
+  const Metadata& manifest_;
   const ShardMap& map_;
   const std::span<const ShardEntry> shards_;
   std::vector<bool> matched_;
@@ -111,7 +111,7 @@ class Comparison {
 
 }  // namespace
 
-SeenEmpties::SeenEmpties(const Contents& index) : index_(index) {
+SeenEmpties::SeenEmpties(const Metadata& index) : index_(index) {
   tensors_.reserve(index.tensor_count());
   for (std::size_t i = 0; i < index.tensor_count(); ++i) {
     tensors_.push_back(index.tensor(i).shard_count() != 0);
@@ -154,7 +154,7 @@ std::vector<Status> SeenEmpties::Violations() const {
   return violations;
 }
 
-std::vector<Status> CompareManifest(const Contents& manifest, const ShardMap& map, std::size_t blob,
+std::vector<Status> CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
                                     SeenEmpties& empties) {
   return Comparison(manifest, map, blob).Run(empties);
 }

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "readers/verify/shard_map.h"
 #include "sealpoint/status.h"
 
@@ -16,7 +16,7 @@ namespace sealpoint::internal {
 // Thread safety: all functions.
 class SeenEmpties {
  public:
-  explicit SeenEmpties(const Contents& index);
+  explicit SeenEmpties(const Metadata& index);
 
   void SawTensors(const std::vector<std::size_t>& tensors);
   void SawObjects(const std::vector<std::size_t>& objects);
@@ -27,7 +27,7 @@ class SeenEmpties {
   std::vector<Status> Violations() const;
 
  private:
-  const Contents& index_;
+  const Metadata& index_;
   mutable std::mutex mutex_;
   std::vector<bool> tensors_;  // by number; true: seen, or not empty
   std::vector<bool> objects_;
@@ -36,7 +36,7 @@ class SeenEmpties {
 
 // R-BLB-07: what the manifest of a blob says and the index does not, and the other way round. The
 // errors have rule and tensor.
-std::vector<Status> CompareManifest(const Contents& manifest, const ShardMap& map, std::size_t blob,
+std::vector<Status> CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
                                     SeenEmpties& empties);
 
 }  // namespace sealpoint::internal

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "readers/open/open_checkpoint.h"
+#include "lib/container/open_checkpoint.h"
 #include "readers/verify/subject.h"
 
 namespace sealpoint::internal {

@@ -48,7 +48,7 @@ void ShardMap::ForEachShard(const std::vector<std::uint8_t>& wanted_blobs,
   }
 }
 
-ShardMap::ShardMap(const Contents& index, const std::vector<std::uint8_t>& wanted_blobs)
+ShardMap::ShardMap(const Metadata& index, const std::vector<std::uint8_t>& wanted_blobs)
     : index_(&index), begins_(index.blob_count() + 1) {
   // The index pins how many shards each blob has (R-IDX-21), so each goes to its place at once.
   for (std::size_t b = 0; b < index.blob_count(); ++b) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/format/chunk_table.h"
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "sealpoint/id.h"
 #include "sealpoint/region.h"
 
@@ -29,9 +29,9 @@ class ShardMap {
  public:
   // Of the blobs that are wanted, one flag for each of the index: a map of those whose files are
   // not there would take memory for mere claims.
-  ShardMap(const Contents& index, const std::vector<std::uint8_t>& wanted_blobs);
+  ShardMap(const Metadata& index, const std::vector<std::uint8_t>& wanted_blobs);
 
-  const Contents& index() const { return *index_; }
+  const Metadata& index() const { return *index_; }
   // Tile the blob's records (R-IDX-20); position = shard ordinal.
   std::span<const ShardEntry> OfBlob(std::size_t blob) const;
 
@@ -50,7 +50,7 @@ class ShardMap {
   template <typename Visit>
   void ForEachShard(const std::vector<std::uint8_t>& wanted_blobs, const Visit& visit) const;
 
-  const Contents* index_;
+  const Metadata* index_;
   std::vector<ShardEntry> shards_;
   std::vector<std::size_t> begins_;  // per blob, and the end
 };

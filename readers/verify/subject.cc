@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/macros.h"
-#include "readers/open/resize.h"
+#include "lib/container/resize.h"
 #include "sealpoint/limits.h"
 
 namespace sealpoint::internal {

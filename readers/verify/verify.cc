@@ -54,11 +54,11 @@ class Verification {
  private:
   Status CheckDirectory(const Directory& directory);
   void CheckPinned(const Subject& subject, const Inventory& inventory);
-  Status CheckBlobs(const Subject& subject, const Marker& marker, const Contents& index);
+  Status CheckBlobs(const Subject& subject, const Marker& marker, const Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
   void NoteMarker(const Marker& marker);
-  void NoteIndex(const Contents& index);
-  std::uint64_t BytesToJudge(const Marker& marker, const Contents& index) const;
+  void NoteIndex(const Metadata& index);
+  std::uint64_t BytesToJudge(const Marker& marker, const Metadata& index) const;
 
   const VerifyOptions& options_;
   VerifyReport& report_;
@@ -134,7 +134,7 @@ void Verification::NoteMarker(const Marker& marker) {
   }
 }
 
-void Verification::NoteIndex(const Contents& index) {
+void Verification::NoteIndex(const Metadata& index) {
   report_.tensor_count = index.tensor_count();
   report_.object_count = index.object_count();
   report_.blob_count = index.blob_count();
@@ -143,7 +143,7 @@ void Verification::NoteIndex(const Contents& index) {
   }
 }
 
-std::uint64_t Verification::BytesToJudge(const Marker& marker, const Contents& index) const {
+std::uint64_t Verification::BytesToJudge(const Marker& marker, const Metadata& index) const {
   std::uint64_t bytes = kMarkerSize + marker.index_size;
   if (options_.level == VerifyLevel::kFiles) return bytes;
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
@@ -155,7 +155,7 @@ std::uint64_t Verification::BytesToJudge(const Marker& marker, const Contents& i
 }
 
 Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
-                                const Contents& index) {
+                                const Metadata& index) {
   meter_.set_total(BytesToJudge(marker, index));
   // What is not there costs no memory: the map has the shards of the blobs whose length is right.
   std::vector<std::uint8_t> is_judged(index.blob_count());

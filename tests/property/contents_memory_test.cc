@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "lib/format/contents.h"
+#include "lib/metadata/metadata.h"
 #include "tests/support/hostile_index.h"
 
 namespace {
@@ -50,7 +50,7 @@ Judgement Judge(const HostileContents& index) {
   const auto owner = std::make_shared<const Bytes>(EncodeHostileIndex(index));
   const std::size_t before = g_allocated_bytes;
   Status status =
-      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), Limits{}).status();
+      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), Limits{}).status();
   return {.status = std::move(status), .allocated_bytes = g_allocated_bytes - before};
 }
 
@@ -164,12 +164,12 @@ TEST(ContentsMemory, SharedTablesDoNotMultiplyTheWork) {
   // 2 * 10^8 shards are named, above the limit; with a higher limit the second tensor is refused.
   Limits limits;
   EXPECT_EQ(
-      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status().place().rule,
+      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status().place().rule,
       "R-IDX-04");
   limits.shard_count_max = std::uint64_t{1} << 30;
   const std::size_t before = g_allocated_bytes;
   const Status status =
-      Contents::Decode(ContentsKind::kIndex, owner, ByteSpan(*owner), limits).status();
+      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
   EXPECT_EQ(status.place().rule, "R-IDX-20");
   EXPECT_EQ(status.place().tensor, "100001");
   EXPECT_LT(g_allocated_bytes - before, kSmall);

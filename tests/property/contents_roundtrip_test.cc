@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/format/contents.h"
-#include "lib/format/contents_builder.h"
 #include "lib/layout/region_algebra.h"
+#include "lib/metadata/manifest_builder.h"
+#include "lib/metadata/merge_manifests.h"
+#include "lib/metadata/metadata.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -165,12 +166,12 @@ std::vector<BlobDraft> DealOut(const Model& model, std::size_t blob_count) {
 
 struct Held {
   BlobPin pin;
-  Contents manifest;
+  Metadata manifest;
 };
 
 Held Hold(const BlobDraft& draft, std::size_t number) {
   const auto bytes = std::make_shared<const Bytes>(EncodeManifest(draft.tensors, draft.objects));
-  auto manifest = Contents::DecodeManifest(
+  auto manifest = Metadata::DecodeManifest(
       bytes, ByteSpan(*bytes), {.record_count = draft.records, .shard_count = draft.shards},
       Limits{});
   if (!manifest.ok()) RC_FAIL(manifest.status().ToString());
@@ -185,7 +186,8 @@ Held Hold(const BlobDraft& draft, std::size_t number) {
 Bytes Merge(const std::vector<Held>& blobs, const std::vector<std::size_t>& order) {
   std::vector<BlobContribution> contributions;
   for (const std::size_t i : order) contributions.push_back({blobs[i].pin, &blobs[i].manifest});
-  const IndexFacts facts{.created_unix_ns = 5, .mesh = {{"data", 2}}, .provenance = {{"a", "b"}}};
+  const IndexAttributes facts{
+      .created_unix_ns = 5, .mesh = {{"data", 2}}, .provenance = {{"a", "b"}}};
   auto bytes = EncodeIndex(contributions, facts, Limits{});
   if (!bytes.ok()) RC_FAIL(bytes.status().ToString());
   return std::move(bytes).value();
@@ -231,7 +233,7 @@ RC_GTEST_PROP(ContentsRoundTrip, IndexHoldsWhatTheBlobsDeclare, ()) {
   std::vector<Held> blobs;
   for (std::size_t i = 0; i < drafts.size(); ++i) blobs.push_back(Hold(drafts[i], i));
   const auto bytes = std::make_shared<const Bytes>(Merge(blobs, Positions(blobs.size())));
-  const auto decoded = Contents::Decode(ContentsKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
+  const auto decoded = Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
   if (!decoded.ok()) RC_FAIL(decoded.status().ToString());
 
   RC_ASSERT(decoded->tensor_count() == model.tensors.size());
@@ -278,8 +280,8 @@ RC_GTEST_PROP(ContentsRoundTrip, TouchingShardsAreThoseThatIntersect, ()) {
   std::vector<Held> blobs;
   for (std::size_t i = 0; i < drafts.size(); ++i) blobs.push_back(Hold(drafts[i], i));
   const auto bytes = std::make_shared<const Bytes>(Merge(blobs, Positions(blobs.size())));
-  const Contents index =
-      Contents::Decode(ContentsKind::kIndex, bytes, ByteSpan(*bytes), Limits{}).value();
+  const Metadata index =
+      Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{}).value();
   const TensorView tensor = index.tensor(0);
   Box wanted;
   for (const std::uint64_t extent : tensor.shape()) {
@@ -311,7 +313,7 @@ RC_GTEST_PROP(ContentsRoundTrip, FlippedBytesAreHandled, ()) {
     damaged[Below(damaged.size())] = static_cast<std::byte>(Below(256));
   }
   const auto bytes = std::make_shared<const Bytes>(std::move(damaged));
-  const auto decoded = Contents::Decode(ContentsKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
+  const auto decoded = Metadata::Decode(MetadataKind::kIndex, bytes, ByteSpan(*bytes), Limits{});
   if (!decoded.ok()) {
     RC_ASSERT(!decoded.status().place().rule.empty());
     return;

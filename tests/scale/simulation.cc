@@ -15,7 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "lib/format/contents_exchange.h"
+#include "lib/metadata/index_parts.h"
+#include "lib/metadata/merge_manifests.h"
 #include "lib/saver/declarations_add_up.h"
 #include "lib/saver/judge_of_name.h"
 #include "lib/saver/merge_at_judges.h"
@@ -28,7 +29,7 @@ namespace sealpoint::testing {
 namespace {
 
 using internal::CommittedBlob;
-using internal::IndexFacts;
+using internal::IndexAttributes;
 
 constexpr const char* kDirectory = "checkpoint";
 
@@ -255,7 +256,7 @@ void Simulation::MergeAndCommit() {
   const internal::GatheredParts parts = Require(internal::DecodeForCommitter(gathered));
   const CommitInfo info = Require(internal::RunCommit(
       *directory, capabilities.publish, options, parts.blobs,
-      [&](const IndexFacts& facts) { return internal::JoinGathered(parts, facts, Limits()); },
+      [&](const IndexAttributes& facts) { return internal::JoinGathered(parts, facts, Limits()); },
       recorder));
   if (CanWatchAllocations()) figures_.commit_memory_bytes = EndAllocationWatch().live_bytes;
   figures_.join_seconds = seconds[Phase::kBuildIndex];
@@ -272,9 +273,9 @@ Bytes Simulation::IndexOfSummaries() const {
       contributions.push_back({summary.decoded()->pin, &summary.decoded()->manifest});
     }
   }
-  const IndexFacts facts{.created_unix_ns = checkpoint_->created_unix_ns(),
-                         .mesh = checkpoint_->mesh(),
-                         .provenance = checkpoint_->provenance()};
+  const IndexAttributes facts{.created_unix_ns = checkpoint_->created_unix_ns(),
+                              .mesh = checkpoint_->mesh(),
+                              .provenance = checkpoint_->provenance()};
   return Require(internal::EncodeIndex(contributions, facts, Limits()));
 }
 

@@ -7,8 +7,9 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
-#include "lib/format/contents_builder.h"
 #include "lib/format/file_header.h"
+#include "lib/metadata/manifest_builder.h"
+#include "lib/metadata/merge_manifests.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using internal::AlignUp;
 using internal::BlobPin;
 using internal::ChunkRecord;
-using internal::Contents;
+using internal::Metadata;
 
 template <typename Hook, typename... Args>
 void Call(const Hook& hook, Args&... args) {
@@ -134,9 +135,9 @@ Bytes EncodeRecords(const std::vector<ChunkRecord>& records) {
   return bytes;
 }
 
-Contents DecodeGoodManifest(Bytes bytes, Contents::ManifestCounts counts) {
+Metadata DecodeGoodManifest(Bytes bytes, Metadata::ManifestCounts counts) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Contents::DecodeManifest(owner, *owner, counts, {}).value();
+  return Metadata::DecodeManifest(owner, *owner, counts, {}).value();
 }
 
 void Place(Bytes& file, std::uint64_t offset, ByteSpan part) {
@@ -146,7 +147,7 @@ void Place(Bytes& file, std::uint64_t offset, ByteSpan part) {
 
 struct FinishedBlob {
   BlobPin pin;
-  Contents manifest;
+  Metadata manifest;
 };
 
 // Seals the draft into `file`.
@@ -165,7 +166,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   draft.blob.chunks_end = file.size();
 
   std::uint64_t raw_bytes = 0;
-  const Contents::ManifestCounts good_counts{
+  const Metadata::ManifestCounts good_counts{
       .record_count = static_cast<std::uint32_t>(draft.blob.records.size()),
       .shard_count = draft.shard_count};
   Call(hooks.records, number, draft.blob.records);
@@ -175,7 +176,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   Bytes group_list = internal::EncodeGroupList(records);
   Call(hooks.group_list, number, group_list);
   Bytes manifest = internal::EncodeManifest(draft.tensors, draft.objects);
-  Contents good_manifest = DecodeGoodManifest(manifest, good_counts);
+  Metadata good_manifest = DecodeGoodManifest(manifest, good_counts);
   Call(hooks.manifest_bytes, number, manifest);
 
   const auto record_count = static_cast<std::uint32_t>(draft.blob.records.size());

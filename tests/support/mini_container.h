@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lib/format/chunk_table.h"
-#include "lib/format/contents.h"
 #include "lib/format/marker.h"
 #include "lib/format/trailer.h"
+#include "lib/metadata/metadata.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/codec.h"
 #include "sealpoint/dtype.h"

@@ -130,7 +130,7 @@ class CheckEdgesTest(unittest.TestCase):
                                              "*/ auto r = R\"(MPI_Send)\"; char c = '\"'; int n = 1'000;\n")
 
     def test_throw(self):
-        self.expect("readers/open/a.cc", "void F() { throw 1; }\n", "return a Status")
+        self.expect("lib/container/a.cc", "void F() { throw 1; }\n", "return a Status")
 
     def test_exported_friend(self):
         self.expect("include/sealpoint/status.h", "class A { SEALPOINT_EXPORT friend bool F(const A& a); };\n",

@@ -12,11 +12,11 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 READER_RULES = "spec/reader-rules.md"
 CORPUS = "tests/conformance/corpus.md"
-CONTENTS = "lib/format/contents_verify.cc"
+CONTENTS = "lib/metadata/verify_metadata.cc"
 
 # File, pattern, replacement, and a word of the complaint.
 DAMAGES = (
-    (READER_RULES, r"\| R-IDX-23 .*\n", "", "R-IDX-23: in lib/format/contents_verify.cc, and in no table"),
+    (READER_RULES, r"\| R-IDX-23 .*\n", "", "R-IDX-23: in lib/metadata/verify_metadata.cc, and in no table"),
     (READER_RULES, r"\| R-HDR-02 \| NotACheckpoint", "| R-HDR-02 | Corrupt", "bad-R-HDR-02-marker_magic: NotACheckpoint"),
     (READER_RULES, r"(\| R-HDR-02 .*\n)", r"\1\1", "R-HDR-02: has two rows"),
     (CORPUS, r"\| bad-R-IDX-23.*\n", "", "bad-R-IDX-23-raw_bytes is not in corpus.md"),

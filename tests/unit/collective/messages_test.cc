@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "lib/base/wire.h"
+#include "lib/container/open_checkpoint.h"
 #include "readers/collective/chunk_wish.h"
 #include "readers/collective/contract_of_all.h"
 #include "readers/collective/pass_on.h"
-#include "readers/open/open_checkpoint.h"
 #include "sealpoint/communicator.h"
 #include "tests/support/forged_communicator.h"
 #include "tests/support/mini_container.h"

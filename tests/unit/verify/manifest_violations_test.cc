@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/format/contents_builder.h"
+#include "lib/metadata/manifest_builder.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/container/blob_tables.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/container/rebase.h"
+#include "lib/container/resize.h"
+#include "lib/format/constants.h"
+#include "lib/format/trailer.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kCacheMaxBytes = 64 * kMiB;
+constexpr std::uint32_t kGroupsPerRead = 256;  // 1 MiB
+
+// Keys of the cache: the group list of a blob, and its groups.
+std::uint64_t ListKey(std::uint32_t blob) { return std::uint64_t{blob} << 32; }
+std::uint64_t GroupKey(std::uint32_t blob, std::uint32_t group) {
+  return ListKey(blob) + group + 1;  // fits: at most 2^26 groups
+}
+
+// R-REC-04 as far as it can be judged without the shard's neighbours.
+Status CheckInChunkArea(const BlobPin& pin, const ChunkRecord& record) {
+  if (record.offset >= kHeaderSize &&
+      RangeFits(record.offset, record.stored_size, pin.table_offset)) {
+    return {};
+  }
+  return RuleError(Code::kCorrupt, "R-REC-04", "chunk ", record.chunk, " of ", record.stored_size,
+                   " bytes at ", record.offset, " leaves the chunk area");
+}
+
+}  // namespace
+
+BlobTables::BlobTables(const Directory& directory, const Metadata& index)
+    : directory_(directory), index_(index), files_(directory, index, IoMode::kBuffered) {}
+
+Result<std::vector<ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
+                                                  std::uint64_t& bytes_read) {
+  const Table table{chunks.shard.blob, index_.blob(chunks.shard.blob), bytes_read};
+  const std::string path = JoinPath(directory_.path(), BlobName(table.pin.id));
+  const std::uint32_t first = chunks.shard.first_record + chunks.first_chunk;
+  const std::uint32_t end = first + chunks.count;
+  SEALPOINT_CHECK(chunks.count > 0 && first < end && end <= table.pin.record_count);
+  const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
+  const std::uint32_t first_group = first / kRecordsPerGroup;
+  auto groups = Groups(table, first_group, GroupCount(end));
+  if (!groups) return std::move(groups).error().AtPath(path);
+
+  std::vector<ChunkRecord> records;
+  records.reserve(chunks.count);
+  for (std::uint32_t number = first; number < end; ++number) {
+    const ByteSpan group(*(*groups)[number / kRecordsPerGroup - first_group]);
+    const std::uint64_t at = records_at + std::uint64_t{number} * kRecordSize;
+    const Result<ChunkRecord> record =
+        DecodeRecord(group.subspan(number % kRecordsPerGroup * kRecordSize, kRecordSize));
+    if (!record) return Rebased(record.error(), at).AtPath(path);
+    if (Status status = CheckInChunkArea(table.pin, *record); !status.ok()) {
+      return std::move(status).AtPath(path).AtOffset(at);
+    }
+    records.push_back(*record);
+  }
+  const Status status = CheckShardRecords(chunks.shape, chunks.first_chunk, records);
+  if (!status.ok()) {
+    return Rebased(status, records_at + std::uint64_t{first} * kRecordSize).AtPath(path);
+  }
+  return records;
+}
+
+Result<Bytes> BlobTables::Read(const Table& table, std::uint64_t offset, std::uint64_t size) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, files_.Open(table.blob));
+  Bytes bytes;
+  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(bytes, size));
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(offset, bytes));
+  table.bytes_read += size;
+  return bytes;
+}
+
+Result<BlobTables::SharedBytes> BlobTables::GroupList(const Table& table) {
+  if (SharedBytes cached = FindCached(ListKey(table.blob))) return cached;
+  const BlobPin& pin = table.pin;
+  SEALPOINT_ASSIGN_OR_RETURN(
+      Bytes bytes,
+      Read(table, pin.table_offset, std::uint64_t{GroupCount(pin.record_count)} * kDigestSize));
+  if (ComputeDigest(bytes) != pin.group_list_digest) {
+    return RuleError(Code::kCorrupt, "R-BLB-05",
+                     "the digest of the group list is not that of the index")
+        .AtOffset(pin.table_offset);
+  }
+  auto list = std::make_shared<const Bytes>(std::move(bytes));
+  Keep(ListKey(table.blob), list);
+  return list;
+}
+
+// Groups [begin, end), of which none is cached, in one read.
+Status BlobTables::ReadGroups(const Table& table, std::uint32_t begin, std::uint32_t end,
+                              std::vector<SharedBytes>& groups) {
+  SEALPOINT_ASSIGN_OR_RETURN(const SharedBytes list, GroupList(table));
+  const std::uint64_t records_size = std::uint64_t{table.pin.record_count} * kRecordSize;
+  const std::uint64_t from = begin * kRecordGroupSize;
+  const std::uint64_t to = std::min(end * kRecordGroupSize, records_size);
+  const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, Read(table, records_at + from, to - from));
+  for (std::uint32_t group = begin; group < end; ++group) {
+    const std::uint64_t at = (group - begin) * kRecordGroupSize;
+    const ByteSpan part =
+        ByteSpan(bytes).subspan(at, std::min<std::uint64_t>(kRecordGroupSize, bytes.size() - at));
+    if (const Status status = CheckGroup(*list, group, part); !status.ok()) {
+      return Rebased(status, table.pin.table_offset);
+    }
+    auto kept = std::make_shared<const Bytes>(part.begin(), part.end());
+    Keep(GroupKey(table.blob, group), kept);
+    groups.push_back(std::move(kept));
+  }
+  return {};
+}
+
+Result<std::vector<BlobTables::SharedBytes>> BlobTables::Groups(const Table& table,
+                                                                std::uint32_t begin,
+                                                                std::uint32_t end) {
+  std::vector<SharedBytes> groups;
+  groups.reserve(end - begin);
+  for (std::uint32_t group = begin; group < end;) {
+    if (SharedBytes cached = FindCached(GroupKey(table.blob, group))) {
+      groups.push_back(std::move(cached));
+      ++group;
+      continue;
+    }
+    std::uint32_t missing_end = group + 1;
+    while (missing_end < end && missing_end - group < kGroupsPerRead &&
+           !FindCached(GroupKey(table.blob, missing_end))) {
+      ++missing_end;
+    }
+    SEALPOINT_RETURN_IF_ERROR(ReadGroups(table, group, missing_end, groups));
+    group = missing_end;
+  }
+  return groups;
+}
+
+BlobTables::SharedBytes BlobTables::FindCached(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = cache_.find(key);
+  return found == cache_.end() ? nullptr : found->second;
+}
+
+void BlobTables::Keep(std::uint64_t key, const SharedBytes& bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size = bytes->size();
+  if (!cache_.try_emplace(key, bytes).second) return;
+  cached_keys_.push_back(key);
+  cached_bytes_ += size;
+  // The newest stays, however large it is.
+  while (cached_bytes_ > kCacheMaxBytes && cached_keys_.size() > 1) {
+    const auto oldest = cache_.find(cached_keys_.front());
+    cached_bytes_ -= oldest->second->size();
+    cache_.erase(oldest);
+    cached_keys_.pop_front();
+  }
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CONTAINER_BLOB_TABLES_H_
+#define SEALPOINT_LIB_CONTAINER_BLOB_TABLES_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/container/blob_files.h"
+#include "lib/format/chunk_table.h"
+#include "lib/metadata/metadata.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// Chunks of one shard, by what the index says of it.
+struct ShardChunks {
+  ShardRef shard;
+  ShardShape shape;
+  std::uint32_t first_chunk = 0;
+  std::uint32_t count = 0;
+};
+
+// The chunk records of all blobs, read when they are needed and verified by the digests that the
+// index pins: the group list of a blob, and those groups of 64 records that are touched. Verified
+// bytes are kept, the latest 64 MiB of them. Borrows directory and index.
+// Thread safety: all functions.
+class BlobTables {
+ public:
+  BlobTables(const Directory& directory, const Metadata& index);
+
+  // The records of these chunks, which are checked against the shard (R-REC-*) and lie in the
+  // blob's chunk area. Adds what had to be read of the table to `bytes_read`.
+  // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
+  Result<std::vector<ChunkRecord>> Load(const ShardChunks& chunks, std::uint64_t& bytes_read);
+
+ private:
+  using SharedBytes = std::shared_ptr<const Bytes>;
+
+  // What a blob's table is read with.
+  struct Table {
+    std::uint32_t blob = 0;
+    BlobPin pin;
+    std::uint64_t& bytes_read;
+  };
+  Result<Bytes> Read(const Table& table, std::uint64_t offset, std::uint64_t size);
+  Result<SharedBytes> GroupList(const Table& table);
+  Status ReadGroups(const Table& table, std::uint32_t begin, std::uint32_t end,
+                    std::vector<SharedBytes>& groups);
+  Result<std::vector<SharedBytes>> Groups(const Table& table, std::uint32_t begin,
+                                          std::uint32_t end);
+  SharedBytes FindCached(std::uint64_t key);
+  void Keep(std::uint64_t key, const SharedBytes& bytes);
+
+  const Directory& directory_;
+  const Metadata& index_;
+  BlobFiles files_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, SharedBytes> cache_;
+  std::deque<std::uint64_t> cached_keys_;  // oldest first
+  std::uint64_t cached_bytes_ = 0;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CONTAINER_BLOB_TABLES_H_

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/container/open_checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/container/resize.h"
+#include "lib/format/constants.h"
+#include "lib/storage/path.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// The storage reports Io for what is not a directory, as for a failing disk. A file can be opened
+// from its parent; anything else that is neither a directory nor a link is told by its kind.
+bool IsNoDirectory(const Storage& storage, const std::string& path) {
+  const std::string_view name = LastComponent(path);
+  const auto parent = storage.OpenDirectory(ParentPath(path));
+  if (!parent) return false;
+  const auto entry = (*parent)->Stat(name);
+  if (!entry) return false;
+  if (entry->kind == EntryKind::kSymlink) {
+    return (*parent)->OpenForRead(name, IoMode::kBuffered).ok();
+  }
+  return entry->kind != EntryKind::kDirectory;
+}
+
+// Whether the directory is that of an attempt, committed or not.
+bool IsOfAnAttempt(const EntryInfo& entry) {
+  const NameKind kind = ParseName(entry.name).kind;
+  return kind == NameKind::kIndex || kind == NameKind::kBlob ||
+         kind == NameKind::kUnpublishedMarker;
+}
+
+// There is no marker that could be read: R-MRK-01 or R-DIR-05.
+Status NoMarker(const Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
+  if (std::none_of(entries.begin(), entries.end(), IsOfAnAttempt)) {
+    return RuleError(Code::kNotACheckpoint, "R-DIR-05", "the directory holds no file of ours")
+        .AtPath(directory.path());
+  }
+  return RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
+      .AtPath(JoinPath(directory.path(), kMarkerName));
+}
+
+// The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
+// a link that leads nowhere, and no blob is that short.
+Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pin) {
+  const std::string name = BlobName(pin.id);
+  const auto missing = [&](std::string_view why) {
+    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing", why)
+        .AtPath(JoinPath(directory.path(), name));
+  };
+  const Result<EntryInfo> entry = directory.Stat(name);
+  if (!entry && entry.error().code() == Code::kNotFound) return missing("");
+  if (!entry) return entry.error();
+  if (entry->kind == EntryKind::kFile) return entry->size_bytes;
+  if (entry->kind != EntryKind::kSymlink) return missing(": the name is not that of a file");
+  if (entry->size_bytes == 0) return missing(": a link that leads to no file, or to an empty one");
+  return entry->size_bytes;
+}
+
+Status CheckBlobFile(const Directory& directory, const BlobPin& pin) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, FindBlobSize(directory, pin));
+  return CheckBlobSize(directory.path(), pin, size);
+}
+
+int Rank(Code code) { return code == Code::kCorrupt ? 0 : code == Code::kIncomplete ? 1 : 2; }
+
+}  // namespace
+
+Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
+                                                           const std::string& path) {
+  auto directory = storage.OpenDirectory(path);
+  if (directory) return directory;
+  Status error = std::move(directory).error();
+  if (error.code() == Code::kNotFound) return std::move(error).AtRule("R-DIR-01");
+  if (error.code() != Code::kIo || !IsNoDirectory(storage, path)) return error;
+  return RuleError(Code::kNotFound, "R-DIR-01", "not a directory").AtPath(path);
+}
+
+bool IsNoFile(const Directory& directory, std::string_view name) {
+  const auto entry = directory.Stat(name);
+  return entry.ok() && (entry->kind == EntryKind::kDirectory || entry->kind == EntryKind::kOther);
+}
+
+Result<MarkerFile> ReadMarker(const Directory& directory) {
+  auto file = directory.OpenForRead(kMarkerName, IoMode::kBuffered);
+  if (!file) {
+    const bool is_missing =
+        file.error().code() == Code::kNotFound || IsNoFile(directory, kMarkerName);
+    return is_missing ? NoMarker(directory) : std::move(file).error();
+  }
+  Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), kMarkerSize + 1));
+  SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
+  return DecodeMarkerFile(directory.path(), std::move(bytes));
+}
+
+Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes) {
+  Result<Marker> marker = DecodeMarker(bytes);
+  if (!marker) return std::move(marker).error().AtPath(JoinPath(directory_path, kMarkerName));
+  return MarkerFile{.bytes = std::move(bytes), .marker = *marker};
+}
+
+Status CheckCommitted(const std::string& directory_path, const Marker& marker) {
+  if (marker.kind == MarkerKind::kCommit) return {};
+  return RuleError(Code::kUncommitted, "R-MRK-09",
+                   "the marker is void: this directory will never hold a checkpoint")
+      .AtPath(JoinPath(directory_path, kMarkerName));
+}
+
+Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found) {
+  if (found == pin.file_size) return {};
+  const bool is_short = found < pin.file_size;
+  return RuleError(is_short ? Code::kIncomplete : Code::kCorrupt,
+                   is_short ? "R-BLB-01" : "R-BLB-09", "the blob has ", found, " bytes, ",
+                   is_short ? "fewer" : "more", " than the ", pin.file_size, " of the index")
+      .AtPath(JoinPath(directory_path, BlobName(pin.id)))
+      .AtOffset(std::min(found, pin.file_size));
+}
+
+std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index) {
+  std::vector<Status> violations;
+  for (std::size_t i = 0; i < index.blob_count(); ++i) {
+    Status status = CheckBlobFile(directory, index.blob(i));
+    if (!status.ok()) violations.push_back(std::move(status));
+  }
+  return violations;
+}
+
+Status CheckFiles(const Directory& directory, const Metadata& index) {
+  constexpr std::size_t kNamedMax = 16;
+  const std::vector<Status> violations = FindFileViolations(directory, index);
+  if (violations.empty()) return {};
+  const Status& worst = *std::min_element(
+      violations.begin(), violations.end(),
+      [](const Status& a, const Status& b) { return Rank(a.code()) < Rank(b.code()); });
+  if (violations.size() == 1) return worst;
+  std::string others = StrCat("; and ", violations.size() - 1, " more:");
+  std::size_t named = 0;
+  for (const Status& violation : violations) {
+    if (&violation == &worst) continue;
+    if (named++ == kNamedMax) {
+      others += " …";
+      break;
+    }
+    others += StrCat(" ", LastComponent(violation.place().path), " (", violation.message(), ")");
+  }
+  Status all = Status(worst.code(), worst.message() + others)
+                   .AtRule(worst.place().rule)
+                   .AtPath(worst.place().path);
+  return worst.place().offset ? std::move(all).AtOffset(*worst.place().offset) : all;
+}
+
+Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
+                                     const Limits& limits, bool check_files,
+                                     std::optional<GivenFiles> given) {
+  SEALPOINT_ASSIGN_OR_RETURN(auto directory, OpenCheckpointDirectory(storage, path));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      MarkerFile marker,
+      given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory));
+  SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      IndexFile index, given ? DecodeIndexFile(path, marker.marker, std::move(given->index), limits)
+                             : ReadIndex(*directory, marker.marker, limits));
+  if (check_files) SEALPOINT_RETURN_IF_ERROR(CheckFiles(*directory, index.contents));
+  return CommittedFiles{
+      .directory = std::move(directory), .marker = std::move(marker), .index = std::move(index)};
+}
+
+}  // namespace sealpoint::internal

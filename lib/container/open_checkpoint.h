@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_
+#define SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/format/marker.h"
+#include "lib/metadata/metadata.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+// The checks of a checkpoint from outside in, in the order of spec/container.md: directory, marker,
+// index, lengths of the blobs. Errors carry the rule, the file's path and the offset in it.
+
+namespace sealpoint::internal {
+
+// Errors: NotFound (R-DIR-01: missing, or no directory), Io.
+Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
+                                                           const std::string& path);
+
+// Whether a name stands for something that is no file, and no link either: as good as missing.
+bool IsNoFile(const Directory& directory, std::string_view name);
+
+struct MarkerFile {
+  Bytes bytes;
+  Marker marker;
+};
+
+// Reads one byte more than a marker has, at most. A void marker is a good one: see CheckCommitted.
+// Errors: Uncommitted (R-MRK-01) where there are other files of an attempt, else NotACheckpoint
+// (R-DIR-05); Corrupt, Incomplete, Unsupported, Io.
+Result<MarkerFile> ReadMarker(const Directory& directory);
+// The same checks on bytes that were read elsewhere. `directory_path` is for errors only.
+Result<MarkerFile> DecodeMarkerFile(const std::string& directory_path, Bytes bytes);
+// Uncommitted (R-MRK-09) for a void marker.
+Status CheckCommitted(const std::string& directory_path, const Marker& marker);
+
+struct IndexFile {
+  std::shared_ptr<const Bytes> bytes;  // the whole file
+  Metadata contents;                   // decoded in place
+};
+
+// R-MRK-05 to R-MRK-08, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the limit
+// allows it and the file was found to have it. Precondition: a committed marker.
+// Errors: Incomplete, Corrupt, Unsupported, LimitExceeded, Io.
+Result<IndexFile> ReadIndex(const Directory& directory, const Marker& marker, const Limits& limits);
+Result<IndexFile> DecodeIndexFile(const std::string& directory_path, const Marker& marker,
+                                  Bytes bytes, const Limits& limits);
+
+// R-BLB-01 and R-BLB-09, the length of each blob: one error per blob that is missing or short
+// (Incomplete), longer (Corrupt), or cannot be looked at (Io), in the order of the index.
+std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index);
+// One error for all of them: that of the first, corrupt before incomplete before the rest, whose
+// message names the others too.
+Status CheckFiles(const Directory& directory, const Metadata& index);
+// The judgement of one blob's length. `what` is the length found.
+Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found);
+
+// A directory whose marker and index were verified.
+struct CommittedFiles {
+  std::unique_ptr<Directory> directory;
+  MarkerFile marker;
+  IndexFile index;
+};
+
+struct GivenFiles {
+  Bytes marker;
+  Bytes index;
+};
+
+// All of the above. With `given` the marker and the index are not read but judged alike; the
+// directory is opened all the same.
+Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
+                                     const Limits& limits, bool check_files,
+                                     std::optional<GivenFiles> given = {});
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CONTAINER_OPEN_CHECKPOINT_H_

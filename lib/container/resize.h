@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_CONTAINER_RESIZE_H_
+#define SEALPOINT_LIB_CONTAINER_RESIZE_H_
+
+#include <cstdint>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Resizes to a length that a file or a caller asked for. Errors: Io where there is no memory; the
+// bytes are then as before.
+Status ResizeBytes(Bytes& bytes, std::uint64_t size);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_CONTAINER_RESIZE_H_

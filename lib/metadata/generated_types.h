@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Access to the generated FlatBuffers code for the files contents_*.cc; included nowhere else, so
+// that no other file sees a generated type.
+#ifndef SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_
+#define SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "schema/index_generated.h"
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal {
+
+// Vectors of integers are read in place.
+static_assert(std::endian::native == std::endian::little);
+
+using FbNumbers = flatbuffers::Vector<std::uint64_t>;
+using FbCounts = flatbuffers::Vector<std::uint32_t>;
+using FbShards = flatbuffers::Vector<const fb::ShardRef*>;
+using FbStrings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+using Numbers = std::span<const std::uint64_t>;
+
+inline std::string_view TextOf(const flatbuffers::String* text) {
+  return {text->c_str(), text->size()};
+}
+
+// Empty where the vector is absent. Precondition: CheckAlignment passed (contents_verify.h).
+inline Numbers NumbersOf(const FbNumbers* vector) {
+  if (vector == nullptr || vector->size() == 0) return {};
+  return {vector->data(), vector->size()};
+}
+
+inline Id128 IdOf(const fb::Bits128* bits) {
+  Id128 id;
+  std::memcpy(id.bytes.data(), bits, id.bytes.size());
+  return id;
+}
+
+inline fb::Bits128 BitsOf(const Id128& id) {
+  fb::Bits128 bits;
+  static_assert(sizeof(bits) == sizeof(id.bytes));
+  std::memcpy(static_cast<void*>(&bits), id.bytes.data(), id.bytes.size());
+  return bits;
+}
+
+inline constexpr const char* kManifestIdentifier = "SPMF";
+inline constexpr const char* kIndexIdentifier = "SPIX";
+
+// One text per mesh axis.
+inline constexpr std::uint32_t kPlacementCountMax = 32;
+
+// The fields that both roots have; in both the tensors are field 0 and the objects field 1.
+static_assert(int{fb::Manifest::VT_TENSORS} == int{fb::Index::VT_TENSORS});
+static_assert(int{fb::Manifest::VT_OBJECTS} == int{fb::Index::VT_OBJECTS});
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_METADATA_INDEX_ATTRIBUTES_H_
+#define SEALPOINT_LIB_METADATA_INDEX_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sealpoint::internal {
+
+// What an index says of the checkpoint as a whole.
+struct IndexAttributes {
+  std::uint64_t created_unix_ns = 0;
+  std::vector<std::pair<std::string, std::uint32_t>> mesh{};
+  std::vector<std::pair<std::string, std::string>> provenance{};  // any order, unique keys
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_METADATA_INDEX_ATTRIBUTES_H_

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/metadata/index_encoder.h"
+
+#include <algorithm>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using FbBlobs = flatbuffers::Vector<flatbuffers::Offset<fb::Blob>>;
+using FbAxes = flatbuffers::Vector<flatbuffers::Offset<fb::MeshAxis>>;
+using FbProvenance = flatbuffers::Vector<flatbuffers::Offset<fb::ProvenanceEntry>>;
+
+// Fits 64 bits, since the manifests passed.
+std::uint64_t ElementCountOf(Numbers shape) {
+  std::uint64_t count = 1;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  for (const std::uint64_t extent : shape) count *= extent;
+  return count;
+}
+
+flatbuffers::Offset<FbBlobs> AddBlobs(flatbuffers::FlatBufferBuilder& builder,
+                                      std::span<const BlobPin> pins) {
+  std::vector<flatbuffers::Offset<fb::Blob>> tables;
+  for (const BlobPin& pin : pins) {
+    const fb::Bits128 id = BitsOf(pin.id);
+    const fb::Bits128 group_list_digest = BitsOf(pin.group_list_digest);
+    const fb::Bits128 trailer_digest = BitsOf(pin.trailer_digest);
+    tables.push_back(fb::CreateBlob(builder, &id, pin.file_size, pin.table_offset, pin.record_count,
+                                    pin.shard_count, &group_list_digest, &trailer_digest));
+  }
+  return builder.CreateVector(tables.data(), tables.size());
+}
+
+flatbuffers::Offset<FbAxes> AddMesh(flatbuffers::FlatBufferBuilder& builder,
+                                    const IndexAttributes& facts) {
+  std::vector<flatbuffers::Offset<fb::MeshAxis>> tables;
+  for (const auto& [name, size] : facts.mesh) {
+    const auto text = builder.CreateString(name.data(), name.size());
+    tables.push_back(fb::CreateMeshAxis(builder, text, size));
+  }
+  return builder.CreateVector(tables.data(), tables.size());
+}
+
+flatbuffers::Offset<FbProvenance> AddProvenance(flatbuffers::FlatBufferBuilder& builder,
+                                                const IndexAttributes& facts) {
+  auto entries = facts.provenance;
+  std::sort(entries.begin(), entries.end());
+  std::vector<flatbuffers::Offset<fb::ProvenanceEntry>> tables;
+  for (const auto& [key, value] : entries) {
+    const auto fb_key = builder.CreateString(key.data(), key.size());
+    const auto fb_value = builder.CreateString(value.data(), value.size());
+    tables.push_back(fb::CreateProvenanceEntry(builder, fb_key, fb_value));
+  }
+  return builder.CreateVector(tables.data(), tables.size());
+}
+
+}  // namespace
+
+Status CheckPins(std::span<const BlobPin> pins, const Limits& limits) {
+  if (pins.size() > limits.blob_count_max) {
+    return MakeError(Code::kLimitExceeded, pins.size(), " blobs, the limit is ",
+                     limits.blob_count_max);
+  }
+  for (std::size_t i = 1; i < pins.size(); ++i) {
+    if (pins[i - 1].id != pins[i].id) continue;
+    return InvalidArgument("blob ", pins[i].id.ToHex(), " is given twice");
+  }
+  return Status();
+}
+
+Status IndexEncoder::AddTensor(const MergedTensor& tensor,
+                               const std::vector<std::string>& placement) {
+  const TensorFields& fields = tensor.fields;
+  const std::size_t ndim = fields.shape.size();
+  SEALPOINT_RETURN_IF_ERROR(AddRawBytes(ElementCountOf(fields.shape) * fields.element_size));
+  const std::uint64_t numbers = ndim + tensor.shards.size() * (2 * ndim + 3);
+  SEALPOINT_RETURN_IF_ERROR(CheckRoom(kEntryOverheadBytes + fields.name.size() + 8 * numbers));
+  EncodedGeometry geometry;
+  if (tensor.geometry) geometry = AddGeometry(*tensor.geometry);
+  encoder_.AddTensor(fields, geometry, tensor.shards, encoder_.AddPlacement(placement));
+  return Status();
+}
+
+Status IndexEncoder::AddObject(const ObjectFields& object) {
+  SEALPOINT_RETURN_IF_ERROR(AddRawBytes(object.size));
+  SEALPOINT_RETURN_IF_ERROR(CheckRoom(kEntryOverheadBytes + object.name.size()));
+  encoder_.AddObject(object.name, object.media_type, object.size,
+                     object.size != 0 ? object.shard : fb::ShardRef(), object.chunk_size_log2);
+  return Status();
+}
+
+Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins, const IndexAttributes& facts) {
+  std::uint64_t size = pins.size() * kEntryOverheadBytes;
+  for (const auto& [name, extent] : facts.mesh) size += kEntryOverheadBytes + name.size();
+  for (const auto& [key, value] : facts.provenance) {
+    size += kEntryOverheadBytes + key.size() + value.size();
+  }
+  SEALPOINT_RETURN_IF_ERROR(CheckRoom(size));
+  auto& builder = encoder_.builder();
+  const auto tensors = encoder_.FinishTensors();
+  const auto objects = encoder_.FinishObjects();
+  const auto blobs = AddBlobs(builder, pins);
+  const auto mesh = AddMesh(builder, facts);
+  const auto provenance = AddProvenance(builder, facts);
+  builder.Finish(fb::CreateIndex(builder, tensors, objects, blobs,
+                                 static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128),
+                                 facts.created_unix_ns, raw_bytes_, mesh, provenance),
+                 kIndexIdentifier);
+  return encoder_.TakeBytes();
+}
+
+Status IndexEncoder::CheckRoom(std::uint64_t size) const {
+  if (encoder_.HasRoom(size)) return Status();
+  return MakeError(Code::kLimitExceeded, "the index passes its limit of ",
+                   limits_.index_size_max_bytes, " bytes");
+}
+
+Status IndexEncoder::AddRawBytes(std::uint64_t bytes) {
+  const auto sum = CheckedAdd(raw_bytes_, bytes);
+  if (!sum) return InvalidArgument("the sum of all sizes does not fit 64 bits");
+  raw_bytes_ = *sum;
+  return Status();
+}
+
+EncodedGeometry IndexEncoder::AddGeometry(const TensorGeometry& geometry) {
+  const auto found = geometries_.find(&geometry);
+  if (found != geometries_.end()) return found->second;
+  const EncodedGeometry encoded = geometry.grid
+                                      ? encoder_.AddGrid(*geometry.grid)
+                                      : encoder_.AddBoxList(geometry.boxes, geometry.runs);
+  geometries_.emplace(&geometry, encoded);
+  return encoded;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_METADATA_TENSOR_VIEW_H_
+#define SEALPOINT_LIB_METADATA_TENSOR_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/dtype.h"
+#include "sealpoint/region.h"
+
+// The entries of a verified manifest or index. No generated type appears here.
+
+namespace sealpoint::internal {
+
+class Metadata;
+
+struct ShardRef {
+  std::uint32_t blob = 0;
+  std::uint32_t first_record = 0;
+  friend bool operator==(const ShardRef&, const ShardRef&) = default;
+};
+
+// A borrowed tensor entry. Valid while the Metadata it came from lives.
+class TensorView {
+ public:
+  std::string_view name() const;
+  DType dtype() const;
+  std::uint32_t element_size() const;
+  std::uint64_t chunk_size() const;
+  Shape shape() const;
+  std::uint64_t element_count() const;
+  std::vector<std::string> placement() const;
+
+  std::size_t shard_count() const;
+  ShardRef shard_ref(std::size_t shard) const;
+  bool is_grid() const;
+  // Numbers and regions of all shards in stored order, without a list of them. O(shards).
+  void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;
+  // All shard regions in stored order. O(shards).
+  std::vector<Region> regions() const;
+  // Numbers (ascending) and regions of the shards that may share elements with `box`; for a grid
+  // found by binary search in the cuts (with run cuts, after a scan of their counts), for a box
+  // list by a scan. Precondition: the box has the tensor's ndim and lies in its shape.
+  std::vector<std::pair<std::size_t, Region>> ShardsTouching(const Box& box) const;
+
+ private:
+  friend class Metadata;
+  explicit TensorView(const void* table) : table_(table) {}
+  const void* table_;  // the generated table type
+};
+
+class ObjectView {
+ public:
+  std::string_view name() const;
+  std::string_view media_type() const;
+  std::uint64_t size() const;
+  std::uint64_t chunk_size() const;
+  ShardRef shard_ref() const;  // meaningless where size() == 0
+
+ private:
+  friend class Metadata;
+  explicit ObjectView(const void* table) : table_(table) {}
+  const void* table_;
+};
+
+// Raw bytes, chunks and records of a region or object: ceil(bytes / chunk_size).
+std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_METADATA_TENSOR_VIEW_H_

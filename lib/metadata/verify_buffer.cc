@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/metadata/verify_metadata.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// Index or manifest, tensor, geometry: three levels of tables are in use.
+constexpr flatbuffers::uoffset_t kTableDepthMax = 8;
+// A table has a 4-byte offset to its vtable and at least one 4-byte offset that leads to it.
+constexpr std::uint64_t kBytesPerTable = 8;
+constexpr std::size_t kBufferAlignment = 8;
+
+// The FlatBuffers verifier follows each string of each placement, and tensors may share one vector:
+// without a bound its work would grow with the square of the buffer. These two types visit the
+// same tables, but look at the length of the placements only.
+struct PlacementOfTensor : private flatbuffers::Table {
+  bool Verify(flatbuffers::Verifier& verifier) const {
+    if (!VerifyTableStart(verifier)) return false;
+    if (!VerifyOffset(verifier, fb::Tensor::VT_PLACEMENT)) return false;
+    const auto* placement = GetPointer<const FbStrings*>(fb::Tensor::VT_PLACEMENT);
+    return verifier.VerifyVector(placement) &&
+           (placement == nullptr || placement->size() <= kPlacementCountMax) && verifier.EndTable();
+  }
+};
+struct PlacementsOfRoot : private flatbuffers::Table {
+  bool Verify(flatbuffers::Verifier& verifier) const {
+    if (!VerifyTableStart(verifier)) return false;
+    if (!VerifyOffset(verifier, fb::Index::VT_TENSORS)) return false;
+    const auto* tensors =
+        GetPointer<const flatbuffers::Vector<flatbuffers::Offset<PlacementOfTensor>>*>(
+            fb::Index::VT_TENSORS);
+    return verifier.VerifyVector(tensors) && verifier.VerifyVectorOfTables(tensors) &&
+           verifier.EndTable();
+  }
+};
+
+flatbuffers::Verifier MakeVerifier(ByteSpan buffer) {
+  flatbuffers::Verifier::Options options;
+  options.max_depth = kTableDepthMax;
+  options.max_tables = static_cast<flatbuffers::uoffset_t>(buffer.size() / kBytesPerTable);
+  options.check_alignment = true;
+  return flatbuffers::Verifier(reinterpret_cast<const std::uint8_t*>(buffer.data()), buffer.size(),
+                               options);
+}
+
+bool PassesVerifier(MetadataKind kind, ByteSpan buffer) {
+  if (!MakeVerifier(buffer).VerifyBuffer<PlacementsOfRoot>(nullptr)) return false;
+  flatbuffers::Verifier verifier = MakeVerifier(buffer);
+  if (kind == MetadataKind::kManifest) {
+    return verifier.VerifyBuffer<fb::Manifest>(kManifestIdentifier);
+  }
+  return verifier.VerifyBuffer<fb::Index>(kIndexIdentifier);
+}
+
+// Whether a table has a field behind the last one that this version knows.
+bool HasUnknownField(const void* table, flatbuffers::voffset_t last_known) {
+  const std::uint8_t* vtable = static_cast<const flatbuffers::Table*>(table)->GetVTable();
+  const auto size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
+  for (std::size_t slot = last_known + sizeof(size); slot < size; slot += sizeof(size)) {
+    if (flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + slot) != 0) return true;
+  }
+  return false;
+}
+
+class FieldVerifier {
+ public:
+  explicit FieldVerifier(const VerifyInput& input) : input_(input) {}
+
+  Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
+                    std::string_view what) const {
+    if (!HasUnknownField(table, last_known)) return Status();
+    return input_.Fault(Code::kUnsupported, "R-IDX-03", table, "a ", what,
+                        " has a field that this version does not know");
+  }
+
+  template <typename Tables>
+  Status CheckTables(const Tables& tables, flatbuffers::voffset_t last_known,
+                     std::string_view what) const {
+    for (const auto* table : tables) {
+      SEALPOINT_RETURN_IF_ERROR(CheckTable(table, last_known, what));
+    }
+    return Status();
+  }
+
+  // The FlatBuffers verifier checks the alignment of a vector's length, not that of its numbers.
+  Status CheckAlignment(const FbNumbers* vector) const {
+    if (vector == nullptr || vector->size() == 0) return Status();
+    const auto at = reinterpret_cast<std::uintptr_t>(vector->Data());
+    if (at % alignof(std::uint64_t) == 0) return Status();
+    return input_.Corrupt("R-IDX-02", vector, "a vector of 64-bit numbers is misaligned");
+  }
+
+  Status CheckTensor(const fb::Tensor& tensor) const {
+    SEALPOINT_RETURN_IF_ERROR(CheckTable(&tensor, fb::Tensor::VT_PLACEMENT, "tensor"));
+    SEALPOINT_RETURN_IF_ERROR(CheckAlignment(tensor.shape()));
+    if (const fb::Grid* grid = tensor.grid()) {
+      SEALPOINT_RETURN_IF_ERROR(CheckTable(grid, fb::Grid::VT_RUN_CUTS, "grid"));
+      SEALPOINT_RETURN_IF_ERROR(CheckAlignment(grid->cuts()));
+      SEALPOINT_RETURN_IF_ERROR(CheckAlignment(grid->run_cuts()));
+    }
+    if (const fb::BoxList* list = tensor.boxes()) {
+      SEALPOINT_RETURN_IF_ERROR(CheckTable(list, fb::BoxList::VT_RUNS, "box list"));
+      SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->boxes()));
+      SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->runs()));
+    }
+    return Status();
+  }
+
+  Status CheckIndex(const fb::Index& index) const {
+    SEALPOINT_RETURN_IF_ERROR(CheckTable(&index, fb::Index::VT_PROVENANCE, "index"));
+    SEALPOINT_RETURN_IF_ERROR(CheckTables(*index.blobs(), fb::Blob::VT_TRAILER_DIGEST, "blob"));
+    SEALPOINT_RETURN_IF_ERROR(CheckTables(*index.mesh(), fb::MeshAxis::VT_SIZE, "mesh axis"));
+    return CheckTables(*index.provenance(), fb::ProvenanceEntry::VT_VALUE, "provenance entry");
+  }
+
+ private:
+  const VerifyInput& input_;
+};
+
+}  // namespace
+
+Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
+  // An assertion of the FlatBuffers verifier would be the only other check of the size.
+  const std::uint64_t size_max =
+      std::min(kFlatBufferSizeMax, kind == MetadataKind::kIndex ? limits.index_size_max_bytes
+                                                                : limits.manifest_size_max_bytes);
+  if (buffer.size() > size_max) {
+    return RuleError(Code::kLimitExceeded, "R-IDX-01", "the FlatBuffer has ", buffer.size(),
+                     " bytes, the limit is ", size_max);
+  }
+  if (reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment != 0) {
+    return InvalidArgument("the memory of a FlatBuffer must be 8-byte aligned");
+  }
+  if (!PassesVerifier(kind, buffer)) {
+    return RuleError(Code::kCorrupt, "R-IDX-02",
+                     kind == MetadataKind::kIndex ? "not a well-formed index FlatBuffer"
+                                                  : "not a well-formed manifest FlatBuffer");
+  }
+  return Status();
+}
+
+Status VerifyFields(const VerifyInput& input) {
+  const FieldVerifier verifier(input);
+  if (input.index != nullptr) {
+    SEALPOINT_RETURN_IF_ERROR(verifier.CheckIndex(*input.index));
+  } else {
+    SEALPOINT_RETURN_IF_ERROR(
+        verifier.CheckTable(input.manifest, fb::Manifest::VT_OBJECTS, "manifest"));
+  }
+  SEALPOINT_RETURN_IF_ERROR(
+      verifier.CheckTables(input.objects(), fb::Object::VT_CHUNK_SIZE_LOG2, "object"));
+  for (const fb::Tensor* tensor : input.tensors()) {
+    SEALPOINT_RETURN_IF_ERROR(verifier.CheckTensor(*tensor));
+  }
+  return Status();
+}
+
+}  // namespace sealpoint::internal

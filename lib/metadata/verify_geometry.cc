@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/macros.h"
+#include "lib/layout/grid.h"
+#include "lib/layout/tiling.h"
+#include "lib/metadata/grid_view.h"
+#include "lib/metadata/verify_metadata.h"
+
+namespace sealpoint::internal {
+namespace {
+
+bool AscendInside(Numbers cuts, std::uint64_t size) {
+  std::uint64_t previous = 0;
+  for (const std::uint64_t cut : cuts) {
+    if (cut <= previous || cut >= size) return false;
+    previous = cut;
+  }
+  return true;
+}
+
+std::uint64_t SumOf(const FbCounts& counts) {
+  std::uint64_t sum = 0;  // fewer than 2^32 numbers of 32 bits
+  for (const std::uint32_t count : counts) sum += count;
+  return sum;
+}
+
+// The number of cells, or nothing where it passes `max`.
+std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_t max) {
+  std::optional<std::uint64_t> cells = 1;
+  for (const std::uint32_t count : cut_counts) {
+    if (cells) cells = MulUpTo(*cells, std::uint64_t{count} + 1, max);
+  }
+  return cells;
+}
+
+Status VerifyRunCuts(const VerifyInput& input, const TensorFacts& tensor, const fb::Grid& grid,
+                     std::uint64_t cells) {
+  constexpr std::string_view kRule = "R-IDX-15";
+  if (grid.run_cut_counts() == nullptr) {
+    return input.Corrupt(kRule, &grid, "the counts of the run cuts are absent");
+  }
+  const FbCounts& counts = *grid.run_cut_counts();
+  const Numbers run_cuts = NumbersOf(grid.run_cuts());
+  if (counts.size() != cells || run_cuts.empty() || SumOf(counts) != run_cuts.size()) {
+    return input.Corrupt(kRule, &grid, counts.size(), " run cut counts for ", cells, " cells and ",
+                         run_cuts.size(), " run cuts");
+  }
+  if (cells + run_cuts.size() != tensor.table->shards()->size()) {
+    return input.Corrupt("R-IDX-14", &grid, cells, " cells and ", run_cuts.size(), " run cuts for ",
+                         tensor.table->shards()->size(), " shards");
+  }
+  std::size_t next = 0;
+  const GridView view(tensor.shape, grid);
+  const bool ascend = view.ForEachCell([&](std::uint64_t cell, std::uint64_t elements) {
+    const std::size_t count = counts.Get(static_cast<flatbuffers::uoffset_t>(cell));
+    const Numbers of_cell = run_cuts.subspan(next, count);
+    next += count;
+    return AscendInside(of_cell, elements);
+  });
+  if (ascend) return Status();
+  return input.Corrupt(kRule, &grid, "run cuts do not ascend inside their cell");
+}
+
+// A box list read in place.
+class BoxListView {
+ public:
+  explicit BoxListView(const TensorFacts& tensor)
+      : shape_(tensor.shape),
+        boxes_(NumbersOf(tensor.table->boxes()->boxes())),
+        runs_(NumbersOf(tensor.table->boxes()->runs())) {}
+
+  Numbers box(std::size_t i) const {
+    return boxes_.subspan(2 * i * shape_.size(), 2 * shape_.size());
+  }
+  bool has_runs() const { return !runs_.empty(); }
+  Run StoredRun(std::size_t i) const { return Run{.begin = runs_[2 * i], .end = runs_[2 * i + 1]}; }
+
+  bool LiesInShape(std::size_t i) const {
+    const std::size_t ndim = shape_.size();
+    const Numbers numbers = box(i);
+    for (std::size_t d = 0; d < ndim; ++d) {
+      if (numbers[ndim + d] == 0 || !RangeFits(numbers[d], numbers[ndim + d], shape_[d])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Precondition: the box lies in the shape.
+  std::uint64_t ElementCount(std::size_t i) const {
+    std::uint64_t count = 1;
+    for (const std::uint64_t extent : box(i).subspan(shape_.size())) count *= extent;
+    return count;
+  }
+
+ private:
+  Numbers shape_;
+  Numbers boxes_;
+  Numbers runs_;
+};
+
+Status VerifyLengths(const VerifyInput& input, const TensorFacts& tensor) {
+  const fb::BoxList& list = *tensor.table->boxes();
+  const std::uint64_t shards = tensor.table->shards()->size();
+  if (shards > input.limits.box_list_shard_count_max) {
+    return input.Fault(Code::kLimitExceeded, "R-IDX-04", &list, shards,
+                       " shards in a box list, the limit is ",
+                       input.limits.box_list_shard_count_max);
+  }
+  if (list.boxes()->size() != shards * 2 * tensor.shape.size()) {
+    return input.Corrupt("R-IDX-16", &list, list.boxes()->size(), " numbers for ", shards,
+                         " boxes");
+  }
+  if (list.runs() != nullptr && list.runs()->size() != shards * 2) {
+    return input.Corrupt("R-IDX-17", &list, list.runs()->size(), " numbers for ", shards, " runs");
+  }
+  return Status();
+}
+
+Status VerifyRuns(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
+  if (!view.has_runs()) return Status();
+  const fb::BoxList& list = *tensor.table->boxes();
+  bool all_full = true;
+  for (std::size_t i = 0; i < tensor.table->shards()->size(); ++i) {
+    const Run run = view.StoredRun(i);
+    const std::uint64_t elements = view.ElementCount(i);
+    if (run.begin >= run.end || run.end > elements) {
+      return input.Corrupt("R-IDX-17", &list, "run ", run.begin, ":", run.end,
+                           " is empty or passes its box of ", elements, " elements");
+    }
+    all_full = all_full && run == Run{0, elements};
+  }
+  if (!all_full) return Status();
+  return input.Corrupt("R-IDX-17", &list, "runs are given although all are full");
+}
+
+// Boxes ascend; runs of one box ascend and do not overlap.
+Status VerifyOrder(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
+  const fb::BoxList& list = *tensor.table->boxes();
+  for (std::size_t i = 1; i < tensor.table->shards()->size(); ++i) {
+    const Numbers before = view.box(i - 1);
+    const Numbers box = view.box(i);
+    const auto order = std::lexicographical_compare_three_way(before.begin(), before.end(),
+                                                              box.begin(), box.end());
+    if (order < 0) continue;
+    const bool ascends =
+        order == 0 && view.has_runs() && view.StoredRun(i - 1).begin < view.StoredRun(i).begin;
+    if (!ascends) {
+      return input.Corrupt("R-IDX-16", &list, "box ", i, " is not above the one before it");
+    }
+    if (view.StoredRun(i).begin < view.StoredRun(i - 1).end) {
+      return input.Corrupt("R-IDX-18", &list, "shards ", i - 1, " and ", i, " of one box overlap");
+    }
+  }
+  return Status();
+}
+
+Region CopyRegion(const BoxListView& view, std::size_t i, std::size_t ndim) {
+  const Numbers box = view.box(i);
+  Region region;
+  region.box.offset.assign(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(ndim));
+  region.box.extent.assign(box.begin() + static_cast<std::ptrdiff_t>(ndim), box.end());
+  region.run = view.has_runs() ? view.StoredRun(i) : Run{0, view.ElementCount(i)};
+  return region;
+}
+
+// For each dimension whether some box does not span it.
+std::vector<bool> FindDivided(Numbers shape, const BoxListView& view, std::size_t count) {
+  const std::size_t ndim = shape.size();
+  std::vector<bool> divided(ndim, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Numbers extents = view.box(i).subspan(ndim);
+    for (std::size_t d = 0; d < ndim; ++d) {
+      if (extents[d] != shape[d]) divided[d] = true;
+    }
+  }
+  return divided;
+}
+
+// Joins each dimension that is not divided with the one before it. The row-major order of the
+// elements stays, and so do runs; regions of many dimensions become small.
+Shape Joined(Numbers numbers, Numbers shape, const std::vector<bool>& divided) {
+  Shape joined;
+  for (std::size_t d = 0; d < numbers.size(); ++d) {
+    if (d == 0 || divided[d]) {
+      joined.push_back(numbers[d]);
+    } else {
+      joined.back() *= shape[d];
+    }
+  }
+  return joined;
+}
+
+bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
+  const std::vector<bool> divided = FindDivided(shape, view, count);
+  const auto divided_count = std::count(divided.begin(), divided.end(), true);
+  // A divided dimension has a cut at least, which doubles the cells; there are 32 at most.
+  if (std::uint64_t{1} << divided_count > count) return false;
+  std::vector<Region> regions(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Numbers box = view.box(i);
+    regions[i].box.offset = Joined(box.first(shape.size()), shape, divided);
+    regions[i].box.extent = Joined(box.subspan(shape.size()), shape, divided);
+    regions[i].run = view.has_runs() ? view.StoredRun(i) : Run{0, view.ElementCount(i)};
+  }
+  return MatchGrid(Joined(shape, shape, divided), regions).has_value();
+}
+
+// What only the reader of an index can judge: it has all shards of the tensor.
+Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
+  const fb::BoxList& list = *tensor.table->boxes();
+  const std::size_t count = tensor.table->shards()->size();
+  if (FormsGrid(tensor.shape, view, count)) {
+    return input.Corrupt("R-IDX-13", &list, "a box list whose shards form a grid");
+  }
+  const Shape shape(tensor.shape.begin(), tensor.shape.end());
+  auto fault = FindTilingFault(
+      shape, count, [&](std::size_t i) { return CopyRegion(view, i, shape.size()); },
+      TilingCornerCountMax(input.limits, count));
+  if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
+  if (!*fault) return Status();
+  const TilingFault& found = **fault;
+  return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " lies in ",
+                       found.times_covered, " shards");
+}
+
+}  // namespace
+
+Status VerifyGrid(const VerifyInput& input, const TensorFacts& tensor) {
+  constexpr std::string_view kRule = "R-IDX-14";
+  const fb::Grid& grid = *tensor.table->grid();
+  const std::uint64_t shards = tensor.table->shards()->size();
+  if (grid.cut_counts()->size() != tensor.shape.size()) {
+    return input.Corrupt(kRule, &grid, grid.cut_counts()->size(), " cut counts for ",
+                         tensor.shape.size(), " dimensions");
+  }
+  const auto cells = CountCells(*grid.cut_counts(), shards);
+  const bool has_runs = grid.run_cut_counts() != nullptr || grid.run_cuts() != nullptr;
+  if (!cells || (!has_runs && *cells != shards)) {
+    return input.Corrupt(kRule, &grid, shards, " shards do not fit the cells of the grid");
+  }
+  if (SumOf(*grid.cut_counts()) != grid.cuts()->size()) {
+    return input.Corrupt(kRule, &grid, grid.cuts()->size(), " cuts, their counts differ");
+  }
+  const GridView view(tensor.shape, grid);
+  for (std::size_t d = 0; d < view.ndim(); ++d) {
+    if (!AscendInside(view.cuts(d), tensor.shape[d])) {
+      return input.Corrupt(kRule, &grid, "cuts of dimension ", d, " do not ascend inside it");
+    }
+  }
+  return has_runs ? VerifyRunCuts(input, tensor, grid, *cells) : Status();
+}
+
+Status VerifyBoxList(const VerifyInput& input, const TensorFacts& tensor) {
+  SEALPOINT_RETURN_IF_ERROR(VerifyLengths(input, tensor));
+  const BoxListView view(tensor);
+  for (std::size_t i = 0; i < tensor.table->shards()->size(); ++i) {
+    if (view.LiesInShape(i)) continue;
+    return input.Corrupt("R-IDX-16", tensor.table->boxes(), "box ", i,
+                         " is empty or does not lie in the shape");
+  }
+  SEALPOINT_RETURN_IF_ERROR(VerifyRuns(input, tensor, view));
+  SEALPOINT_RETURN_IF_ERROR(VerifyOrder(input, tensor, view));
+  return input.index != nullptr ? VerifyTiling(input, tensor, view) : Status();
+}
+
+}  // namespace sealpoint::internal

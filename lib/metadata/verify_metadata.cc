@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/metadata/verify_metadata.h"
+
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/macros.h"
+#include "lib/base/utf8.h"
+#include "lib/format/constants.h"
+#include "lib/metadata/grid_view.h"
+#include "lib/metadata/record_coverage.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::uint64_t kElementSizeMax = 256;
+constexpr unsigned kChunkSizeLog2Min = 12;
+constexpr unsigned kChunkSizeLog2Max = 27;
+constexpr std::string_view kLimitRule = "R-IDX-04";
+
+// Nothing where it does not fit 64 bits.
+std::optional<std::uint64_t> CountElements(Numbers shape) {
+  std::optional<std::uint64_t> count = 1;
+  for (const std::uint64_t extent : shape) {
+    if (extent == 0) return 0;
+    if (count) count = CheckedMul(*count, extent);
+  }
+  return count;
+}
+
+// The counts that bound all later work and memory.
+class CountVerifier {
+ public:
+  explicit CountVerifier(const VerifyInput& input) : input_(input) {}
+
+  Status Run() const {
+    const Limits& limits = input_.limits;
+    SEALPOINT_RETURN_IF_ERROR(
+        CheckCount("tensors", input_.tensors().size(), limits.tensor_count_max));
+    SEALPOINT_RETURN_IF_ERROR(
+        CheckCount("objects", input_.objects().size(), limits.object_count_max));
+    if (input_.index != nullptr) {
+      SEALPOINT_RETURN_IF_ERROR(
+          CheckCount("blobs", input_.index->blobs()->size(), limits.blob_count_max));
+    }
+    std::uint64_t shards = input_.objects().size();
+    for (const fb::Tensor* tensor : input_.tensors()) shards += tensor->shards()->size();
+    SEALPOINT_RETURN_IF_ERROR(CheckCount("shards", shards, limits.shard_count_max));
+    return CheckCount("records", CountRecords(), limits.record_count_max);
+  }
+
+ private:
+  Status CheckCount(std::string_view what, std::uint64_t count, std::uint64_t max) const {
+    if (count <= max) return Status();
+    return RuleError(Code::kLimitExceeded, kLimitRule, count, " ", what, ", the limit is ", max);
+  }
+
+  std::uint64_t CountRecords() const {
+    if (input_.index == nullptr) return input_.manifest_counts.record_count;
+    std::uint64_t records = 0;
+    for (const fb::Blob* blob : *input_.index->blobs()) records += blob->record_count();
+    return records;
+  }
+
+  const VerifyInput& input_;
+};
+
+std::vector<std::uint32_t> RecordCounts(const VerifyInput& input) {
+  if (input.index == nullptr) return {input.manifest_counts.record_count};
+  std::vector<std::uint32_t> counts;
+  counts.reserve(input.index->blobs()->size());
+  for (const fb::Blob* blob : *input.index->blobs()) counts.push_back(blob->record_count());
+  return counts;
+}
+
+// A box list that passed, with the shape and the number of shards that it passed for.
+using JudgedList = std::tuple<const fb::BoxList*, const std::uint64_t*, std::size_t>;
+constexpr std::size_t kJudgedListsMax = 4096;
+
+class MeaningVerifier {
+ public:
+  explicit MeaningVerifier(const VerifyInput& input)
+      : input_(input), records_(RecordCounts(input)) {}
+
+  Result<std::uint64_t> Run() {
+    if (input_.index != nullptr) {
+      SEALPOINT_RETURN_IF_ERROR(CheckProvenance());
+      SEALPOINT_RETURN_IF_ERROR(CheckBlobs());
+    }
+    std::string_view previous;
+    for (const fb::Tensor* tensor : input_.tensors()) {
+      Status status = CheckTensor(*tensor, previous);
+      if (!status.ok()) return std::move(status).AtTensor(PrintableName(tensor->name()));
+      previous = TextOf(tensor->name());
+    }
+    previous = {};
+    for (const fb::Object* object : input_.objects()) {
+      Status status = CheckObject(*object, previous);
+      if (!status.ok()) return std::move(status).AtTensor(PrintableName(object->name()));
+      previous = TextOf(object->name());
+    }
+    SEALPOINT_RETURN_IF_ERROR(CheckTotals());
+    return records_.total_shard_count();
+  }
+
+ private:
+  static std::string_view PrintableName(const flatbuffers::String* name) {
+    const std::string_view text = TextOf(name);
+    return text.size() <= kNameSizeMaxBytes && IsPrintableUtf8(text) ? text : std::string_view();
+  }
+
+  Status CheckText(const flatbuffers::String* text, std::uint64_t size_max,
+                   std::string_view what) const {
+    const std::string_view view = TextOf(text);
+    if (!view.empty() && view.size() <= size_max && IsPrintableUtf8(view)) return Status();
+    return input_.Corrupt("R-IDX-05", text, "a ", what, " is not 1 to ", size_max,
+                          " bytes of UTF-8 without control characters");
+  }
+
+  // Names ascend strictly, so that none comes twice.
+  Status CheckName(const flatbuffers::String* name, std::string_view previous,
+                   std::string_view what) const {
+    SEALPOINT_RETURN_IF_ERROR(CheckText(name, kNameSizeMaxBytes, what));
+    if (previous < TextOf(name)) return Status();
+    return input_.Corrupt("R-IDX-06", name, "a ", what, " is not above the one before it");
+  }
+
+  Status CheckProvenance() const {
+    for (const fb::MeshAxis* axis : *input_.index->mesh()) {
+      SEALPOINT_RETURN_IF_ERROR(CheckText(axis->name(), kNameSizeMaxBytes, "mesh axis"));
+    }
+    std::string_view previous;
+    for (const fb::ProvenanceEntry* entry : *input_.index->provenance()) {
+      SEALPOINT_RETURN_IF_ERROR(CheckName(entry->key(), previous, "provenance key"));
+      previous = TextOf(entry->key());
+      if (entry->value()->size() > kProvenanceValueSizeMaxBytes) {
+        return input_.Corrupt("R-IDX-05", entry, "a provenance value is longer than ",
+                              kProvenanceValueSizeMaxBytes, " bytes");
+      }
+    }
+    return Status();
+  }
+
+  Status CheckBlobs() const {
+    const fb::Index& index = *input_.index;
+    Id128 previous;
+    for (const fb::Blob* blob : *index.blobs()) {
+      const Id128 id = IdOf(blob->id());
+      if (id <= previous) {
+        return input_.Corrupt("R-IDX-07", blob, "blob id ", id.ToHex(),
+                              " is zero or not above the one before it");
+      }
+      previous = id;
+    }
+    if (index.digest_algorithm() != static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128)) {
+      return input_.Fault(Code::kUnsupported, "R-IDX-08", &index, "digest algorithm ",
+                          index.digest_algorithm(), " is not known");
+    }
+    for (const fb::Blob* blob : *index.blobs()) SEALPOINT_RETURN_IF_ERROR(CheckBlobLayout(*blob));
+    return Status();
+  }
+
+  Status CheckBlobLayout(const fb::Blob& blob) const {
+    constexpr std::string_view kRule = "R-IDX-21";
+    const std::uint64_t size = blob.file_size();
+    if (size > input_.limits.blob_size_max_bytes) {
+      return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "a blob of ", size,
+                          " bytes, the limit is ", input_.limits.blob_size_max_bytes);
+    }
+    if (size % kFileAlignment != 0) {  // a blob of no bytes has no room for its trailer, below
+      return input_.Corrupt(kRule, &blob, "blob size ", size, " is not a multiple of 4096");
+    }
+    const std::uint64_t table = blob.table_offset();
+    if (table < kHeaderSize || table % kSectionAlignment != 0) {
+      return input_.Corrupt(kRule, &blob, "table offset ", table,
+                            " is below 128 or not a multiple of 64");
+    }
+    const std::uint64_t groups = DivideRoundUp(blob.record_count(), kRecordsPerGroup);
+    const std::uint64_t rest = AlignUp(groups * kDigestSize, kSectionAlignment) +
+                               std::uint64_t{blob.record_count()} * kRecordSize + kTrailerSize;
+    if (!RangeFits(table, rest, size)) {
+      return input_.Corrupt(kRule, &blob, blob.record_count(), " records at ", table,
+                            " and the trailer do not fit a blob of ", size, " bytes");
+    }
+    return Status();
+  }
+
+  Result<TensorFacts> CheckNumbers(const fb::Tensor& tensor) const {
+    const std::uint64_t element_size = tensor.element_size();
+    const std::uint32_t registered = DTypeSizeBytes(static_cast<DType>(tensor.dtype()));
+    if (tensor.dtype() == 0 || element_size == 0 || element_size > kElementSizeMax ||
+        (registered != 0 && registered != element_size)) {
+      return input_.Corrupt("R-IDX-09", &tensor, "dtype ", tensor.dtype(), " with elements of ",
+                            element_size, " bytes");
+    }
+    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&tensor, tensor.chunk_size_log2(), element_size));
+    TensorFacts facts{.table = &tensor,
+                      .shape = NumbersOf(tensor.shape()),
+                      .element_count = 0,
+                      .element_size = element_size};
+    if (facts.shape.size() > kNdimMax) {
+      return input_.Corrupt("R-IDX-11", &tensor, facts.shape.size(), " dimensions");
+    }
+    const auto elements = CountElements(facts.shape);
+    if (!elements || !CheckedMul(*elements, element_size)) {
+      return input_.Corrupt("R-IDX-11", &tensor, "the size does not fit 64 bits");
+    }
+    facts.element_count = *elements;
+    return facts;
+  }
+
+  Status CheckChunkSize(const void* where, unsigned log2, std::uint64_t element_size) const {
+    if (log2 >= kChunkSizeLog2Min && log2 <= kChunkSizeLog2Max &&
+        (std::uint64_t{1} << log2) % element_size == 0) {
+      return Status();
+    }
+    return input_.Corrupt("R-IDX-10", where, "chunk size 2^", log2, " with elements of ",
+                          element_size, " bytes");
+  }
+
+  Status AddRawBytes(const void* where, std::uint64_t bytes) {
+    const auto sum = CheckedAdd(raw_bytes_, bytes);
+    if (!sum) return input_.Corrupt("R-IDX-11", where, "the sum of all sizes does not fit 64 bits");
+    raw_bytes_ = *sum;
+    return Status();
+  }
+
+  Status CheckPlacement(const fb::Tensor& tensor) {
+    if (tensor.placement() == nullptr || tensor.placement() == checked_placement_) return Status();
+    for (const flatbuffers::String* text : *tensor.placement()) {
+      SEALPOINT_RETURN_IF_ERROR(CheckText(text, kNameSizeMaxBytes, "placement"));
+    }
+    checked_placement_ = tensor.placement();
+    return Status();
+  }
+
+  Status CheckTensor(const fb::Tensor& tensor, std::string_view previous) {
+    SEALPOINT_RETURN_IF_ERROR(CheckName(tensor.name(), previous, "tensor name"));
+    SEALPOINT_RETURN_IF_ERROR(CheckPlacement(tensor));
+    SEALPOINT_ASSIGN_OR_RETURN(const TensorFacts facts, CheckNumbers(tensor));
+    SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&tensor, facts.element_count * facts.element_size));
+    const std::uint64_t shards = tensor.shards()->size();
+    const int geometries = (tensor.grid() != nullptr ? 1 : 0) + (tensor.boxes() != nullptr ? 1 : 0);
+    if (facts.element_count == 0) {
+      if (geometries == 0 && shards == 0) return Status();
+      return input_.Corrupt("R-IDX-12", &tensor, "an empty tensor has a geometry or shards");
+    }
+    if (geometries != 1 || shards == 0) {
+      return input_.Corrupt("R-IDX-12", &tensor, geometries, " geometries and ", shards, " shards");
+    }
+    // Each shard owns a record: what follows is bounded by the tables of the blobs.
+    if (shards > records_.record_count() - records_.taken_count()) {
+      return input_.Corrupt("R-IDX-20", &tensor, "more shards than records");
+    }
+    return tensor.grid() != nullptr ? CheckGridTensor(facts) : CheckBoxListTensor(facts);
+  }
+
+  Status CheckGridTensor(const TensorFacts& facts) {
+    if (input_.manifest != nullptr) {
+      return input_.Corrupt("R-IDX-13", facts.table, "a grid in a manifest");
+    }
+    SEALPOINT_RETURN_IF_ERROR(VerifyGrid(input_, facts));
+    Status status;
+    ForEachGridShard(facts.shape, *facts.table->grid(),
+                     [&](std::uint64_t shard, std::uint64_t elements) {
+                       return TakeShard(facts, shard, elements, &status);
+                     });
+    return status;
+  }
+
+  Status CheckBoxListTensor(const TensorFacts& facts) {
+    SEALPOINT_RETURN_IF_ERROR(JudgeBoxListOnce(facts));
+    const Numbers boxes = NumbersOf(facts.table->boxes()->boxes());
+    const Numbers runs = NumbersOf(facts.table->boxes()->runs());
+    const std::size_t ndim = facts.shape.size();
+    Status status;
+    for (std::size_t i = 0; i < facts.table->shards()->size(); ++i) {
+      std::uint64_t elements = 1;
+      if (runs.empty()) {
+        for (std::size_t d = 0; d < ndim; ++d) elements *= boxes[(2 * i + 1) * ndim + d];
+      } else {
+        elements = runs[2 * i + 1] - runs[2 * i];
+      }
+      if (!TakeShard(facts, i, elements, &status)) return status;
+    }
+    return Status();
+  }
+
+  // Tensors of one geometry share its tables, as the layers of a model do.
+  Status JudgeBoxListOnce(const TensorFacts& facts) {
+    const JudgedList key(facts.table->boxes(), facts.shape.data(), facts.table->shards()->size());
+    if (judged_lists_.contains(key)) return Status();
+    SEALPOINT_RETURN_IF_ERROR(VerifyBoxList(input_, facts));
+    if (judged_lists_.size() < kJudgedListsMax) judged_lists_.insert(key);
+    return Status();
+  }
+
+  bool TakeShard(const TensorFacts& facts, std::uint64_t shard, std::uint64_t elements,
+                 Status* status) {
+    const std::uint64_t chunks = ChunkCount(elements * facts.element_size,
+                                            std::uint64_t{1} << facts.table->chunk_size_log2());
+    const auto at = static_cast<flatbuffers::uoffset_t>(shard);
+    const fb::ShardRef* ref = facts.table->shards()->Get(at);
+    const auto outcome = records_.Take(ref->blob(), ref->first_record(), chunks);
+    if (outcome == RecordCoverage::Outcome::kTaken) return true;
+    *status = RecordFault(outcome, *ref, chunks);
+    return false;
+  }
+
+  Status RecordFault(RecordCoverage::Outcome outcome, const fb::ShardRef& ref,
+                     std::uint64_t chunks) const {
+    if (outcome == RecordCoverage::Outcome::kNoBlob) {
+      return input_.Corrupt("R-IDX-19", &ref, "a shard refers to blob ", ref.blob(),
+                            ", which does not exist");
+    }
+    return input_.Corrupt(
+        "R-IDX-20", &ref, chunks, " records from ", ref.first_record(), " of blob ", ref.blob(),
+        outcome == RecordCoverage::Outcome::kOutside ? " pass its table"
+                                                     : " belong to another shard too");
+  }
+
+  Status CheckObject(const fb::Object& object, std::string_view previous) {
+    SEALPOINT_RETURN_IF_ERROR(CheckName(object.name(), previous, "object name"));
+    SEALPOINT_RETURN_IF_ERROR(CheckText(object.media_type(), kMediaTypeSizeMaxBytes, "media type"));
+    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&object, object.chunk_size_log2(), 1));
+    SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&object, object.size()));
+    const fb::ShardRef& ref = *object.shard();
+    if (object.size() == 0) {
+      if (ref.blob() == 0 && ref.first_record() == 0) return Status();
+      return input_.Corrupt("R-IDX-22", &object, "an empty object has a record");
+    }
+    const std::uint64_t chunks =
+        ChunkCount(object.size(), std::uint64_t{1} << object.chunk_size_log2());
+    const auto outcome = records_.Take(ref.blob(), ref.first_record(), chunks);
+    if (outcome == RecordCoverage::Outcome::kTaken) return Status();
+    return RecordFault(outcome, ref, chunks);
+  }
+
+  Status CheckTotals() const {
+    if (const auto free = records_.FindFree()) {
+      return RuleError(Code::kCorrupt, "R-IDX-20", "record ", free->number, " of blob ", free->blob,
+                       " belongs to no shard");
+    }
+    if (input_.index == nullptr) {
+      return CheckShardCount(input_.manifest, 0, input_.manifest_counts.shard_count);
+    }
+    for (std::uint32_t i = 0; i < input_.index->blobs()->size(); ++i) {
+      const fb::Blob* blob = input_.index->blobs()->Get(i);
+      SEALPOINT_RETURN_IF_ERROR(CheckShardCount(blob, i, blob->shard_count()));
+    }
+    if (input_.index->raw_bytes() != raw_bytes_) {
+      return input_.Corrupt("R-IDX-23", input_.index, "raw_bytes is ", input_.index->raw_bytes(),
+                            ", the sum is ", raw_bytes_);
+    }
+    return Status();
+  }
+
+  Status CheckShardCount(const void* where, std::size_t blob, std::uint32_t stated) const {
+    if (records_.shard_count(blob) == stated) return Status();
+    return input_.Corrupt("R-IDX-21", where, "blob ", blob, " states ", stated, " shards and has ",
+                          records_.shard_count(blob));
+  }
+
+  const VerifyInput& input_;
+  RecordCoverage records_;
+  std::set<JudgedList> judged_lists_;
+  std::uint64_t raw_bytes_ = 0;
+  const FbStrings* checked_placement_ = nullptr;  // tensors mostly share one
+};
+
+}  // namespace
+
+Result<std::uint64_t> VerifyMeaning(const VerifyInput& input) {
+  SEALPOINT_RETURN_IF_ERROR(CountVerifier(input).Run());
+  return MeaningVerifier(input).Run();
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_UNIT_METADATA_RULE_CHECK_H_
+#define SEALPOINT_TESTS_UNIT_METADATA_RULE_CHECK_H_
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lib/metadata/metadata.h"
+#include "tests/support/hostile_index.h"
+
+namespace sealpoint::internal {
+
+MATCHER_P2(Breaks, code, rule, std::string("breaks ") + rule) {
+  *result_listener << "which is " << arg.ToString();
+  return arg.code() == code && arg.place().rule == rule;
+}
+
+inline auto Corrupt(const char* rule) { return Breaks(Code::kCorrupt, rule); }
+
+// What the reader's whole pass says of the bytes of an index.
+inline Status JudgeBytes(Bytes bytes, const Limits& limits = {}) {
+  const auto owner = std::make_shared<const Bytes>(std::move(bytes));
+  return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
+}
+
+inline Status Judge(const testing::HostileContents& index, const Limits& limits = {}) {
+  return JudgeBytes(testing::EncodeHostileIndex(index), limits);
+}
+
+// The same of the manifest of a blob with these counts.
+inline Status JudgeManifest(const testing::HostileContents& manifest,
+                            Metadata::ManifestCounts counts) {
+  const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileManifest(manifest));
+  return Metadata::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();
+}
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_TESTS_UNIT_METADATA_RULE_CHECK_H_
