@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
+#include "sealpoint/deadline.h"
 #include "sealpoint/export.h"
 #include "sealpoint/status.h"
 
@@ -63,8 +64,8 @@ class SEALPOINT_EXPORT Communicator {
   virtual int size() const = 0;
   virtual const std::string& host() const = 0;  // of this rank
 
-  // Time that one collective call may take before it returns Timeout; zero, the default, waits
-  // for ever. Local: set the same on all ranks.
+  // Time that one collective call may take before it returns Timeout; kForever (zero): no limit.
+  // Implementations begin with kDefaultDeadline. Local: set the same on all ranks.
   virtual void set_deadline(std::chrono::milliseconds deadline) = 0;
 
   // Errors of all of these: Comm, Timeout.
@@ -83,13 +84,26 @@ class SEALPOINT_EXPORT Communicator {
 
   // Collective. The same ranks once more, for saves in the background (Saver::SaveAsync); messages
   // of the two never meet. Its deadline is that of this one, counted for each call from when the
-  // background thread makes it. Errors: Comm, Timeout; Unsupported where an implementation has
-  // none, as here.
+  // background thread makes it, and, if Progress carries the call, as AttendedDeadline does: time
+  // in which nobody calls Progress is not the fault of other ranks. Errors: Comm, Timeout;
+  // Unsupported where an implementation has none, as here.
   virtual Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground();
 
  protected:
   Communicator() = default;
 };
+
+// How a rank that fails keeps the others company: it hands in its error as the others hand in
+// success, and all ranks go on with the same answer. Collective: all ranks call, whatever happened
+// to them; use it around anything that ranks do alone between two collective calls.
+//
+// Returns success if all ranks hand in success. Else every rank gets the same Status: that of the
+// lowest rank that failed, with this rank and its host as the place (unless it names one already),
+// and with OutcomeIsUnknown as it was there. Costs one AllReduceMax of one number; only a failure
+// costs a Broadcast as well.
+// Errors besides: Comm, Timeout. If the communicator itself fails, each rank returns its own error,
+// or that of the communicator if it had none; then the ranks may differ.
+SEALPOINT_EXPORT Status AgreeOnStatus(Communicator& comm, const Status& local_status);
 
 // One rank, no communication.
 SEALPOINT_EXPORT std::unique_ptr<Communicator> SelfCommunicator();

@@ -15,6 +15,7 @@
 
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/deadline.h"
 #include "sealpoint/mpi_communicator_handover.h"
 #include "sealpoint/status.h"
 
@@ -24,6 +25,8 @@ struct MpiCommunicatorOptions {
   // Bytes that one MPI call may move per rank, at most 2^31-1, since MPI 3.1 counts in int. Longer
   // messages go in several calls. The same on all ranks.
   std::size_t message_max_bytes = std::size_t{1} << 30;
+  // The deadline to begin with (set_deadline), which also bounds Create.
+  std::chrono::milliseconds deadline = kDefaultDeadline;
 };
 
 // A Communicator on MPI (3.1 or later). Its headers are all there is of it: they are compiled with
@@ -43,8 +46,7 @@ struct MpiCommunicatorOptions {
 class MpiCommunicator final : public Communicator {
  public:
   // Collective over `parent`, an intra-communicator that stays the caller's. MPI must be
-  // initialised. The wait for the other ranks has no deadline here.
-  // Errors: InvalidArgument, Comm.
+  // initialised. Errors: InvalidArgument, Comm, Timeout.
   static Result<std::unique_ptr<MpiCommunicator>> Create(MPI_Comm parent,
                                                          MpiCommunicatorOptions options = {});
 
@@ -91,6 +93,7 @@ class MpiCommunicator final : public Communicator {
     Numbers receive_numbers;
     Layout send_layout;
     Layout receive_layout;
+    MPI_Comm duplicate = MPI_COMM_NULL;
   };
 
   MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options);
@@ -103,9 +106,9 @@ class MpiCommunicator final : public Communicator {
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   Status CheckRoot(int root);
   Status Break(Status why);
-  static Result<MPI_Comm> Duplicate(MPI_Comm comm);
+  static Result<MPI_Comm> Duplicate(MPI_Comm comm, std::chrono::milliseconds deadline);
   void StartClock();
-  bool IsPastDeadline() const;
+  static bool IsPast(Clock::time_point began, std::chrono::milliseconds deadline);
   Status NotOver(std::string_view name) const;
   template <typename Start>
   Result<std::unique_ptr<Operation>> Run(std::string_view name,
@@ -134,7 +137,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 0;
   const std::string host_ = HostName();
-  std::chrono::milliseconds deadline_{0};
+  std::chrono::milliseconds deadline_;
   Clock::time_point call_began_;
   Status broken_;
   // Absent: calls are made by the thread that calls.

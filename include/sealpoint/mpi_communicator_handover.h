@@ -11,11 +11,11 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "sealpoint/deadline.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
@@ -33,38 +33,42 @@ inline Status MpiError(std::string_view operation, int code) {
 // that may call MPI. Only that one, in Progress, makes MPI calls, so MPI_THREAD_FUNNELED is enough.
 class MpiHandover {
  public:
-  using Clock = std::chrono::steady_clock;
   // Makes the MPI call that fills in the request; returns its code.
   using Start = std::function<int()>;
 
   struct End {
-    // Success: done. Timeout: `until` came first. Else what MPI said, or why it was interrupted.
+    // Success: done. Else what MPI said, or why it was interrupted; Timeout if it is late.
     Status status{};
+    bool is_late = false;  // the deadline passed
     // MPI may still touch the operation's memory, now and for ever.
     bool is_under_way = false;
   };
 
-  // On the background thread: waits until the operation is over.
-  End Run(std::string_view name, const Start& start, MPI_Request& request,
-          std::optional<Clock::time_point> until) {
+  // On the background thread: a call begins, all of whose operations share this deadline.
+  void StartClock(std::chrono::milliseconds deadline) {
+    const std::lock_guard lock(mutex_);
+    deadline_ = AttendedDeadline(deadline);
+  }
+
+  // On the background thread: waits until the operation is over. The deadline is looked at in
+  // Progress alone: without Progress there is nobody who could move the operation, nor ask for it.
+  End Run(std::string_view name, const Start& start, MPI_Request& request) {
     std::unique_lock lock(mutex_);
-    if (!interrupted_.ok()) return {interrupted_, false};
+    if (!interrupted_.ok()) return {.status = interrupted_};
     name_ = name;
     start_ = &start;
     request_ = &request;
     state_ = State::kWanted;
     error_ = Status();
-    const auto is_over = [this] { return state_ == State::kDone || !interrupted_.ok(); };
-    bool in_time = true;
-    if (until) {
-      in_time = changed_.wait_until(lock, *until, is_over);
-    } else {
-      changed_.wait(lock, is_over);
-    }
+    changed_.wait(lock, [this] {
+      return state_ == State::kDone || state_ == State::kLate || !interrupted_.ok();
+    });
     const State reached = std::exchange(state_, State::kIdle);
-    if (reached == State::kDone) return {error_, !error_.ok()};
-    Status why = in_time ? interrupted_ : Status(Code::kTimeout, "");
-    return {std::move(why), reached == State::kStarted};
+    if (reached == State::kDone) return {.status = error_, .is_under_way = !error_.ok()};
+    if (reached == State::kLate) {
+      return {.status = Status(Code::kTimeout, ""), .is_late = true, .is_under_way = true};
+    }
+    return {.status = interrupted_, .is_under_way = reached == State::kStarted};
   }
 
   // On the thread that may call MPI: begins or tests what is handed over. True where it moved.
@@ -81,11 +85,16 @@ class MpiHandover {
     if (state_ == State::kWanted) {
       state_ = State::kStarted;
       has_moved = true;
+      deadline_.Resume();  // no other rank had anything to wait for
       if (const int code = (*start_)(); code != MPI_SUCCESS) return Finish(code);
     }
     int done = 0;
     const int code = MPI_Test(request_, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) return Finish(code);
+    if (deadline_.IsOver()) {
+      state_ = State::kLate;
+      changed_.notify_all();
+    }
     return has_moved;
   }
 
@@ -99,7 +108,7 @@ class MpiHandover {
   }
 
  private:
-  enum class State : std::uint8_t { kIdle, kWanted, kStarted, kDone };
+  enum class State : std::uint8_t { kIdle, kWanted, kStarted, kDone, kLate };
 
   void SetInterrupted(const Status& why) {
     if (interrupted_.ok()) interrupted_ = why;
@@ -120,6 +129,7 @@ class MpiHandover {
   MPI_Request* request_ = nullptr;
   Status error_;
   Status interrupted_;
+  AttendedDeadline deadline_{kForever};
 };
 
 }  // namespace sealpoint::internal

@@ -13,7 +13,6 @@
 #include <iterator>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -24,23 +23,37 @@ namespace sealpoint {
 inline Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Create(
     MPI_Comm parent, MpiCommunicatorOptions options) {
   if (Status status = CheckParent(parent, options); !status.ok()) return status;
-  auto comm = Duplicate(parent);
+  auto comm = Duplicate(parent, options.deadline);
   if (!comm.ok()) return std::move(comm).error();
   return std::unique_ptr<MpiCommunicator>(new MpiCommunicator(*comm, options));
 }
 
-inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm) {
-  MPI_Comm duplicate = MPI_COMM_NULL;
-  if (const int code = MPI_Comm_dup(comm, &duplicate); code != MPI_SUCCESS) {
-    return internal::MpiError("MPI_Comm_dup", code);
+// Not MPI_Comm_dup, which would wait for ever for a rank that never comes.
+inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm,
+                                                   std::chrono::milliseconds deadline) {
+  const auto began = Clock::now();
+  auto operation = std::make_unique<Operation>();
+  int code = MPI_Comm_idup(comm, &operation->duplicate, &operation->request);
+  int done = 0;
+  for (int tests = 0; code == MPI_SUCCESS; tests = std::min(tests + 1, 1 << 20)) {
+    code = MPI_Test(&operation->request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) break;
+    if (IsPast(began, deadline)) {
+      KeepForEver(std::move(operation));
+      return Status(Code::kTimeout,
+                    "MPI_Comm_idup was not over after " + std::to_string(deadline.count()) + " ms");
+    }
+    Pause(tests, false);
   }
-  const int code = MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
+  if (code != MPI_SUCCESS) return internal::MpiError("MPI_Comm_idup", code);
+  const MPI_Comm duplicate = operation->duplicate;
+  code = MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
   if (code != MPI_SUCCESS) return internal::MpiError("MPI_Comm_set_errhandler", code);
   return duplicate;
 }
 
 inline MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options)
-    : comm_(comm), options_(options) {
+    : comm_(comm), options_(options), deadline_(options.deadline) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
 }
@@ -94,10 +107,14 @@ inline Status MpiCommunicator::CheckRoot(int root) {
 }
 
 // All steps of one call share its deadline.
-inline void MpiCommunicator::StartClock() { call_began_ = Clock::now(); }
+inline void MpiCommunicator::StartClock() {
+  call_began_ = Clock::now();
+  if (handover_) handover_->StartClock(deadline_);
+}
 
-inline bool MpiCommunicator::IsPastDeadline() const {
-  return deadline_ > std::chrono::milliseconds::zero() && Clock::now() - call_began_ >= deadline_;
+inline bool MpiCommunicator::IsPast(Clock::time_point began, std::chrono::milliseconds deadline) {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  return deadline > kForever && passed >= deadline;
 }
 
 inline void MpiCommunicator::KeepForEver(std::unique_ptr<Operation> operation) {
@@ -137,7 +154,7 @@ Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
   for (int tests = 0; code == MPI_SUCCESS; tests = std::min(tests + 1, 1 << 20)) {
     code = MPI_Test(&operation->request, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) break;
-    if (IsPastDeadline()) {
+    if (IsPast(call_began_, deadline_)) {
       KeepForEver(std::move(operation));
       return Break(NotOver(name));
     }
@@ -158,16 +175,11 @@ inline Status MpiCommunicator::NotOver(std::string_view name) const {
 template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewhere(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
-  std::optional<Clock::time_point> until;
-  constexpr std::chrono::hours kForEver(24 * 3650);  // more would overflow the clock
-  const bool has_deadline = deadline_ > std::chrono::milliseconds::zero() && deadline_ < kForEver;
-  if (has_deadline) until = call_began_ + deadline_;
   const internal::MpiHandover::Start begin = [&] { return start(*operation); };
-  auto end = handover_->Run(name, begin, operation->request, until);
+  auto end = handover_->Run(name, begin, operation->request);
   if (end.status.ok()) return operation;
   if (end.is_under_way) KeepForEver(std::move(operation));
-  const bool is_late = end.status.code() == Code::kTimeout && end.status.message().empty();
-  return Break(is_late ? NotOver(name) : std::move(end.status));
+  return Break(end.is_late ? NotOver(name) : std::move(end.status));
 }
 
 inline Status MpiCommunicator::Barrier() {
@@ -412,7 +424,7 @@ class MpiCommunicator::InBackground final : public BackgroundCommunicator {
 
 inline Result<std::unique_ptr<BackgroundCommunicator>> MpiCommunicator::DuplicateForBackground() {
   if (!broken_.ok()) return broken_;
-  auto comm = Duplicate(comm_);
+  auto comm = Duplicate(comm_, deadline_);
   if (!comm.ok()) return Break(std::move(comm).error());
   std::unique_ptr<MpiCommunicator> duplicate(new MpiCommunicator(*comm, options_));
   duplicate->set_deadline(deadline_);

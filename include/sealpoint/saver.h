@@ -11,6 +11,7 @@
 
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/deadline.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/export.h"
@@ -48,13 +49,15 @@ struct SaverOptions {
   // those of what arrived, so that the link is covered; a difference fails the save (Device). Costs
   // the device a pass over the memory. Unsupported where the device cannot.
   bool check_device_copies = false;
-  // Time that one collective call may wait for the other ranks; zero: for ever. A save whose wait
-  // ends so returns Timeout (on this rank), and the saver refuses further use. Set on the
-  // communicator when the saver is made.
-  std::chrono::milliseconds deadline{0};
-  // Time from the return of SaveAsync to the verdict; zero: for ever. Afterwards Poll and Wait
-  // return Timeout (OutcomeIsUnknown), whatever hangs, and the saver refuses further use.
-  std::chrono::milliseconds background_deadline{0};
+  // Time that one collective call may wait for the other ranks; kForever: no limit. A save whose
+  // wait ends so returns Timeout (on this rank), which names target, step, phase and rank, and the
+  // saver refuses further use. Set on the communicator when the saver is made.
+  std::chrono::milliseconds deadline = kDefaultDeadline;
+  // Time that a save in the background may take once SaveAsync has queued it, those before it
+  // included; kForever: no limit. Of a time in which the program neither polls nor waits at most
+  // kUnattendedMax counts. Afterwards Poll, Wait and the saver's next call return Timeout, whatever
+  // hangs (OutcomeIsUnknown, unless the save had not begun), and the saver refuses further use.
+  std::chrono::milliseconds background_deadline = kDefaultBackgroundDeadline;
   Limits limits{};
   // Of a save in the background: also called on a thread of the saver.
   PhaseCallback on_phase{};

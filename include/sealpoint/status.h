@@ -79,6 +79,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
   const Place& place() const { return place_; }
+  // True if nobody can say whether the operation took effect (see OutcomeIsUnknown in commit.h).
+  bool has_unknown_outcome() const { return has_unknown_outcome_; }
 
   // Builders that add a place to an error and keep what is already known, so that the innermost
   // frame, which knows best, wins. They do nothing on success.
@@ -87,6 +89,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Status&& AtOffset(std::uint64_t offset) &&;
   Status&& AtTensor(std::string_view name) &&;
   Status&& AtRank(int rank, std::string_view host) &&;
+  // Says of an error that the operation may have taken effect all the same.
+  Status&& WithUnknownOutcome() &&;
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
 
@@ -99,6 +103,7 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Code code_ = Code::kOk;
   std::string message_;
   Place place_;
+  bool has_unknown_outcome_ = false;
 };
 
 // Prints "sealpoint: value() of a failed Result: …" to stderr and aborts.

@@ -36,6 +36,9 @@ class PhaseRecorder {
   // again.
   Status failure() const;
 
+  // The phase under way, or the last one that was. Any thread may ask.
+  Phase current_phase() const { return current_phase_.load(); }
+
   // The phases that have ended.
   const PhaseReport& report() const { return report_; }
 
@@ -48,6 +51,7 @@ class PhaseRecorder {
   Status failure_;
   PhaseReport report_;
   PhaseEvent current_;
+  std::atomic<Phase> current_phase_ = Phase::kPreflight;
   bool is_running_ = false;
   std::chrono::steady_clock::time_point begin_;
 };

@@ -83,6 +83,7 @@ namespace internal {
 void PhaseRecorder::Begin(Phase phase, std::uint64_t bytes_total) {
   End();
   current_ = {.phase = phase, .bytes_total = bytes_total, .step = step_};
+  current_phase_ = phase;
   is_running_ = true;
   begin_ = std::chrono::steady_clock::now();
   Tell(PhaseEvent::Kind::kBegin);

@@ -81,6 +81,11 @@ Status&& Status::AtRank(int rank, std::string_view host) && {
   return std::move(*this);
 }
 
+Status&& Status::WithUnknownOutcome() && {
+  if (!ok()) has_unknown_outcome_ = true;
+  return std::move(*this);
+}
+
 Status&& Status::Prefixed(std::string_view prefix) && {
   if (!ok()) message_ = internal::StrCat(prefix, ": ", message_);
   return std::move(*this);

@@ -10,7 +10,8 @@
 #include "lib/base/macros.h"
 #include "lib/comm/status_codec.h"
 
-namespace sealpoint::internal {
+namespace sealpoint {
+namespace internal {
 namespace {
 
 // The last byte of a broadcast result says what stands before it.
@@ -26,25 +27,13 @@ Status DecodeError(ByteSpan bytes, int root) {
 
 }  // namespace
 
-Status AgreeOnStatus(Communicator& comm, const Status& mine) {
-  const auto size = static_cast<std::uint64_t>(comm.size());
-  const auto rank = static_cast<std::uint64_t>(comm.rank());
-  // The lowest rank that failed has the greatest number; zero is success.
-  Result<std::vector<std::uint64_t>> worst = comm.AllReduceMax({mine.ok() ? 0 : size - rank});
-  if (!worst.ok()) return mine.ok() ? std::move(worst).error() : mine;
-  if (worst->size() != 1 || worst->front() > size) {
-    return MakeError(Code::kComm, "a reduction of one number gave something else");
-  }
-  if (worst->front() == 0) return {};
+bool IsCommFailure(const Status& status) {
+  return status.code() == Code::kComm || status.code() == Code::kTimeout;
+}
 
-  const int root = static_cast<int>(size - worst->front());
-  Bytes report;
-  if (comm.rank() == root) {
-    report = EncodeStatus(Status(Status(mine).AtRank(comm.rank(), comm.host())));
-  }
-  Status sent = comm.Broadcast(report, root);
-  if (!sent.ok()) return mine.ok() ? sent : mine;
-  return DecodeError(report, root);
+Status DescribeCommFailure(const Communicator& comm, Status status, std::string_view during) {
+  if (!IsCommFailure(status)) return status;
+  return std::move(status).Prefixed(during).AtRank(comm.rank(), comm.host());
 }
 
 Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root) {
@@ -65,4 +54,28 @@ Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_roo
   return DecodeError(message, root);
 }
 
-}  // namespace sealpoint::internal
+}  // namespace internal
+
+Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
+  const auto size = static_cast<std::uint64_t>(comm.size());
+  const auto rank = static_cast<std::uint64_t>(comm.rank());
+  // The lowest rank that failed has the greatest number; zero is success.
+  Result<std::vector<std::uint64_t>> worst =
+      comm.AllReduceMax({local_status.ok() ? 0 : size - rank});
+  if (!worst.ok()) return local_status.ok() ? std::move(worst).error() : local_status;
+  if (worst->size() != 1 || worst->front() > size) {
+    return internal::MakeError(Code::kComm, "a reduction of one number gave something else");
+  }
+  if (worst->front() == 0) return {};
+
+  const int root = static_cast<int>(size - worst->front());
+  Bytes report;
+  if (comm.rank() == root) {
+    report = internal::EncodeStatus(Status(Status(local_status).AtRank(comm.rank(), comm.host())));
+  }
+  Status sent = comm.Broadcast(report, root);
+  if (!sent.ok()) return local_status.ok() ? sent : local_status;
+  return internal::DecodeError(report, root);
+}
+
+}  // namespace sealpoint

@@ -21,6 +21,8 @@ constexpr std::size_t kOffsetAt = 2;
 constexpr std::size_t kRankAt = 10;
 constexpr std::uint8_t kHasOffset = 1;
 constexpr std::uint8_t kHasRank = 2;
+constexpr std::uint8_t kHasUnknownOutcome = 4;
+constexpr unsigned kKnownParts = kHasOffset | kHasRank | kHasUnknownOutcome;
 
 void AppendText(Bytes& out, std::string_view text) {
   const ByteSpan bytes = AsBytes(text.substr(0, kTextMaxBytes));
@@ -50,6 +52,7 @@ Bytes EncodeStatus(const Status& status) {
   unsigned parts = 0;
   if (place.offset) parts |= kHasOffset;
   if (place.rank) parts |= kHasRank;
+  if (status.has_unknown_outcome()) parts |= kHasUnknownOutcome;
   StoreLe(head, 0, static_cast<std::uint8_t>(status.code()));
   StoreLe(head, kPartsAt, static_cast<std::uint8_t>(parts));
   StoreLe(head, kOffsetAt, place.offset.value_or(0));
@@ -67,7 +70,7 @@ std::optional<Status> DecodeStatus(ByteSpan bytes) {
   const auto parts = LoadLe<std::uint8_t>(bytes, kPartsAt);
   const auto rank = LoadLe<std::uint64_t>(bytes, kRankAt);
   if (CodeName(static_cast<Code>(code)) == "Unknown") return std::nullopt;
-  if ((parts & ~unsigned{kHasOffset | kHasRank}) != 0) return std::nullopt;
+  if ((parts & ~kKnownParts) != 0) return std::nullopt;
   if (rank > std::numeric_limits<int>::max()) return std::nullopt;
 
   ByteSpan rest = bytes.subspan(kHeadBytes);
@@ -88,6 +91,7 @@ std::optional<Status> DecodeStatus(ByteSpan bytes) {
   if ((parts & kHasRank) != 0) {
     status = Status(std::move(status).AtRank(static_cast<int>(rank), host));
   }
+  if ((parts & kHasUnknownOutcome) != 0) status = Status(std::move(status).WithUnknownOutcome());
   return status;
 }
 

@@ -43,7 +43,7 @@ class ThreadCommunicator final : public Communicator {
   const int rank_;
   const int size_;
   const std::string host_ = HostName();
-  std::chrono::milliseconds deadline_{0};
+  std::chrono::milliseconds deadline_ = kDefaultDeadline;
 };
 
 // The part that each rank brought for `destination`.

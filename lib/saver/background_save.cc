@@ -6,6 +6,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/saver/save_run.h"
+#include "lib/storage/durable.h"
 
 namespace sealpoint::internal {
 
@@ -34,6 +35,7 @@ Status BackgroundSave::WaitForStaging() {
 }
 
 Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Status& broken) {
+  has_begun_ = true;  // before the first look at is_cancelled_: see GiveUpLate
   SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
@@ -75,6 +77,15 @@ Status BackgroundSave::Stream(const SaveRun& run) {
 Result<CommitInfo> BackgroundSave::Refuse(const Status& why) {
   writer_.reset();
   return why;
+}
+
+Status BackgroundSave::GiveUpLate() {
+  is_cancelled_ = true;
+  const bool has_begun = has_begun_;
+  const std::string what = DescribeSave(target_, options_, recorder_.current_phase());
+  Status late = MakeError(Code::kTimeout, what, has_begun ? "" : " (not begun)",
+                          ": in the background not over after ", deadline_.limit().count(), " ms");
+  return has_begun ? WithUnknownOutcome(std::move(late)) : late;
 }
 
 void BackgroundSave::End(Result<CommitInfo> result) {

@@ -14,6 +14,7 @@
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/deadline.h"
 #include "sealpoint/engine.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
@@ -31,7 +32,8 @@ class BackgroundSave {
       : saver_options_(saver),
         target_(std::move(target)),
         options_(std::move(options)),
-        recorder_(saver.on_phase, options_.step, &is_cancelled_) {}
+        recorder_(saver.on_phase, options_.step, &is_cancelled_),
+        deadline_(saver.background_deadline) {}
 
   // For the training thread before the save is queued, and between is_bound and SetStaged.
   PhaseRecorder& recorder() { return recorder_; }
@@ -50,6 +52,13 @@ class BackgroundSave {
   Result<CommitInfo> Run(Engine& engine, Communicator& comm, Status& broken);
   // Instead of Run: lets go of what it holds. Returns `why`.
   Result<CommitInfo> Refuse(const Status& why);
+
+  // For the training thread. The time begins to count with the first call.
+  void StartClock() { deadline_ = AttendedDeadline(deadline_.limit()); }
+  bool IsLate() { return deadline_.IsOver(); }
+  // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
+  // should it begin all the same, finds it cancelled.
+  Status GiveUpLate();
   // The result, where there is none yet.
   void End(Result<CommitInfo> result);
 
@@ -69,7 +78,9 @@ class BackgroundSave {
   const SaveTarget target_;
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;
+  std::atomic<bool> has_begun_ = false;
   PhaseRecorder recorder_;
+  AttendedDeadline deadline_;
   std::unique_ptr<BlobWriterImpl> writer_;
 
   mutable std::mutex mutex_;

@@ -2,7 +2,6 @@
 #ifndef SEALPOINT_LIB_SAVER_PENDING_SAVE_H_
 #define SEALPOINT_LIB_SAVER_PENDING_SAVE_H_
 
-#include <chrono>
 #include <memory>
 
 #include "lib/saver/background_save.h"
@@ -11,10 +10,9 @@
 
 namespace sealpoint::internal {
 
-// What the user has of a save that was queued; zero: no deadline.
+// What the user has of a save that was queued.
 std::unique_ptr<PendingSave> MakePendingSave(std::shared_ptr<SaveQueue> queue,
-                                             std::shared_ptr<BackgroundSave> save,
-                                             std::chrono::milliseconds deadline);
+                                             std::shared_ptr<BackgroundSave> save);
 
 }  // namespace sealpoint::internal
 

@@ -30,6 +30,7 @@ Status SaveQueue::CheckProcess() const {
 }
 
 void SaveQueue::Add(std::shared_ptr<BackgroundSave> save) {
+  save->StartClock();
   const std::lock_guard lock(mutex_);
   newest_ = save;
   waiting_.push_back(std::move(save));
@@ -101,15 +102,18 @@ void SaveQueue::DriveUntil(const BackgroundSave& save, const std::function<bool(
 
 void SaveQueue::Drain() {
   const std::shared_ptr<BackgroundSave> newest = newest_;
-  if (newest) DriveUntil(*newest, [&] { return newest->result().has_value(); });
+  if (newest) DriveUntil(*newest, [&] { return IsOver(*newest); });
 }
 
-void SaveQueue::GiveUp(BackgroundSave& save, const Status& why) {
-  save.Cancel();
+bool SaveQueue::IsOver(BackgroundSave& save) {
+  if (save.result()) return true;
+  if (!save.IsLate()) return false;
+  const Status why = save.GiveUpLate();
   save.End(why);
   const std::lock_guard lock(mutex_);
   if (comm_) comm_->Interrupt(why);
-  Break(why);
+  Break(NotBegun("the saver cannot be used after a save that took too long", why));
+  return true;
 }
 
 void SaveQueue::Close() {

@@ -38,11 +38,12 @@ class SaveQueue {
   void Progress();
   // Goes on with that until `is_over`, which changes when `save` does. Collective in effect.
   void DriveUntil(const BackgroundSave& save, const std::function<bool()>& is_over);
-  // Until all saves have a result.
+  // Until all saves have a result, at most until the deadline of the newest.
   void Drain();
-  // The save gets the error `why` where it has no result yet, and the queue becomes unusable: calls
-  // under way and later ones fail with it, saves not begun end with it. Waits for nothing.
-  void GiveUp(BackgroundSave& save, const Status& why);
+  // Whether the save has a result. It gets one, Timeout, if its deadline has passed; then the queue
+  // becomes unusable: calls under way and later ones fail, and saves not begun end with an error
+  // that says so. Waits for nothing.
+  bool IsOver(BackgroundSave& save);
   // Gives up what is unfinished, and waits for the file operation under way. Must be called, by all
   // ranks, before the queue is destroyed; the communicator goes with it. Idempotent.
   void Close();

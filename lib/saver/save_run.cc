@@ -15,15 +15,23 @@
 
 namespace sealpoint::internal {
 
-bool IsCommFailure(const Status& status) {
-  return status.code() == Code::kComm || status.code() == Code::kTimeout;
-}
-
 Status NoteBroken(Status& broken, Status why) {
   if (IsCommFailure(why) && broken.ok()) {
-    broken = Status(why).Prefixed("the saver cannot be used after its communicator failed");
+    broken = NotBegun("the saver cannot be used after its communicator failed", why);
   }
   return why;
+}
+
+Status NotBegun(std::string_view reason, const Status& why) {
+  Status status = MakeError(why.code(), reason, ": ", why.message());
+  const Place& place = why.place();
+  if (place.rank) status = Status(std::move(status).AtRank(*place.rank, place.host));
+  return std::move(status).AtPath(place.path);
+}
+
+std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase) {
+  const std::string step = save.step == kNoStep ? "" : StrCat(" of step ", save.step);
+  return StrCat("save", step, " to ", target.path, ", phase ", PhaseName(phase));
 }
 
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,
@@ -36,7 +44,7 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
 
 Status SaveRun::Preflight(const Status& mine) {
   auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, mine);
-  if (!attempt.ok()) return NoteBroken(broken_, std::move(attempt).error());
+  if (!attempt.ok()) return NoteFailure(std::move(attempt).error());
   attempt_ = std::move(attempt).value();
   return Status();
 }
@@ -105,9 +113,10 @@ Result<CommitInfo> SaveRun::CommitAndTell(BlobWriter* writer, const std::vector<
                                        committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
                                                       : Result<Bytes>(committed.error()));
   if (!verdict.ok() && IsCommFailure(verdict.error())) {
-    static_cast<void>(NoteBroken(broken_, verdict.error()));
     // Rank 0 knows all the same, and must not call lost what is durable.
-    return is_root ? committed : Unknown(verdict.error());
+    if (!is_root) return Unknown(verdict.error());
+    static_cast<void>(NoteFailure(verdict.error()));
+    return committed;
   }
   if (verdict.ok()) return DecodeCommitInfo(*verdict);
   if (OutcomeIsUnknown(verdict.error())) return verdict.error();
@@ -132,9 +141,9 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
 Status SaveRun::Fail(BlobWriter* writer, Status why) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
   if (IsCommFailure(why)) {
-    static_cast<void>(NoteBroken(broken_, why));
-  } else if (const Status met = comm_.Barrier(); !met.ok()) {
-    static_cast<void>(NoteBroken(broken_, met));
+    why = NoteFailure(std::move(why));
+  } else if (const Status barrier = comm_.Barrier(); !barrier.ok()) {
+    static_cast<void>(NoteFailure(barrier));
     return why;
   }
   if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt_);
@@ -143,9 +152,13 @@ Status SaveRun::Fail(BlobWriter* writer, Status why) {
 
 // The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
 Status SaveRun::Unknown(const Status& why) {
-  return NoteBroken(
-      broken_,
-      Status(why).AtRule(kUnknownOutcomeRule).Prefixed("it is not known whether rank 0 committed"));
+  return WithUnknownOutcome(
+      NoteFailure(Status(why).Prefixed("it is not known whether rank 0 committed")));
+}
+
+Status SaveRun::NoteFailure(Status why) {
+  const std::string during = DescribeSave(target_, save_, recorder_.current_phase());
+  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(why), during));
 }
 
 }  // namespace sealpoint::internal

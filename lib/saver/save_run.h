@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
@@ -17,10 +19,15 @@
 
 namespace sealpoint::internal {
 
-bool IsCommFailure(const Status& status);
-// Remembers in `broken` that the communicator failed, where `why` says so and nothing did before.
+// Remembers in `broken` that the communicator failed, if `why` says so and nothing did before.
 // Returns `why`.
 Status NoteBroken(Status& broken, Status why);
+// The answer to a save that does not begin because of `why`, which another one met: its own outcome
+// is known, whatever that of the other.
+Status NotBegun(std::string_view reason, const Status& why);
+
+// "save of step 7 to runs/a, phase agree".
+std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase);
 
 // What a writer is told of a save before its attempt is known; it tells the recorder, which
 // outlives it.
@@ -63,6 +70,8 @@ class SaveRun {
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Result<CommitInfo> CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& why);
+  // Says of a failure of the communicator which save and phase it ended, and remembers it.
+  Status NoteFailure(Status why);
 
   Engine& engine_;
   Communicator& comm_;

@@ -149,14 +149,14 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
     save->SetHeld(std::move(held), std::move(staged));
     queue_->Add(save);
   }
-  return MakePendingSave(queue_, save, options_.background_deadline);
+  return MakePendingSave(queue_, save);
 }
 
 // With less memory than the state takes: the directory is made first, and the state is written
 // while it is being copied.
 void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources) {
   queue_->Add(save);
-  queue_->DriveUntil(*save, [&] { return save->is_bound() || save->result(); });
+  queue_->DriveUntil(*save, [&] { return save->is_bound() || queue_->IsOver(*save); });
   if (!save->is_bound()) return;
   save->SetStaged(Write(*save->writer(), sources));
 }

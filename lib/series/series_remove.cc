@@ -151,8 +151,7 @@ Status PublishVoidMarker(Storage& storage, const std::string& path) {
     status = internal::PublishDurably(*directory, capabilities.publish, unpublished,
                                       internal::kMarkerName, marker);
   }
-  const bool is_unknown = status.place().rule == internal::kUnknownOutcomeRule;
-  if (!status.ok() && !is_unknown) static_cast<void>(directory->Remove(unpublished));
+  if (!status.ok() && !status.has_unknown_outcome()) static_cast<void>(directory->Remove(unpublished));
   return status;
 }
 

@@ -10,9 +10,9 @@ namespace sealpoint::internal {
 namespace {
 
 Status UnknownOutcome(const Directory& directory, std::string_view name, const Status& cause) {
-  return RuleError(Code::kIo, kUnknownOutcomeRule,
-                   "it is not known whether the publication took effect: ", cause.message())
-      .AtPath(JoinPath(directory.path(), name));
+  return WithUnknownOutcome(
+      MakeError(Code::kIo, "it is not known whether the publication took effect: ", cause.message())
+          .AtPath(JoinPath(directory.path(), name)));
 }
 
 // Success where the file has exactly this content; AlreadyExists for any other; NotFound.
@@ -28,6 +28,10 @@ Status ReadBack(const Directory& directory, std::string_view name, ByteSpan cont
 }
 
 }  // namespace
+
+Status WithUnknownOutcome(Status error) {
+  return std::move(error).AtRule("R-CMT-07").WithUnknownOutcome();
+}
 
 Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities) {
   if (capabilities.publish == PublishMethod::kNone) {

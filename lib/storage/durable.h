@@ -13,8 +13,8 @@
 
 namespace sealpoint::internal {
 
-// Rule id of an error whose outcome nobody knows.
-inline constexpr std::string_view kUnknownOutcomeRule = "R-CMT-07";
+// The error of a publication that may have taken effect all the same (R-CMT-07).
+Status WithUnknownOutcome(Status error);
 
 // Unsupported where the file system lacks what a commit needs: exclusive publication, directory
 // sync (R-CMT-04, R-CMT-05).

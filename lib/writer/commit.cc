@@ -81,8 +81,6 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   return internal::RunCommit(*opened, capabilities.publish, own, blobs, make_index, recorder);
 }
 
-bool OutcomeIsUnknown(const Status& error) {
-  return error.place().rule == internal::kUnknownOutcomeRule;  // success has no place
-}
+bool OutcomeIsUnknown(const Status& error) { return error.has_unknown_outcome(); }
 
 }  // namespace sealpoint

@@ -59,6 +59,18 @@ TEST(Agree, KeepsTheRankThatAnErrorAlreadyNames) {
   }
 }
 
+TEST(Agree, AllHearThatAnOutcomeIsUnknown) {
+  for (const int size : RankCounts()) {
+    WithRanks(size, [](Communicator& comm) {
+      // An error of another rule keeps its rule.
+      const Status unknown(DiskError(0).AtRule("R-CMT-08").WithUnknownOutcome());
+      const Status agreed = AgreeOnStatus(comm, comm.rank() == 0 ? unknown : Status());
+      EXPECT_TRUE(agreed.has_unknown_outcome());
+      EXPECT_EQ(agreed.place().rule, "R-CMT-08");
+    });
+  }
+}
+
 TEST(Agree, GoesOnAfterAFailure) {
   for (const int size : RankCounts()) {
     WithRanks(size, [](Communicator& comm) {

@@ -135,6 +135,25 @@ TEST(MpiCommunicator, TooFewMessagesAreFoundOnAllRanks) {
   EXPECT_EQ(result.error().code(), Code::kComm);
 }
 
+// The others do not wait for the last rank longer than they said, not even to make a communicator.
+TEST(MpiCommunicator, MakingOneHasADeadline) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) GTEST_SKIP() << "needs somebody to wait for";
+  if (rank == size - 1) {
+    std::this_thread::sleep_for(milliseconds(400));
+    EXPECT_TRUE(MpiCommunicator::Create(MPI_COMM_WORLD).ok()) << "the others began";
+  } else {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD, {.deadline = milliseconds(50)});
+    EXPECT_EQ(comm.error().code(), Code::kTimeout);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(390));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // The last rank comes too late; the memory of the others' calls is gone by then.
 TEST(MpiCommunicator, DeadlineEndsTheWaitAndTheLateRankHarmsNobody) {
   const auto comm = CreateWorld();

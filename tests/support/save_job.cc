@@ -22,7 +22,7 @@ SaveJob::SaveJob(Communicator& job_comm, SaverOptions options) : job(job_comm), 
   }
   EXPECT_TRUE(job.Broadcast(path, 0).ok());
   for (const std::byte byte : path) root_.push_back(static_cast<char>(byte));
-  if (options.deadline.count() == 0) options.deadline = std::chrono::minutes(1);
+  if (options.deadline == kDefaultDeadline) options.deadline = std::chrono::minutes(1);
   saver = Saver::Create(*engine, comm, std::move(options)).value();
 }
 

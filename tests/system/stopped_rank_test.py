@@ -67,6 +67,9 @@ class StoppedRankTest(system_job.SystemTest):
         for one in others.saves:
             self.assertNotEqual(one["rank"], rank)
             self.assertLess(one["seconds"], DEADLINE_SECONDS + TOLERANCE_SECONDS, one)
+            if one["code"] == "Timeout":
+                self.assertIn(f"save of step {FAULTY_STEP} to {series}, phase ", one["message"])
+                self.assertEqual(one["cause"], one["rank"])
         may_be_committed = phase == "verdict"
         if not may_be_committed:
             self.assertEqual(others.codes, ["Timeout"] * (RANKS - 1), others.text)

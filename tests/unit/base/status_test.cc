@@ -46,6 +46,12 @@ TEST(Status, PrintsTheMessageAloneWithoutAPlace) {
   EXPECT_EQ(Corrupt().ToString(), "Corrupt: digest differs");
 }
 
+TEST(Status, OnlyAnErrorHasAnUnknownOutcome) {
+  EXPECT_FALSE(Corrupt().has_unknown_outcome());
+  EXPECT_TRUE(Corrupt().WithUnknownOutcome().has_unknown_outcome());
+  EXPECT_FALSE(Status().WithUnknownOutcome().has_unknown_outcome());
+}
+
 TEST(Status, PrintsAllPartsOfThePlaceInOrder) {
   const Status status = Corrupt()
                             .AtRank(7, "node3")

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/comm/agree.h"
 #include "sealpoint/communicator.h"
 
 namespace sealpoint {
@@ -45,8 +44,8 @@ TEST(SelfCommunicator, RefusesARootAndMessagesThatAreNotThere) {
 
 TEST(SelfCommunicator, AgreesWithItself) {
   const auto comm = SelfCommunicator();
-  EXPECT_TRUE(internal::AgreeOnStatus(*comm, Status()).ok());
-  const Status agreed = internal::AgreeOnStatus(*comm, Status(Code::kIo, "gone"));
+  EXPECT_TRUE(AgreeOnStatus(*comm, Status()).ok());
+  const Status agreed = AgreeOnStatus(*comm, Status(Code::kIo, "gone"));
   EXPECT_EQ(agreed.message(), "gone");
   EXPECT_EQ(agreed.place().rank, 0);
   EXPECT_EQ(agreed.place().host, comm->host());

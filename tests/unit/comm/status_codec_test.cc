@@ -21,6 +21,15 @@ TEST(StatusCodec, KeepsEveryPart) {
   EXPECT_EQ(DecodeStatus(EncodeStatus(FullStatus())), FullStatus());
 }
 
+TEST(StatusCodec, KeepsThatTheOutcomeIsUnknown) {
+  const Status unknown = FullStatus().WithUnknownOutcome();
+  const auto decoded = DecodeStatus(EncodeStatus(unknown));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_TRUE(decoded->has_unknown_outcome());
+  EXPECT_EQ(*decoded, unknown);
+  EXPECT_NE(*decoded, FullStatus());
+}
+
 TEST(StatusCodec, KeepsAbsentPartsAbsent) {
   const Status bare(Code::kIo, "");
   const auto decoded = DecodeStatus(EncodeStatus(bare));
@@ -67,7 +76,7 @@ TEST(StatusCodec, RefusesAnUnknownCode) {
 
 TEST(StatusCodec, RefusesUnknownParts) {
   Bytes encoded = EncodeStatus(FullStatus());
-  encoded[1] = std::byte{7};
+  encoded[1] |= std::byte{8};
   EXPECT_FALSE(DecodeStatus(encoded).has_value());
 }
 

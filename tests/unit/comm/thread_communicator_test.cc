@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "lib/comm/agree.h"
 #include "sealpoint/communicator.h"
 #include "tests/support/with_ranks.h"
 
@@ -132,8 +131,8 @@ TEST(ThreadCommunicator, AgreeingOnABrokenGroupKeepsTheOwnError) {
   const auto comms = ThreadCommunicators(2);
   comms[0]->set_deadline(milliseconds(1));
   const Status mine(Code::kNoSpace, "full");
-  EXPECT_EQ(internal::AgreeOnStatus(*comms[0], mine), mine);
-  EXPECT_EQ(internal::AgreeOnStatus(*comms[1], Status()).code(), Code::kTimeout);
+  EXPECT_EQ(AgreeOnStatus(*comms[0], mine), mine);
+  EXPECT_EQ(AgreeOnStatus(*comms[1], Status()).code(), Code::kTimeout);
 }
 
 }  // namespace

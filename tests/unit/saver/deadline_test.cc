@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
   static constexpr auto kDeadline = std::chrono::milliseconds(300);
@@ -30,9 +31,13 @@ TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
       const Declaration nothing;
       const Sources sources(nothing);
       const auto save = [&] {
-        return saver->Save(SaveTarget::Directory("ckpt"), {}, sources).status();
+        return saver->Save(SaveTarget::Directory("ckpt"), {.step = 7}, sources).status();
       };
-      EXPECT_THAT(save(), HasCode(Code::kTimeout));
+      const Status late = save();
+      EXPECT_THAT(late, HasCode(Code::kTimeout));
+      EXPECT_THAT(late.message(), StartsWith("save of step 7 to ckpt, phase preflight: "));
+      EXPECT_EQ(late.place().rank, comm.rank());
+      EXPECT_FALSE(OutcomeIsUnknown(late));
       const Status further = save();
       EXPECT_THAT(further, HasCode(Code::kTimeout));
       EXPECT_THAT(further.message(), HasSubstr("the saver cannot be used"));
@@ -53,6 +58,7 @@ TEST(SaveDeadlineTest, SummariesThatLeftMayBeCommitted) {
     const auto info = job.Save(UsualDeclaration(job.comm));
     if (job.is_last()) {
       EXPECT_THAT(info.status(), FailsRule(Code::kTimeout, "R-CMT-07"));
+      EXPECT_THAT(info.error().message(), HasSubstr(", phase agree: "));
       EXPECT_TRUE(OutcomeIsUnknown(info.status()));
       return;  // leaves the job, so that the others do not wait
     }
