@@ -12,6 +12,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
 #include "sealpoint/limits.h"
+#include "sealpoint/retention.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verdict.h"
@@ -32,6 +33,7 @@ struct SeriesEntry {
   Status problem{};  // why it is not committed
   bool is_void = false;
   bool is_kept = false;  // has a KEEP file
+  bool is_link = false;  // a symbolic link to a directory: read, and never removed
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
@@ -70,6 +72,30 @@ struct ResumePoint {
                       // say how new they are; `problem` set
 };
 
+struct PruneOptions {
+  bool dry_run = false;  // decide, and change nothing
+  Limits limits{};
+};
+
+// What becomes of one directory of the series, and why.
+struct PruneDecision {
+  SeriesEntry entry{};
+  bool keep = true;
+  // Each rule that keeps it ("one of the newest 2", "step 1000 is a multiple of 500", …), or why
+  // none does. At least one.
+  std::vector<std::string> reasons{};
+  bool is_deleted = false;  // done, and durable
+};
+
+struct [[nodiscard]] PruneReport {
+  // Success; or why nothing was deleted, if no decision has is_deleted; or why no more was.
+  Status status{};
+  // All directories of the series in the order of SeriesListing::entries. Empty if the series could
+  // not be listed, or the policy was refused.
+  std::vector<PruneDecision> decisions{};
+  std::uint64_t bytes_freed = 0;  // by what is_deleted; in a dry run: by what would be deleted
+};
+
 // A directory of checkpoints of one training. Stateless; every call looks at the storage anew.
 // Single process: with ranks, one of them calls and broadcasts. Thread safety: all functions.
 class SEALPOINT_EXPORT Series {
@@ -82,8 +108,9 @@ class SEALPOINT_EXPORT Series {
   // A directory that does not exist is an empty series. Errors: Io.
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
-  // checked. Errors: NotFound (nothing committed), those of Checkpoint::Open for the newest one
-  // and for any whose marker is damaged, of an unknown version or unreadable: it may be the newest.
+  // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), those of
+  // List; those of Checkpoint::Open for the newest one and for any whose marker is damaged, of an
+  // unknown version or unreadable, since it may be the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync
@@ -93,6 +120,16 @@ class SEALPOINT_EXPORT Series {
   // there, it was never committed, it is a symbolic link), NotFound, Io (also where its own marker
   // or its KEEP cannot be seen).
   Status Delete(const std::string& name) const;
+  // Deletes the committed checkpoints that the policy does not keep, the oldest first, one after
+  // the other in the safe order of Delete, once a newer one was found whole and was synced.
+  // Attempts that were never committed, and what has a damaged marker, stay. Right beside savers,
+  // readers and other prunings of the same series: what another process removes meanwhile is not
+  // missed. Stops at the first error, and says what was done until then. Errors: InvalidArgument
+  // (the policy, R-SER-14; a fork, R-SER-15: delete one of its branches, or move it elsewhere),
+  // those of List, and of any checkpoint that the storage failed to read, since it may be the
+  // newest or a better one: nothing is deleted then; those of Delete.
+  PruneReport Prune(const RetentionPolicy& policy, const PruneOptions& options = {}) const;
+
   // Removes the files of an attempt that was never committed. Publishes a void marker first, so
   // that a slow writer's own publication fails, and leaves that marker and the directory: were they
   // removed as well, a writer that wakes up between the two could still publish. Called again on

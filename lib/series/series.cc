@@ -69,6 +69,7 @@ Result<SeriesListing> Series::List() const {
                              : Result<internal::ScannedEntry>(internal::ScannedEntry());
     if (scanned.ok() && scanned->is_ours) {
       listing.entries.push_back(scanned->entry);
+      listing.entries.back().is_link = info.kind == EntryKind::kSymlink;
     } else if (scanned.ok() || info.kind == EntryKind::kSymlink) {
       listing.foreign.push_back(info.name);
     } else if (scanned.error().code() != Code::kNotFound) {  // NotFound: removed meanwhile

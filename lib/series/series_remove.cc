@@ -7,6 +7,7 @@
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
+#include "lib/series/series_removal.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
 #include "sealpoint/series.h"
@@ -48,19 +49,6 @@ Status CheckIsNoLink(const Storage& storage, const std::string& series, const st
       .AtPath(JoinPath(series, name));
 }
 
-// R-SER-11: of the committed ones in [begin, end), newest first, one must be whole and durable.
-Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
-                           std::vector<SeriesEntry>::const_iterator end) {
-  Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
-  for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
-    const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
-    if (opened.ok()) return opened->directory->Sync();
-    problem = InvalidArgument("not deleted: no newer checkpoint is whole; of ", entry->name, ": ",
-                              opened.error().message());
-  }
-  return problem;
-}
-
 // With foreign files inside it stays: they are not ours to remove.
 Status RemoveDirectoryIfEmpty(Storage& storage, const Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> left, directory.List());
@@ -74,6 +62,31 @@ Status CheckName(const std::string& name) {
 }
 
 }  // namespace
+
+namespace internal {
+
+Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
+                           std::vector<SeriesEntry>::const_iterator end) {
+  Status problem = InvalidArgument("not deleted: no newer checkpoint is committed");
+  for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
+    const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
+    if (opened.ok()) return opened->directory->Sync();
+    problem = InvalidArgument("not deleted: no newer checkpoint is whole; of ", entry->name, ": ",
+                              opened.error().message());
+  }
+  return problem;
+}
+
+Status DeleteCommitted(Storage& storage, const std::string& series, const SeriesEntry& entry) {
+  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(storage, series, entry.name));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
+  SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
+  SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(*directory).status());
+  SEALPOINT_RETURN_IF_ERROR(directory->Sync());
+  return RemoveDirectoryIfEmpty(storage, *directory);
+}
+
+}  // namespace internal
 
 Status Series::Delete(const std::string& name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(name));
@@ -95,14 +108,10 @@ Status Series::Delete(const std::string& name) const {
     return refuse("no newer checkpoint is committed");
   }
   SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
-  SEALPOINT_RETURN_IF_ERROR(MakeSureOfANewerOne(*storage_, listing.entries.begin(), found)
+  SEALPOINT_RETURN_IF_ERROR(internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), found)
                                 .AtRule("R-SER-11")
                                 .AtPath(found->path));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage_->OpenDirectory(found->path));
-  SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
-  SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(*directory).status());
-  SEALPOINT_RETURN_IF_ERROR(directory->Sync());
-  return RemoveDirectoryIfEmpty(*storage_, *directory);
+  return internal::DeleteCommitted(*storage_, path_, *found);
 }
 
 Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
@@ -151,7 +160,8 @@ Status PublishVoidMarker(Storage& storage, const std::string& path) {
     status = internal::PublishDurably(*directory, capabilities.publish, unpublished,
                                       internal::kMarkerName, marker);
   }
-  if (!status.ok() && !status.has_unknown_outcome()) static_cast<void>(directory->Remove(unpublished));
+  if (!status.ok() && !status.has_unknown_outcome())
+    static_cast<void>(directory->Remove(unpublished));
   return status;
 }
 

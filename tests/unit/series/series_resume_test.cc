@@ -79,11 +79,20 @@ TEST_F(SeriesResumeTest, WhatTheFileSystemKeepsInItsRootIsNoCheckpoint) {
   EXPECT_THAT(series_.List().value().foreign, ::testing::ElementsAre("lost+found"));
 }
 
-TEST_F(SeriesResumeTest, NothingLeftIsNotFound) {
+TEST_F(SeriesResumeTest, OnlyASeriesWithoutACheckpointIsNotFound) {
+  EXPECT_THAT(Series("nowhere", storage_).Newest().status(),
+              FailsRule(Code::kNotFound, "R-SER-20"));
+  ASSERT_TRUE(memory_->CreateDirectories("empty").ok());
+  EXPECT_THAT(Series("empty", storage_).Newest().status(), FailsRule(Code::kNotFound, "R-SER-20"));
+}
+
+TEST_F(SeriesResumeTest, NothingLeftToFallBackToIsTheErrorOfTheNewest) {
   for (std::uint8_t i = 1; i <= 3; ++i) {
     ReplaceFile(*memory_, Path(std::string(1, static_cast<char>('a' + i - 1))), BlobOf(i), nullptr);
   }
-  EXPECT_THAT(series_.Newest({.allow_fallback = true}).status(), HasCode(Code::kNotFound));
+  const Status status = series_.Newest({.allow_fallback = true}).status();
+  EXPECT_THAT(status, HasCode(Code::kIncomplete));
+  EXPECT_THAT(status.message(), ::testing::StartsWith("nothing to fall back to; c: "));
 }
 
 TEST_F(SeriesResumeTest, UncommittedOnesDoNotCount) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/series/retention.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::string_view kMetricPrefix = "metric.";
+constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+
+Status BadPolicy(std::string message) {
+  return RuleError(Code::kInvalidArgument, "R-SER-14", message);
+}
+
+// The decisions about the committed checkpoints of a listing, newest first.
+class Retention {
+ public:
+  Retention(const RetentionPolicy& policy, const std::vector<CheckpointFacts>& facts,
+            std::vector<PruneDecision>& decisions)
+      : policy_(policy), facts_(facts), decisions_(decisions) {
+    while (count_ < decisions.size() && IsCommitted(decisions[count_].entry)) ++count_;
+  }
+
+  void Decide() {
+    KeepLast();
+    KeepSteps();
+    for (const KeepPerPeriod& periods : policy_.keep_per_period) KeepPeriods(periods);
+    if (policy_.keep_best) KeepBestOnes(*policy_.keep_best);
+    KeepPinned();
+    KeepCopies();
+    for (std::size_t i = 0; i < count_; ++i) ExplainDeletion(i);
+  }
+
+ private:
+  static bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
+  bool is_whole(std::size_t i) const { return i < facts_.size() && facts_[i].is_whole; }
+  const AttemptId& attempt(std::size_t i) const { return decisions_[i].entry.attempt; }
+  // A copy comes right behind what it is a copy of: they have sequence and attempt in common.
+  bool IsCopy(std::size_t i) const { return i > 0 && attempt(i) == attempt(i - 1); }
+  void Keep(std::size_t i, std::string reason) {
+    decisions_[i].keep = true;
+    decisions_[i].reasons.push_back(std::move(reason));
+  }
+
+  // A damaged one that is newer than the last of them stays as well: it does not count, and whoever
+  // looks into the damage wants it.
+  void KeepLast() {
+    std::set<AttemptId> whole;
+    for (std::size_t i = 0; i < count_ && whole.size() < policy_.keep_last; ++i) {
+      if (is_whole(i)) {
+        whole.insert(attempt(i));
+        Keep(i, StrCat("one of the newest ", policy_.keep_last));
+      } else {
+        const std::string damage = i < facts_.size() ? facts_[i].damage : std::string();
+        Keep(i, StrCat("not whole, and newer than the newest ", policy_.keep_last,
+                       " whole ones: ", damage));
+      }
+    }
+  }
+
+  void KeepSteps() {
+    const std::uint64_t n = policy_.keep_every_n_steps;
+    for (std::size_t i = 0; n > 0 && i < count_; ++i) {
+      const std::uint64_t step = decisions_[i].entry.step;
+      if (step != kNoStep && step % n == 0) Keep(i, StrCat("step ", step, " is a multiple of ", n));
+    }
+  }
+
+  // From the newest to the oldest, one is kept if it was made in another period than the last one
+  // that was. So a clock that was set back keeps more rather than less.
+  void KeepPeriods(const KeepPerPeriod& periods) {
+    const auto seconds = static_cast<std::uint64_t>(periods.period.count());
+    std::optional<std::uint64_t> last_period;
+    std::uint32_t kept = 0;
+    for (std::size_t i = 0; i < count_ && kept < periods.count; ++i) {
+      if (!is_whole(i)) continue;
+      const std::uint64_t period = facts_[i].created_unix_ns / kNanosecondsPerSecond / seconds;
+      if (last_period == period) continue;
+      last_period = period;
+      ++kept;
+      Keep(i, StrCat("the newest of its period of ", seconds, " s"));
+    }
+  }
+
+  void KeepBestOnes(const KeepBest& rule) {
+    std::vector<std::size_t> ranked;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (is_whole(i) && facts_[i].metric && !IsCopy(i)) ranked.push_back(i);
+    }
+    const bool least = rule.best == BestMetric::kLeast;
+    // Stable: of equal ones the newer comes first.
+    std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
+      const double x = *facts_[a].metric;
+      const double y = *facts_[b].metric;
+      return least ? x < y : x > y;
+    });
+    ranked.resize(std::min<std::size_t>(ranked.size(), rule.count));
+    for (const std::size_t i : ranked) {
+      Keep(i, StrCat("one of the best ", rule.count, " by ", rule.metric));
+    }
+  }
+
+  void KeepPinned() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (decisions_[i].entry.is_kept) Keep(i, "a KEEP file pins it");
+      if (decisions_[i].entry.is_link) Keep(i, "a symbolic link, which is not removed");
+    }
+  }
+
+  // What is kept is kept under all its names.
+  void KeepCopies() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (decisions_[i].keep) continue;
+      const auto same = [&](const PruneDecision& other) {
+        return other.keep && IsCommitted(other.entry) && other.entry.attempt == attempt(i);
+      };
+      const auto kept = std::find_if(decisions_.begin(), decisions_.end(), same);
+      if (kept != decisions_.end()) Keep(i, StrCat("a copy of ", kept->entry.name));
+    }
+  }
+
+  void ExplainDeletion(std::size_t i) {
+    if (decisions_[i].keep) return;
+    const bool is_damaged = i < facts_.size() && !facts_[i].is_whole;
+    const std::string damage = is_damaged ? StrCat("; not whole: ", facts_[i].damage) : "";
+    decisions_[i].reasons.push_back(StrCat("no rule keeps it", damage));
+  }
+
+  const RetentionPolicy& policy_;
+  const std::vector<CheckpointFacts>& facts_;
+  std::vector<PruneDecision>& decisions_;
+  std::size_t count_ = 0;  // of committed ones
+};
+
+}  // namespace
+
+Status CheckPolicy(const RetentionPolicy& policy) {
+  if (policy.keep_last < 2) {
+    return BadPolicy(StrCat("keep_last is ", policy.keep_last, ", expected at least 2"));
+  }
+  for (const KeepPerPeriod& periods : policy.keep_per_period) {
+    if (periods.period < std::chrono::seconds(1)) {
+      return BadPolicy(StrCat("a period is ", periods.period.count(), " s, expected at least 1 s"));
+    }
+    if (periods.count == 0) return BadPolicy("a number of periods is 0, expected at least 1");
+  }
+  if (!policy.keep_best) return Status();
+  if (policy.keep_best->count == 0) {
+    return BadPolicy("the number of best checkpoints is 0, expected at least 1");
+  }
+  const std::string& metric = policy.keep_best->metric;
+  if (metric.size() > kMetricPrefix.size() && metric.starts_with(kMetricPrefix)) return Status();
+  return BadPolicy(StrCat("the metric is \"", metric, "\", expected a key that begins with \"",
+                          kMetricPrefix, "\""));
+}
+
+Status CheckNoFork(const SeriesListing& listing) {
+  if (listing.forks.empty()) return Status();
+  std::string names;
+  for (const SeriesEntry& entry : listing.entries) {
+    const auto& forks = listing.forks;
+    if (std::find(forks.begin(), forks.end(), entry.attempt) == forks.end()) continue;
+    names.append(names.empty() ? "" : ", ").append(entry.name);
+  }
+  return RuleError(Code::kInvalidArgument, "R-SER-15",
+                   "not pruned: the series has a fork, checkpoints with the same parent: ", names);
+}
+
+std::optional<double> ParseMetric(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+bool NeedsAllFacts(const RetentionPolicy& policy) {
+  return !policy.keep_per_period.empty() || policy.keep_best.has_value();
+}
+
+std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
+                                           const RetentionPolicy& policy,
+                                           const std::vector<CheckpointFacts>& facts) {
+  std::vector<PruneDecision> decisions;
+  decisions.reserve(listing.entries.size());
+  for (const SeriesEntry& entry : listing.entries) {
+    PruneDecision& decision = decisions.emplace_back(PruneDecision{.entry = entry, .keep = false});
+    if (entry.verdict == Verdict::kCommitted) continue;
+    decision.keep = true;
+    decision.reasons.push_back(
+        entry.verdict == Verdict::kUncommitted
+            ? "never committed"
+            : StrCat("its marker does not say how new it is: ", entry.problem.message()));
+  }
+  Retention(policy, facts, decisions).Decide();
+  return decisions;
+}
+
+}  // namespace sealpoint::internal

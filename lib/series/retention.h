@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SERIES_RETENTION_H_
+#define SEALPOINT_LIB_SERIES_RETENTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sealpoint/retention.h"
+#include "sealpoint/series.h"
+
+// Which checkpoints of a series stay. Pure: no storage, no clock.
+
+namespace sealpoint::internal {
+
+// R-SER-14.
+Status CheckPolicy(const RetentionPolicy& policy);
+// R-SER-15. Names the directories of the branches.
+Status CheckNoFork(const SeriesListing& listing);
+
+// What a policy may have to know of a committed checkpoint.
+struct CheckpointFacts {
+  bool is_known = false;  // the rest was looked at
+  bool is_whole = false;  // its file-level check passed
+  std::string damage{};   // if not whole
+  std::uint64_t created_unix_ns = 0;
+  std::optional<double> metric{};  // absent: never among the best
+};
+
+// The value of a metric: a whole decimal number, finite. Nothing for any other text.
+std::optional<double> ParseMetric(std::string_view text);
+
+// True if the policy asks for facts of every checkpoint, else only of the newest ones, until
+// keep_last whole ones were found.
+bool NeedsAllFacts(const RetentionPolicy& policy);
+
+// One decision per entry. `facts` belong to the first entries of the listing, which are the
+// committed ones, newest first; all of these, or enough for the policy.
+std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
+                                           const RetentionPolicy& policy,
+                                           const std::vector<CheckpointFacts>& facts);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SERIES_RETENTION_H_

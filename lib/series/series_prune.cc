@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
+#include "lib/series/retention.h"
+#include "lib/series/series_removal.h"
+#include "sealpoint/series.h"
+
+namespace sealpoint {
+namespace {
+
+using internal::CheckpointFacts;
+
+// What is not there any more was removed by another process, which is no fault.
+bool IsGone(const Status& error) {
+  return error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
+         error.code() == Code::kNotACheckpoint;
+}
+
+std::optional<double> FindMetric(const internal::Metadata& index, const RetentionPolicy& policy) {
+  if (!policy.keep_best) return std::nullopt;
+  for (const auto& [key, value] : index.provenance()) {
+    if (key == policy.keep_best->metric) return internal::ParseMetric(value);
+  }
+  return std::nullopt;
+}
+
+// Damage is a fact; what the storage failed to read is an error.
+Result<CheckpointFacts> LookAt(const Storage& storage, const SeriesEntry& entry,
+                               const RetentionPolicy& policy, const Limits& limits) {
+  const auto opened = internal::OpenCommitted(storage, entry.path, limits, true);
+  CheckpointFacts facts{.is_known = true, .is_whole = opened.ok()};
+  if (opened.ok()) {
+    facts.created_unix_ns = opened->index.contents.created_unix_ns();
+    facts.metric = FindMetric(opened->index.contents, policy);
+    return facts;
+  }
+  const Status& error = opened.error();
+  const bool is_damage = VerdictOf(error) == Verdict::kCorrupt ||
+                         VerdictOf(error) == Verdict::kIncomplete ||
+                         error.code() == Code::kUnsupported || IsGone(error);
+  if (!is_damage) return error;
+  facts.damage = error.ToString();
+  return facts;
+}
+
+// Facts of the newest checkpoints, as many as the policy needs; newest first.
+Result<std::vector<CheckpointFacts>> GatherFacts(const Storage& storage,
+                                                 const SeriesListing& listing,
+                                                 const RetentionPolicy& policy,
+                                                 const Limits& limits) {
+  std::vector<CheckpointFacts> facts;
+  std::vector<AttemptId> whole;
+  const bool all = internal::NeedsAllFacts(policy);
+  for (const SeriesEntry& entry : listing.entries) {
+    const bool is_enough = !all && whole.size() >= policy.keep_last;
+    if (entry.verdict != Verdict::kCommitted || is_enough) break;
+    SEALPOINT_ASSIGN_OR_RETURN(facts.emplace_back(), LookAt(storage, entry, policy, limits));
+    const bool is_copy = std::find(whole.begin(), whole.end(), entry.attempt) != whole.end();
+    if (facts.back().is_whole && !is_copy) whole.push_back(entry.attempt);
+  }
+  return facts;
+}
+
+Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& storage,
+                                          const RetentionPolicy& policy, const Limits& limits) {
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckPolicy(policy));
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, series.List());
+  for (const SeriesEntry& entry : listing.entries) {
+    if (entry.verdict == Verdict::kUnreadable) return entry.problem;
+  }
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckNoFork(listing).AtPath(series.path()));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointFacts> facts,
+                             GatherFacts(storage, listing, policy, limits));
+  return internal::DecideRetention(listing, policy, facts);
+}
+
+// R-SER-11, once for all that is deleted: all of it is older than the newest whole one.
+Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& decisions) {
+  std::vector<SeriesEntry> newer;
+  for (const PruneDecision& decision : decisions) {
+    if (!decision.keep) break;
+    newer.push_back(decision.entry);
+  }
+  return internal::MakeSureOfANewerOne(storage, newer.begin(), newer.end()).AtRule("R-SER-11");
+}
+
+// Oldest first. Stops at the first error.
+Status DeleteDecided(Storage& storage, const std::string& series, PruneReport& report) {
+  SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions));
+  for (auto decision = report.decisions.rbegin(); decision != report.decisions.rend(); ++decision) {
+    if (decision->keep) continue;
+    const Status deleted = internal::DeleteCommitted(storage, series, decision->entry);
+    if (IsGone(deleted)) {
+      decision->reasons.emplace_back("another process removed it meanwhile");
+      continue;
+    }
+    SEALPOINT_RETURN_IF_ERROR(deleted);
+    decision->is_deleted = true;
+    report.bytes_freed += decision->entry.size_bytes;
+  }
+  return Status();
+}
+
+}  // namespace
+
+PruneReport Series::Prune(const RetentionPolicy& policy, const PruneOptions& options) const {
+  PruneReport report;
+  auto decided = Decide(*this, *storage_, policy, options.limits);
+  report.status = decided.status();
+  if (!decided.ok()) return report;
+  report.decisions = std::move(decided).value();
+  bool has_work = false;
+  for (const PruneDecision& decision : report.decisions) {
+    if (decision.keep) continue;
+    has_work = true;
+    if (options.dry_run) report.bytes_freed += decision.entry.size_bytes;
+  }
+  if (has_work && !options.dry_run) report.status = DeleteDecided(*storage_, path_, report);
+  return report;
+}
+
+}  // namespace sealpoint
