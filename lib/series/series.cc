@@ -105,11 +105,13 @@ Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
     point.passed_over.back().verdict = VerdictOf(opened.error());
     point.passed_over.back().problem = opened.error();
   }
-  return internal::MakeError(Code::kNotFound,
-                             point.passed_over.empty()
-                                 ? "no committed checkpoint"
-                                 : "every committed checkpoint is damaged or cannot be read")
-      .AtPath(path_);
+  if (point.passed_over.empty()) {
+    return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint")
+        .AtPath(path_);
+  }
+  // Not NotFound: training must not begin anew because of damage.
+  return Status(point.passed_over.front().problem)
+      .Prefixed(internal::StrCat("nothing to fall back to; ", point.passed_over.front().name));
 }
 
 }  // namespace sealpoint

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/open_newest.h"
+
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "lib/comm/status_codec.h"
+#include "sealpoint/series.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+constexpr int kRoot = 0;
+// So often may the checkpoint that was chosen be deleted before it is open. Each time a newer one
+// was committed meanwhile.
+constexpr int kTriesMax = 16;
+
+// What rank 0 found.
+struct Choice {
+  std::string series;  // to be compared
+  std::string path;    // of the checkpoint; empty if there is none
+  std::string name;
+  std::vector<PassedOverCheckpoint> passed_over;
+};
+
+Bytes EncodeChoice(const Choice& choice) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(choice.series);
+  out.Put(choice.path);
+  out.Put(choice.name);
+  out.Put(std::uint64_t{choice.passed_over.size()});
+  for (const PassedOverCheckpoint& passed : choice.passed_over) {
+    out.Put(passed.name);
+    out.Put(AsText(EncodeStatus(passed.problem)));
+  }
+  return bytes;
+}
+
+Result<Choice> DecodeChoice(ByteSpan bytes) {
+  WireReader in(bytes);
+  Choice choice;
+  SEALPOINT_ASSIGN_OR_RETURN(choice.series, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(choice.path, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(choice.name, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PassedOverCheckpoint passed;
+    SEALPOINT_ASSIGN_OR_RETURN(passed.name, in.Text());
+    SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan status, in.Span());
+    auto problem = DecodeStatus(status);
+    if (!problem) return MalformedMessage();
+    passed.problem = *std::move(problem);
+    choice.passed_over.push_back(std::move(passed));
+  }
+  return choice;
+}
+
+Result<Bytes> Choose(const std::string& series, const OpenNewestOptions& options) {
+  Choice choice{.series = series};
+  const auto newest =
+      Series(series, options.open.storage)
+          .Newest({.allow_fallback = options.allow_fallback, .limits = options.open.limits});
+  // R-SER-20: nothing else is NotFound.
+  if (!newest.ok() && newest.error().code() != Code::kNotFound) return newest.error();
+  if (newest.ok()) {
+    choice.path = newest->entry.path;
+    choice.name = newest->entry.name;
+    for (const SeriesEntry& entry : newest->passed_over) {
+      choice.passed_over.push_back({entry.name, entry.problem});
+    }
+  }
+  return EncodeChoice(choice);
+}
+
+// True if this error says that the directory was emptied or removed since it was chosen.
+bool IsGone(const Status& error) {
+  return error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
+         error.code() == Code::kNotACheckpoint;
+}
+
+Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
+                              const OpenNewestOptions& options) {
+  Result<Bytes> at_root = Bytes();
+  if (comm.rank() == kRoot) at_root = Choose(series, options);
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, kRoot, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(Choice choice, DecodeChoice(bytes));
+  Status local_status;
+  if (choice.series != series) {
+    local_status = InvalidArgument("ranks disagree on the series: rank 0 opens ", choice.series,
+                                   ", this rank ", series);
+  }
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, local_status));
+  return choice;
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<NewestCheckpoint> OpenNewest(Communicator& comm, const std::string& series_directory,
+                                    const OpenNewestOptions& options) {
+  OpenOptions open = options.open;
+  open.check_files = false;  // Series::Newest has just done it
+  Status gone;
+  for (int i = 0; i < internal::kTriesMax; ++i) {
+    SEALPOINT_ASSIGN_OR_RETURN(internal::Choice choice,
+                               internal::ChooseTogether(comm, series_directory, options));
+    NewestCheckpoint newest{.name = std::move(choice.name),
+                            .passed_over = std::move(choice.passed_over)};
+    if (choice.path.empty()) return newest;
+    auto reader = CollectiveReader::Open(comm, choice.path, open);
+    if (reader.ok()) {
+      newest.reader = std::move(reader).value();
+      return newest;
+    }
+    // The same on all ranks, so that all go on.
+    if (!internal::IsGone(reader.error())) return std::move(reader).error();
+    gone = std::move(reader).error();
+  }
+  return internal::MakeError(Code::kIo, "the newest checkpoint was deleted ", internal::kTriesMax,
+                             " times before it was open: ", gone.message())
+      .AtPath(series_directory);
+}
+
+}  // namespace sealpoint
