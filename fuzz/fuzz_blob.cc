@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "fuzz/support/target.h"
-#include "fuzz/support/walk_contents.h"
+#include "fuzz/support/walk_metadata.h"
 #include "lib/codec/chunk_codec.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
 #include "lib/metadata/metadata.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::fuzz {
 namespace {

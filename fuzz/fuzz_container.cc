@@ -2,8 +2,8 @@
 //
 // Proves what fuzz_open proves, where every digest, length and pin around the damage is right: of
 // records, group lists, manifests, trailers, headers, index and marker of a whole checkpoint.
+#include "fuzz/support/check_directory.h"
 #include "fuzz/support/container.h"
-#include "fuzz/support/judge_directory.h"
 #include "fuzz/support/target.h"
 
 // The input names a checkpoint and a list of changes; see fuzz/support/container.h.

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "fuzz/support/target.h"
-#include "fuzz/support/walk_contents.h"
+#include "fuzz/support/walk_metadata.h"
 #include "lib/format/file_header.h"
 #include "lib/metadata/metadata.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "fuzz/support/target.h"
-#include "fuzz/support/walk_contents.h"
+#include "fuzz/support/walk_metadata.h"
 #include "lib/metadata/metadata.h"
 
 // The input is the number of records (4 bytes) and of shards (4 bytes) and a manifest.

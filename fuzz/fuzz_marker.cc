@@ -6,7 +6,7 @@
 
 #include "fuzz/support/target.h"
 #include "lib/format/marker.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::fuzz {
 namespace {

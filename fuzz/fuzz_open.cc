@@ -3,8 +3,8 @@
 // Proves that no damage of a whole checkpoint makes opening, verifying or loading crash, take
 // memory without bound or blame anything but the bytes, and that what verification calls committed
 // loads.
+#include "fuzz/support/check_directory.h"
 #include "fuzz/support/damage.h"
-#include "fuzz/support/judge_directory.h"
 #include "fuzz/support/target.h"
 
 // The input names a checkpoint and a list of damages; see fuzz/support/damage.h.

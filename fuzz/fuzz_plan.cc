@@ -13,8 +13,8 @@
 #include "fuzz/support/target.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/checkpoint.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::fuzz {
 namespace {

@@ -29,15 +29,15 @@ add_library(
   ${conformance}/transcribe.cc
   ${fuzz}/support/container.cc
   ${fuzz}/support/damage.cc
-  ${fuzz}/support/edit_contents.cc
-  ${fuzz}/support/judge_directory.cc
+  ${fuzz}/support/edit_metadata.cc
+  ${fuzz}/support/check_directory.cc
   ${fuzz}/support/take_layout.cc
   ${fuzz}/support/target.cc
-  ${fuzz}/support/walk_contents.cc
+  ${fuzz}/support/walk_metadata.cc
   ${fuzz}/support/write_state.cc
-  ${support}/hostile_index.cc
-  ${support}/mini_container.cc
-  ${support}/reading_storage.cc)
+  ${support}/container/hostile_index.cc
+  ${support}/container/mini_container.cc
+  ${support}/storage/reading_storage.cc)
 target_link_libraries(sealpoint_corpus PUBLIC sealpoint_headers sealpoint_whole sealpoint_schema
                                        PRIVATE sealpoint_warnings)
 

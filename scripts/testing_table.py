@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of counted runs in docs/testing.md, made of what the runs wrote (tests/support/results.h).
+"""The table of counted runs in docs/testing.md, made of what the runs wrote (tests/support/process/results.h).
 
   scripts/testing_table.py FOLDER            puts the runs of FOLDER into the table; others stay as they are
   scripts/testing_table.py --check FOLDER    compares the exact rows among the runs of FOLDER with the table

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "fuzz/support/edit_contents.h"
+#include "fuzz/support/edit_metadata.h"
 #include "fuzz/support/target.h"
 #include "tests/conformance/corpus.h"
 #include "tests/conformance/transcribe.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::fuzz {
 namespace {

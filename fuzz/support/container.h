@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-#include "fuzz/support/judge_directory.h"
+#include "fuzz/support/check_directory.h"
 #include "sealpoint/bytes.h"
 
 namespace sealpoint::fuzz {

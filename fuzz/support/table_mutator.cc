@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "fuzz/support/edit_contents.h"
+#include "fuzz/support/edit_metadata.h"
 #include "tests/conformance/transcribe.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 namespace sealpoint::fuzz {
 namespace {

@@ -18,7 +18,7 @@
 #include "sealpoint/mesh.h"
 #include "sealpoint/placement.h"
 #include "sealpoint/series.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace {
 

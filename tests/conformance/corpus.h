@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 namespace sealpoint::testing {
 

@@ -6,7 +6,7 @@
 
 #include "lib/format/marker.h"
 #include "tests/conformance/corpus_damage.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::testing {
 namespace {

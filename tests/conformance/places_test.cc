@@ -12,7 +12,7 @@
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/verify.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 
 namespace sealpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include "lib/base/endian.h"
 #include "lib/base/macros.h"
 #include "schema/index_generated.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 namespace sealpoint::testing {
 

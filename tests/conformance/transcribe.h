@@ -4,7 +4,7 @@
 #ifndef SEALPOINT_TESTS_CONFORMANCE_TRANSCRIBE_H_
 #define SEALPOINT_TESTS_CONFORMANCE_TRANSCRIBE_H_
 
-#include "tests/support/hostile_index.h"
+#include "tests/support/container/hostile_index.h"
 
 namespace sealpoint::testing {
 

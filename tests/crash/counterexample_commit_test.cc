@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/crash/counterexample_play.h"
-#include "tests/support/crash_runs.h"
+#include "tests/support/crash/runs.h"
 
 namespace sealpoint::testing {
 namespace {

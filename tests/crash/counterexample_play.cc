@@ -9,8 +9,8 @@
 
 #include "sealpoint/commit.h"
 #include "tests/crash/counterexample_rows.h"
-#include "tests/support/crash_judge.h"
-#include "tests/support/crash_runs.h"
+#include "tests/support/crash/check.h"
+#include "tests/support/crash/runs.h"
 
 namespace sealpoint::testing {
 namespace {

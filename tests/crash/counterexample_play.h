@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/crash_disk.h"
-#include "tests/support/crash_states.h"
-#include "tests/support/failing_storage.h"
+#include "tests/support/crash/disk.h"
+#include "tests/support/crash/states.h"
+#include "tests/support/storage/failing_storage.h"
 
 // The stage on which the ways of spec/model/counterexamples.md are played: actors on one crash
 // disk, each behind a storage that can be made to fail, to lie and to do something first.

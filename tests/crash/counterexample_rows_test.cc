@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "tests/support/results.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/crash/counterexample_play.h"
-#include "tests/support/crash_runs.h"
-#include "tests/support/crash_turns.h"
+#include "tests/support/crash/runs.h"
+#include "tests/support/crash/turns.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sealpoint/storage.h"
-#include "tests/support/descriptor_path.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/storage/descriptor_path.h"
 
 namespace {
 

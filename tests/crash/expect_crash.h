@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "tests/support/crash_judge.h"
-#include "tests/support/crash_states.h"
+#include "tests/support/crash/check.h"
+#include "tests/support/crash/states.h"
 
 namespace sealpoint::testing {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/crash/expect_crash.h"
-#include "tests/support/crash_runs.h"
-#include "tests/support/results.h"
+#include "tests/support/crash/runs.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

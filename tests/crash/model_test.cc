@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/crash_disk.h"
-#include "tests/support/crash_states.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/crash/disk.h"
+#include "tests/support/crash/states.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "examples/train_char_lm/device_kernels.h"
-#include "tests/support/fake_cuda_driver.h"
+#include "tests/support/device/fake_cuda_driver.h"
 
 namespace {
 

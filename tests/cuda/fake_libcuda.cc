@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "tests/support/fake_cuda_driver.h"
+#include "tests/support/device/fake_cuda_driver.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
 #include "tests/cuda/cuda_rate_fixture.h"
-#include "tests/support/seconds.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/seconds.h"
+#include "tests/support/process/temp_dir.h"
 
 namespace sealpoint::testing {
 namespace {

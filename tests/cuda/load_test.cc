@@ -12,7 +12,7 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sealpoint/id.h"
 #include "tests/cuda/cuda_rate_fixture.h"
-#include "tests/support/seconds.h"
+#include "tests/support/process/seconds.h"
 
 namespace sealpoint::testing {
 namespace {

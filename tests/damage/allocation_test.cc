@@ -16,9 +16,9 @@
 #include "sealpoint/commit.h"
 #include "sealpoint/verify.h"
 #include "tests/damage/bombs.h"
-#include "tests/support/allocation_watch.h"
-#include "tests/support/damage_judge.h"
-#include "tests/support/results.h"
+#include "tests/support/damage/check.h"
+#include "tests/support/process/allocation_watch.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

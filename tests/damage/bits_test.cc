@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/support/damage_judge.h"
-#include "tests/support/format_surgery.h"
-#include "tests/support/results.h"
+#include "tests/support/container/format_surgery.h"
+#include "tests/support/damage/check.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

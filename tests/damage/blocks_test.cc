@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/damage_judge.h"
-#include "tests/support/format_surgery.h"
-#include "tests/support/results.h"
+#include "tests/support/container/format_surgery.h"
+#include "tests/support/damage/check.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

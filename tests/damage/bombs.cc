@@ -12,8 +12,8 @@
 #include "lib/format/marker.h"
 #include "sealpoint/digest.h"
 #include "tests/conformance/corpus_damage.h"
-#include "tests/support/format_surgery.h"
-#include "tests/support/hostile_index.h"
+#include "tests/support/container/format_surgery.h"
+#include "tests/support/container/hostile_index.h"
 
 namespace sealpoint::testing {
 namespace {

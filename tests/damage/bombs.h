@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/damage_storage.h"
+#include "tests/support/damage/storage.h"
 
 namespace sealpoint::testing {
 

@@ -12,7 +12,7 @@
 #include "lib/base/endian.h"
 #include "sealpoint/checkpoint.h"
 #include "tests/conformance/transcribe.h"
-#include "tests/support/damage_areas.h"
+#include "tests/support/damage/areas.h"
 
 namespace sealpoint::testing {
 namespace {

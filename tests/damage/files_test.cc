@@ -16,8 +16,8 @@
 #include "lib/format/marker.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/verify.h"
-#include "tests/support/damage_judge.h"
-#include "tests/support/results.h"
+#include "tests/support/damage/check.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

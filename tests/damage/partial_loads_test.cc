@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "tests/support/damage_judge.h"
-#include "tests/support/results.h"
+#include "tests/support/damage/check.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/faults/tiny_state.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
 
 namespace sealpoint::testing {
 namespace {

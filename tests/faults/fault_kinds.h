@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/failing_storage.h"
+#include "tests/support/storage/failing_storage.h"
 
 // Every way in which every operation of a storage can fail, and the loop over all of them: the
 // first, the second, ... operation of its kind fails, until a run gets through without meeting it.

@@ -10,8 +10,8 @@
 
 #include "sealpoint/series.h"
 #include "tests/faults/tiny_state.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {

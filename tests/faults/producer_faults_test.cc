@@ -12,8 +12,8 @@
 
 #include "sealpoint/verify.h"
 #include "tests/faults/tiny_state.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/results.h"
+#include "tests/support/process/results.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/faults/save_check.h"
-#include "tests/support/results.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

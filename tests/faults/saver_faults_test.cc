@@ -9,9 +9,9 @@
 
 #include "sealpoint/series.h"
 #include "tests/faults/save_check.h"
-#include "tests/support/results.h"
-#include "tests/support/save_in_mode.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/process/results.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/save_in_mode.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include "sealpoint/series.h"
 #include "tests/faults/fault_kinds.h"
 #include "tests/faults/tiny_state.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/results.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/process/results.h"
 
 namespace sealpoint::testing {
 namespace {

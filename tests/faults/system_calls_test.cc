@@ -21,10 +21,10 @@
 #include "lib/device/staging_pool.h"
 #include "sealpoint/storage.h"
 #include "sealpoint/verify.h"
-#include "tests/support/descriptor_path.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/descriptor_path.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 
 #include "lib/base/macros.h"
 #include "sealpoint/verify.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/save_in_mode.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/save_in_mode.h"
 
 namespace sealpoint::testing {
 namespace {

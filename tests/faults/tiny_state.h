@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sealpoint/saver.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/state/saved_state.h"
 
 // A state of a few KiB that makes a save take every way it has: a tensor cut over the ranks, one
 // held by all, one that is compressed into a blob of its own, an empty one, a scalar, objects.

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/collective_load_job.h"
-#include "tests/support/host_device.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/use_devices.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/device/use_devices.h"
+#include "tests/support/state/collective_load_job.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

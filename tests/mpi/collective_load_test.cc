@@ -7,9 +7,9 @@
 #include <string>
 
 #include "sealpoint/collective_reader.h"
-#include "tests/support/collective_load_job.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/collective_load_job.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

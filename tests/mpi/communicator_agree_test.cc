@@ -6,7 +6,7 @@
 
 #include "lib/comm/agree.h"
 #include "sealpoint/communicator.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
 
 namespace sealpoint::internal {
 namespace {

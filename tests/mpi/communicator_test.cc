@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
 
 // What every communicator owes its callers; compiled for threads and for MPI.
 

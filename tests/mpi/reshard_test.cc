@@ -6,9 +6,9 @@
 #include <string>
 
 #include "sealpoint/collective_reader.h"
-#include "tests/support/local_tensor.h"
-#include "tests/support/save_job.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/local_tensor.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "sealpoint/series.h"
-#include "tests/support/forged_communicator.h"
-#include "tests/support/save_job.h"
-#include "tests/support/watched_communicator.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/forged_communicator.h"
+#include "tests/support/ranks/watched_communicator.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sealpoint/verify.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/save_job.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

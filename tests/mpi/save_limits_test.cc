@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/save_job.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "tests/support/mini_container.h"
-#include "tests/support/save_job.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "lib/metadata/metadata.h"
-#include "tests/support/hostile_index.h"
+#include "tests/support/container/hostile_index.h"
 
 namespace {
 

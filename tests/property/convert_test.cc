@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/convert/element_converter.h"
-#include "tests/support/float_reference.h"
+#include "tests/support/state/float_reference.h"
 
 // Rounding against a search in the list of all values of the format.
 

@@ -13,10 +13,10 @@
 
 #include "sealpoint/checkpoint.h"
 #include "tests/property/layout_generators.h"
-#include "tests/support/host_device.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
-#include "tests/support/use_devices.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/device/use_devices.h"
+#include "tests/support/storage/reading_storage.h"
 
 // Any stored regions, any wanted regions, any destinations: the bytes are those of the definition,
 // and storage gave what the plan announced.

@@ -10,11 +10,11 @@
 #include "sealpoint/collective_reader.h"
 #include "sealpoint/saver.h"
 #include "tests/property/placement_generators.h"
-#include "tests/support/local_tensor.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/local_tensor.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "sealpoint/saver.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

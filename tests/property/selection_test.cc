@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 // Patterns against a matcher that follows the definition word by word, over all names.
 

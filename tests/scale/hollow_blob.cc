@@ -15,7 +15,7 @@
 #include "lib/writer/blob_summary_parts.h"
 #include "lib/writer/slot_facts.h"
 #include "lib/writer/tensor_checks.h"
-#include "tests/support/forwarding_storage.h"
+#include "tests/support/storage/forwarding_storage.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -23,7 +23,7 @@
 #include "lib/saver/save_plan.h"
 #include "lib/writer/commit_steps.h"
 #include "tests/scale/capturing_communicator.h"
-#include "tests/support/allocation_watch.h"
+#include "tests/support/process/allocation_watch.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/verify.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 // The checkpoint of spec/container.md section 7, and the text there. A block that begins with
 // "```hex NAME" holds the file NAME: 16 bytes a line behind their offset; a line "*" stands for

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/in_child.h"
+#include "tests/support/process/in_child.h"
 
 namespace sealpoint {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::internal {
 namespace {

@@ -14,9 +14,9 @@
 #include "readers/collective/contract_of_all.h"
 #include "readers/collective/pass_on.h"
 #include "sealpoint/communicator.h"
-#include "tests/support/forged_communicator.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/ranks/forged_communicator.h"
+#include "tests/support/state/saved_state.h"
 
 // What another rank sent is judged before it is used.
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sealpoint/communicator.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
 
 // What happens when a rank does not play along; only threads can be made to do so at will.
 

@@ -13,9 +13,9 @@
 
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
-#include "tests/support/rule_matchers.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/container/rule_matchers.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::internal {
 namespace {

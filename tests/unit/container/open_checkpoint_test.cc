@@ -11,11 +11,11 @@
 
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
-#include "tests/support/rule_matchers.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/container/rule_matchers.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/storage/failing_storage.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "tests/support/float_reference.h"
+#include "tests/support/state/float_reference.h"
 #include "tests/unit/convert/convert_one.h"
 
 namespace sealpoint::testing {

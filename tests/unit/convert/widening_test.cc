@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "tests/support/float_reference.h"
+#include "tests/support/state/float_reference.h"
 #include "tests/unit/convert/convert_one.h"
 
 // Every value of every format of at most 16 bits.

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "lib/device/cuda_runtime.h"
-#include "tests/support/fake_cuda_driver.h"
-#include "tests/support/in_child.h"
+#include "tests/support/device/fake_cuda_driver.h"
+#include "tests/support/process/in_child.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include "lib/device/cuda_runtime.h"
 #include "lib/device/digest_image.h"
 #include "sealpoint/digest.h"
-#include "tests/support/fake_cuda_driver.h"
-#include "tests/support/in_child.h"
+#include "tests/support/device/fake_cuda_driver.h"
+#include "tests/support/process/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {

@@ -12,8 +12,8 @@
 
 #include "lib/device/cuda_runtime.h"
 #include "lib/device/cufile_driver.h"
-#include "tests/support/fake_cuda_driver.h"
-#include "tests/support/in_child.h"
+#include "tests/support/device/fake_cuda_driver.h"
+#include "tests/support/process/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {

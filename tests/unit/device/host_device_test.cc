@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in keeps the promises of DeviceRuntime and CopyQueue, and no more than those.
-#include "tests/support/host_device.h"
+#include "tests/support/device/host_device.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sealpoint/digest.h"
-#include "tests/support/in_child.h"
+#include "tests/support/process/in_child.h"
 #include "tests/unit/device/pattern.h"
 
 namespace sealpoint::testing {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "lib/device/staging_pool.h"
-#include "tests/support/in_child.h"
+#include "tests/support/process/in_child.h"
 
 namespace sealpoint::internal {
 namespace {

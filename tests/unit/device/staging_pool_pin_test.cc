@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lib/device/staging_pool.h"
-#include "tests/support/host_device.h"
-#include "tests/support/in_child.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/process/in_child.h"
 
 namespace sealpoint::internal {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lib/base/endian.h"
-#include "tests/support/format_surgery.h"
-#include "tests/support/rule_matchers.h"
+#include "tests/support/container/format_surgery.h"
+#include "tests/support/container/rule_matchers.h"
 
 namespace sealpoint::internal {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/rule_matchers.h"
+#include "tests/support/container/rule_matchers.h"
 #include "tests/unit/load/load_fixture.h"
 
 namespace sealpoint::testing {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/host_device.h"
-#include "tests/support/use_devices.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/device/use_devices.h"
 #include "tests/unit/load/load_fixture.h"
 
 namespace sealpoint::testing {

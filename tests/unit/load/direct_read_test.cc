@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "lib/base/errors.h"
-#include "tests/support/descriptor_storage.h"
+#include "tests/support/storage/descriptor_storage.h"
 #include "tests/unit/load/device_load_fixture.h"
 
 namespace sealpoint::testing {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sealpoint/checkpoint.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::testing {
 

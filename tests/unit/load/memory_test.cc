@@ -13,13 +13,13 @@
 
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/collective_reader.h"
-#include "tests/support/allocation_watch.h"
-#include "tests/support/host_device.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/reading_storage.h"
-#include "tests/support/results.h"
-#include "tests/support/use_devices.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/device/use_devices.h"
+#include "tests/support/process/allocation_watch.h"
+#include "tests/support/process/results.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/storage/reading_storage.h"
 
 namespace sealpoint::testing {
 namespace {

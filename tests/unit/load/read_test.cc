@@ -5,8 +5,8 @@
 #include <set>
 
 #include "readers/load/run_plan.h"
-#include "tests/support/rule_matchers.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/rule_matchers.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/unit/load/load_fixture.h"
 
 namespace sealpoint::testing {

@@ -13,7 +13,7 @@
 #include "lib/base/wire.h"
 #include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/merge_manifests.h"
-#include "tests/support/rule_matchers.h"
+#include "tests/support/container/rule_matchers.h"
 
 namespace sealpoint::internal {
 namespace {

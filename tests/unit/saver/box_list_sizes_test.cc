@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lib/saver/declarations_add_up.h"
-#include "tests/support/forged_communicator.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/forged_communicator.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sealpoint/verify.h"
-#include "tests/support/save_job.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/save_job.h"
 
 namespace sealpoint::testing {
 namespace {

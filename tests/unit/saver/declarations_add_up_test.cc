@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/saved_state.h"
-#include "tests/support/with_ranks.h"
+#include "tests/support/ranks/with_ranks.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

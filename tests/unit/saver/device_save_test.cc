@@ -15,12 +15,12 @@
 
 #include "lib/pipeline/engine_parts.h"
 #include "sealpoint/saver.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/host_device.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/save_in_mode.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/seconds.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/process/seconds.h"
+#include "tests/support/state/save_in_mode.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {

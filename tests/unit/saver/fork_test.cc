@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "sealpoint/saver.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/in_child.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/process/in_child.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/base/wire.h"
-#include "tests/support/forged_communicator.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/ranks/forged_communicator.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/saved_state.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sealpoint/saver.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEALPOINT_TEST_COUNTS_MALLOC 0

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/series/series_scan.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/unit/series/series_fixture.h"
 
 namespace sealpoint::testing {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/unit/series/series_fixture.h"
 
 namespace sealpoint::testing {

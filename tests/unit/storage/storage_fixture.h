@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sealpoint/storage.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 
 namespace sealpoint::testing {
 

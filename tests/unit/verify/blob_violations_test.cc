@@ -6,7 +6,7 @@
 
 #include "lib/base/endian.h"
 #include "lib/format/constants.h"
-#include "tests/support/format_surgery.h"
+#include "tests/support/container/format_surgery.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/format/constants.h"
-#include "tests/support/format_surgery.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/format_surgery.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temp_dir.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/base/errors.h"
-#include "tests/support/reading_storage.h"
+#include "tests/support/storage/reading_storage.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "sealpoint/verify.h"
-#include "tests/support/mini_container.h"
+#include "tests/support/container/mini_container.h"
 
 namespace sealpoint::testing {
 

@@ -6,8 +6,8 @@
 #include "lib/format/constants.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "sealpoint/blob_writer.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
 
 // The summary of a blob comes from another process: its three parts are judged together.
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "sealpoint/blob_writer.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 #include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {

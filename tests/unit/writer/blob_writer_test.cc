@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "sealpoint/digest.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/in_child.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/process/in_child.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 #include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {

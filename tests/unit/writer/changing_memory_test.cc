@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include "sealpoint/blob_writer.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

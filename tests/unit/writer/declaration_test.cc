@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-#include "tests/support/saved_state.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "lib/device/cuda_runtime.h"
 #include "lib/pipeline/engine_parts.h"
-#include "tests/support/fake_cuda_driver.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/device/fake_cuda_driver.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

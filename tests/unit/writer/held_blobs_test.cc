@@ -7,9 +7,9 @@
 
 #include "lib/pipeline/engine_parts.h"
 #include "lib/writer/blob_writer_impl.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 #include "tests/unit/writer/checkpoint_dir.h"
 
 namespace sealpoint::testing {

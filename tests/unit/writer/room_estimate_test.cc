@@ -8,7 +8,7 @@
 
 #include "lib/pipeline/engine_parts.h"
 #include "lib/writer/blob_writer_impl.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

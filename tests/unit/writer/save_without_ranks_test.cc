@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sealpoint/commit.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -13,9 +13,9 @@
 #include "lib/writer/commit_steps.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/declaration.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/process/temp_dir.h"
+#include "tests/support/state/saved_state.h"
 
 // The bounds of what may be declared, from both sides.
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_FUZZ_SUPPORT_CHECK_DIRECTORY_H_
+#define SEALPOINT_FUZZ_SUPPORT_CHECK_DIRECTORY_H_
+
+#include <map>
+#include <string>
+
+#include "sealpoint/bytes.h"
+#include "tests/conformance/corpus.h"
+
+namespace sealpoint::fuzz {
+
+// What is known of a directory before it is judged.
+struct Suspect {
+  std::map<std::string, Bytes> files;
+  // Any of these that is not there as it stands here is damage that must be seen. Empty where
+  // digests were made right again, so that damage may be a checkpoint of other content.
+  std::map<std::string, Bytes> pinned_files;
+  // What every load that succeeds yields; null where that is not known.
+  const testing::CorpusContent* content = nullptr;
+  // At most one change, and of plain fields: most likely one rule is broken.
+  bool is_one_change = false;
+};
+
+// Opens, verifies at every level and loads a checkpoint of these files. Nothing may crash, take
+// memory without bound or blame anything but the bytes; the levels of verification must agree with
+// each other, and what is called committed must load.
+void JudgeDirectory(const Suspect& suspect);
+
+}  // namespace sealpoint::fuzz
+
+#endif  // SEALPOINT_FUZZ_SUPPORT_CHECK_DIRECTORY_H_

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/support/walk_metadata.h"
+
+#include <algorithm>
+
+#include "fuzz/support/target.h"
+
+namespace sealpoint::fuzz {
+namespace {
+
+using internal::Metadata;
+using internal::MetadataKind;
+using internal::ShardRef;
+
+void RequireReference(const Metadata& contents, const ShardRef& ref) {
+  if (contents.kind() == MetadataKind::kManifest) {
+    Require(ref.blob == 0, "a manifest refers to another blob");
+    return;
+  }
+  Require(ref.blob < contents.blob_count(), "a shard in no blob");
+  Require(ref.first_record < contents.blob(ref.blob).record_count, "a shard without record");
+}
+
+void WalkTensor(const Metadata& contents, const internal::TensorView& tensor) {
+  const Shape shape = tensor.shape();
+  const std::vector<Region> regions = tensor.regions();
+  Require(regions.size() == tensor.shard_count(), "regions and shards differ in number");
+  std::uint64_t elements = 0;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    Require(CheckRegion(shape, regions[i]).ok(), "a region outside its tensor");
+    elements += regions[i].element_count();
+    RequireReference(contents, tensor.shard_ref(i));
+    if (i >= 16) continue;  // a query is linear in the shards
+    const auto touching = tensor.ShardsTouching(regions[i].box);
+    Require(std::ranges::count(touching, std::pair(i, regions[i])) == 1,
+            "a shard that does not touch its own box");
+  }
+  if (contents.kind() == MetadataKind::kIndex) {
+    Require(elements == tensor.element_count(), "the shards do not tile their tensor");
+  }
+}
+
+}  // namespace
+
+void WalkContents(const Metadata& contents) {
+  for (std::size_t i = 0; i < contents.tensor_count(); ++i) {
+    const internal::TensorView tensor = contents.tensor(i);
+    Require(contents.FindTensor(tensor.name()) == i, "a tensor is not found by its name");
+    (void)tensor.placement();
+    WalkTensor(contents, tensor);
+  }
+  for (std::size_t i = 0; i < contents.object_count(); ++i) {
+    const internal::ObjectView object = contents.object(i);
+    Require(contents.FindObject(object.name()) == i, "an object is not found by its name");
+    Require(!object.media_type().empty(), "an object without media type");
+    if (object.size() != 0) RequireReference(contents, object.shard_ref());
+  }
+  (void)contents.mesh();
+  (void)contents.provenance();
+}
+
+}  // namespace sealpoint::fuzz

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_MINI_CONTAINER_H_
+#define SEALPOINT_TESTS_SUPPORT_CONTAINER_MINI_CONTAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/format/chunk_table.h"
+#include "lib/format/marker.h"
+#include "lib/format/trailer.h"
+#include "lib/metadata/metadata.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/dtype.h"
+#include "sealpoint/id.h"
+#include "sealpoint/region.h"
+#include "sealpoint/storage.h"
+
+// Whole checkpoints as bytes, made straight from the encoders of lib/format without the writer, so
+// that a test can damage each part and still get right digests around it. A part that cannot be
+// encoded is a bug of the test: it aborts.
+
+namespace sealpoint::testing {
+
+// What one blob stores of a tensor. `bytes` are the region's elements in run order.
+struct MiniShard {
+  Region region;
+  Bytes bytes;
+  int blob = 0;
+};
+
+struct MiniTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::uint32_t element_size = 0;  // 0: that of the dtype
+  std::uint64_t chunk_size = 4096;
+  Codec codec = Codec::kNone;
+  std::vector<std::string> placement;
+  std::vector<MiniShard> shards;
+};
+
+struct MiniObject {
+  std::string name;
+  Bytes bytes;
+  std::string media_type = "application/octet-stream";
+  std::uint64_t chunk_size = 4096;
+  Codec codec = Codec::kNone;
+  int blob = 0;
+};
+
+// Changes on the way; each may be empty. Blobs are named by the numbers that the shards gave.
+struct MiniHooks {
+  // Before encoding. What comes after (digests, pins) is made of the changed value.
+  std::function<void(int blob, internal::FileHeader&)> blob_header;
+  std::function<void(int blob, Bytes& chunk_area)> chunk_area;  // the file's first bytes
+  std::function<void(int blob, std::vector<internal::ChunkRecord>&)> records;
+  std::function<void(int blob, Bytes&)> record_bytes;    // encoded; group digests follow
+  std::function<void(int blob, Bytes&)> group_list;      // its digest follows
+  std::function<void(int blob, Bytes&)> manifest_bytes;  // as stored; the index is of the good one
+  std::function<void(int blob, internal::Trailer&)> trailer;
+  std::function<void(int blob, Bytes&)> trailer_bytes;  // sealed; what it pins follows
+  std::function<void(int blob, internal::BlobPin&)> pin;
+  std::function<void(internal::FileHeader&)> index_header;
+  std::function<void(Bytes&)> index_bytes;  // the FlatBuffer; the marker pins the changed one
+  std::function<void(internal::Marker&)> marker;
+};
+
+struct MiniSpec {
+  std::vector<MiniTensor> tensors;
+  std::vector<MiniObject> objects;
+  AttemptId attempt = MakeId(0xa7);
+  AttemptId parent;
+  std::uint64_t sequence = 1;
+  std::uint64_t step = 7;
+  std::uint64_t created_unix_ns = 1;
+  std::vector<std::pair<std::string, std::uint32_t>> mesh;
+  std::vector<std::pair<std::string, std::string>> provenance;
+  MiniHooks hooks;
+
+  // An id whose bytes are all `value`.
+  static Id128 MakeId(std::uint8_t value);
+};
+
+struct MiniBlob {
+  int number = 0;  // as the shards gave it
+  BlobId id;
+  std::string name;  // of its file
+  internal::BlobSections sections;
+  std::uint64_t chunks_end = 0;
+  std::vector<internal::ChunkRecord> records;
+};
+
+struct MiniContainer {
+  AttemptId attempt;
+  std::map<std::string, Bytes> files;  // by name: COMMIT, the index, the blobs
+  std::map<int, MiniBlob> blobs;       // ascending ids
+  std::string index_name;
+
+  Bytes& marker() { return files.at("COMMIT"); }
+  Bytes& index() { return files.at(index_name); }
+  Bytes& blob(int number) { return files.at(blobs.at(number).name); }
+};
+
+MiniContainer BuildMini(const MiniSpec& spec);
+
+// Makes the directory and its files. Aborts where a file is there already.
+void StoreFiles(Storage& storage, const std::string& directory,
+                const std::map<std::string, Bytes>& files);
+// Replaces one file, or removes it where `bytes` is null.
+void ReplaceFile(Storage& storage, const std::string& directory, const std::string& name,
+                 const Bytes* bytes);
+
+// `size` bytes that depend on the seed and look like noise.
+Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size);
+// Elements of a region of a dense row-major tensor, in run order: the definition, row by row.
+Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
+                    const Region& region);
+// A tensor of these bytes, cut into regions; region i goes to blob `blobs[i]` (all to 0 where
+// `blobs` is empty).
+MiniTensor CutTensor(std::string name, DType dtype, const Shape& shape, const Bytes& bytes,
+                     const std::vector<Region>& regions, const std::vector<int>& blobs = {});
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_CONTAINER_MINI_CONTAINER_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_RULE_MATCHERS_H_
+#define SEALPOINT_TESTS_SUPPORT_CONTAINER_RULE_MATCHERS_H_
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sealpoint/status.h"
+
+namespace sealpoint::testing {
+
+// EXPECT_THAT(DecodeX(bytes).status(), BreaksRule(Code::kCorrupt, "R-HDR-04", 40)): the error has
+// this code, this rule and the offset of this field.
+MATCHER_P3(BreaksRule, code, rule, offset,
+           std::string(negation ? "does not break " : "breaks ") + rule + " at offset " +
+               std::to_string(offset)) {
+  *result_listener << "which is " << arg.ToString();
+  return arg.code() == code && arg.place().rule == rule &&
+         arg.place().offset == std::optional<std::uint64_t>(static_cast<std::uint64_t>(offset));
+}
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_CONTAINER_RULE_MATCHERS_H_

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_CRASH_HISTORY_H_
+#define SEALPOINT_TESTS_SUPPORT_CRASH_HISTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "tests/support/crash/image.h"
+
+namespace sealpoint::testing {
+
+enum class CrashOpKind : std::uint8_t {
+  kMakeDirectory,
+  kCreate,
+  kWrite,
+  kSyncFile,
+  kClose,
+  kLink,    // the entry `name` appears
+  kRename,  // the entry `name` appears and `from` goes, at once
+  kRemove,
+  kRemoveDirectory,
+  kSyncDirectory,
+  kTold,  // no operation: the actor's caller was told of success or failure
+};
+
+// The names of kTold.
+inline constexpr std::string_view kToldSuccess = "success";
+inline constexpr std::string_view kToldFailure = "failure";
+
+// A file or directory; the number is its place in CrashHistory::nodes.
+using CrashNodeId = int;
+
+// One operation that took effect.
+struct CrashOp {
+  int actor = 0;
+  CrashOpKind kind = CrashOpKind::kTold;
+  CrashNodeId directory = 0;  // that holds the entry; that is synced
+  CrashNodeId node = 0;       // the entry's file or directory
+  std::string name{};         // the entry's; of a synced directory its path
+  std::string from{};         // of kRename
+  std::uint64_t offset = 0;   // of kWrite
+  Bytes data{};               // of kWrite
+  // For each actor the number of its operations that happened before this one, which itself
+  // counts: by its own order, and by the collectives between.
+  std::vector<std::uint32_t> clock{};
+
+  bool is_sync() const {
+    return kind == CrashOpKind::kSyncFile || kind == CrashOpKind::kSyncDirectory;
+  }
+  // "rank 1: sync *.blob"; the digits of ids are left out, so that each run says the same.
+  std::string Describe() const;
+};
+
+// A file or directory as it was when the history began; what was made later begins empty.
+struct CrashNode {
+  bool is_directory = false;
+  CrashContentPtr content{};
+  std::map<std::string, CrashNodeId, std::less<>> entries{};
+};
+
+// Everything that happened to a disk, from which every state after a crash can be made without
+// running anything again.
+struct CrashHistory {
+  std::vector<CrashNode> nodes{};  // 0 is the root
+  std::vector<CrashOp> ops{};      // in the order in which they took effect
+  int actor_count = 1;
+
+  // Positions in `ops` of each actor's operations.
+  std::vector<std::vector<std::size_t>> by_actor() const;
+  // The n-th (from 1) operation whose description holds `text`; ops.size() where there is none.
+  std::size_t Find(const std::string& text, int nth = 1) const;
+};
+
+// Names of ours without their ids: "*.blob", "step-*".
+std::string WithoutIds(std::string_view name);
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_CRASH_HISTORY_H_

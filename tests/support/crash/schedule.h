@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_CRASH_SCHEDULE_H_
+#define SEALPOINT_TESTS_SUPPORT_CRASH_SCHEDULE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/crash/disk.h"
+
+// Actors that know nothing of each other, one operation at a time, in every order.
+
+namespace sealpoint::testing {
+
+// What an actor does; it runs on a thread of its own.
+using CrashActor = std::function<void(int actor)>;
+
+struct ScheduleOptions {
+  // How often an actor that could go on is made to wait for another. The search is complete for
+  // the schedules with at most so many.
+  int preemptions_max = 2;
+  // The operations before which there is a choice, by name (CrashGate); empty: all. Operations
+  // that are left out must not concern another actor.
+  std::function<bool(std::string_view name)> is_choice{};
+};
+
+// One world for each schedule: a disk with actors, and what is to be said of it.
+struct ScheduledWorld {
+  CrashDisk& disk;
+  std::vector<CrashActor> actors{};
+  std::function<void()> at_rest{};  // before each operation and at the end; no actor runs
+};
+
+using SchedulePlayer = std::function<void(const ScheduledWorld&)>;
+
+// Calls `run` once per schedule, until it returns false. It makes a world afresh and hands it to
+// the player that it is given, which runs the actors to their end in the order that is next.
+// Returns how many schedules there were.
+std::uint64_t ForEachSchedule(const ScheduleOptions& options,
+                              const std::function<bool(const SchedulePlayer& play)>& run);
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_CRASH_SCHEDULE_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_DAMAGE_CHECK_H_
+#define SEALPOINT_TESTS_SUPPORT_DAMAGE_CHECK_H_
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "tests/support/damage/model.h"
+
+namespace sealpoint::testing {
+
+// Loads all tensors in one read, then each object. The first error, or what was loaded.
+Result<CorpusContent> LoadEverything(const std::shared_ptr<Storage>& storage);
+
+// A checkpoint in memory that is damaged and judged, again and again.
+class DamageJudge {
+ public:
+  explicit DamageJudge(const DamageCase& one);
+
+  DamageStorage& storage() { return *storage_; }
+  std::shared_ptr<Storage> shared_storage() const { return storage_; }
+  Bytes& bytes(const std::string& name) { return storage_->bytes(name); }
+  const Bytes& good(const std::string& name) const { return case_.container.files.at(name); }
+  const DamageModel& model() const { return model_; }
+
+  // Puts one file, or all of them, back.
+  void Restore(const std::string& name);
+  void Restore();
+
+  // Full verification, and loading everything, say what the model says of the files as they are;
+  // only `changed` may differ from the good ones. Empty, or what is wrong. A change that leaves all
+  // bytes as they were must be judged good.
+  std::string Verification(const std::set<std::string>& changed);
+  std::string Load(const std::set<std::string>& changed);
+  std::string Both(const std::set<std::string>& changed);
+
+ private:
+  const DamageCase& case_;
+  const DamageModel model_;
+  std::shared_ptr<DamageStorage> storage_;
+};
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_DAMAGE_CHECK_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a reader has to say of a damaged checkpoint, derived from the place of the damage by the
+// rules of spec/reader-rules.md; the codes are read from that file's table.
+#ifndef SEALPOINT_TESTS_SUPPORT_DAMAGE_MODEL_H_
+#define SEALPOINT_TESTS_SUPPORT_DAMAGE_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sealpoint/status.h"
+#include "sealpoint/verdict.h"
+#include "tests/support/damage/areas.h"
+#include "tests/support/damage/storage.h"
+
+namespace sealpoint::testing {
+
+struct ExpectedFinding {
+  std::string rule{};
+  std::string file{};                     // name in the directory
+  std::optional<std::uint64_t> offset{};  // of a chunk or of a byte of padding
+  std::string owner{};                    // of a chunk
+  bool is_required = true;                // false: something that was damaged too hides it
+  bool stops_load = true;                 // loading everything touches it
+};
+
+class DamageModel {
+ public:
+  explicit DamageModel(const DamageCase& one);
+
+  // What full verification finds. Only `changed` names differ from the good files. Empty where no
+  // byte differs.
+  std::vector<ExpectedFinding> Expect(const DamagedFiles& files,
+                                      const std::set<std::string>& changed) const;
+
+  const std::map<std::string, std::vector<BlobArea>>& areas() const { return areas_; }
+  const DamageCase& damage_case() const { return case_; }
+
+ private:
+  using Findings = std::vector<ExpectedFinding>;
+  struct BlobDamage;
+
+  std::optional<ExpectedFinding> ExpectMarker(const DamagedFiles& files) const;
+  std::optional<ExpectedFinding> ExpectIndex(const DamagedFiles& files) const;
+  void ExpectBlob(const std::string& name, const DamagedFiles& files, Findings& found) const;
+  void ExpectArea(const BlobDamage& damage, const BlobArea& area, Findings& found) const;
+
+  const DamageCase& case_;
+  std::map<std::string, std::vector<BlobArea>> areas_;
+};
+
+// The code of a rule, from the table of spec/reader-rules.md.
+std::string CodeOfRule(const std::string& rule);
+
+// Nothing where `violation` is the expected one: rule, code, file, and what else is stated.
+bool IsExpected(const ExpectedFinding& expected, const Status& violation, bool with_place);
+
+// Of the violations found, as spec/reader-rules.md section 5 says.
+Verdict VerdictOfAll(const std::vector<Status>& violations);
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_DAMAGE_MODEL_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TESTS_SUPPORT_RANKS_FORGED_COMMUNICATOR_H_
+#define SEALPOINT_TESTS_SUPPORT_RANKS_FORGED_COMMUNICATOR_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/communicator.h"
+
+namespace sealpoint::testing {
+
+// One rank, to which an exchange, and where it is given a gathering, brings something else than
+// what it sent.
+class ForgedCommunicator final : public Communicator {
+ public:
+  using Arriving = Result<std::vector<Bytes>>;
+
+  explicit ForgedCommunicator(Arriving exchanged, std::optional<Arriving> gathered = {})
+      : exchanged_(std::move(exchanged)), gathered_(std::move(gathered)) {}
+
+  int rank() const override { return self_->rank(); }
+  int size() const override { return self_->size(); }
+  const std::string& host() const override { return self_->host(); }
+  void set_deadline(std::chrono::milliseconds deadline) override { self_->set_deadline(deadline); }
+  Status Barrier() override { return self_->Barrier(); }
+  Status Broadcast(Bytes& bytes, int root) override { return self_->Broadcast(bytes, root); }
+  Arriving Gather(ByteSpan bytes, int root) override { return self_->Gather(bytes, root); }
+  Arriving AllGather(ByteSpan bytes) override {
+    return gathered_ ? *gathered_ : self_->AllGather(bytes);
+  }
+  Arriving AllToAll(const std::vector<Bytes>&) override { return exchanged_; }
+  Result<std::vector<std::uint64_t>> AllReduceMax(
+      const std::vector<std::uint64_t>& values) override {
+    return self_->AllReduceMax(values);
+  }
+
+ private:
+  const std::unique_ptr<Communicator> self_ = SelfCommunicator();
+  const Arriving exchanged_;
+  const std::optional<Arriving> gathered_;
+};
+
+}  // namespace sealpoint::testing
+
+#endif  // SEALPOINT_TESTS_SUPPORT_RANKS_FORGED_COMMUNICATOR_H_
