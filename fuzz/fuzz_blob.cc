@@ -25,17 +25,17 @@ using internal::Trailer;
 constexpr std::uint64_t kChunkMax = 1 * kMiB;
 
 template <typename T>
-std::optional<T> Judge(const Result<T>& result) {
+std::optional<T> Check(const Result<T>& result) {
   if (result.ok()) return *result;
-  RequireJudgement(result.error());
+  RequireAnswer(result.error());
   return std::nullopt;
 }
 
-std::optional<Trailer> JudgeTrailer(Bytes& file) {
+std::optional<Trailer> CheckTrailer(Bytes& file) {
   const MutableByteSpan bytes = MutableByteSpan(file).last(internal::kTrailerSize);
-  Judge(internal::DecodeTrailer(bytes));
+  Check(internal::DecodeTrailer(bytes));
   testing::ResealTrailer(bytes);
-  const std::optional<Trailer> trailer = Judge(internal::DecodeTrailer(bytes));
+  const std::optional<Trailer> trailer = Check(internal::DecodeTrailer(bytes));
   if (trailer) {
     Require(std::ranges::equal(internal::EncodeTrailer(*trailer), bytes),
             "an accepted trailer has a second encoding");
@@ -43,32 +43,32 @@ std::optional<Trailer> JudgeTrailer(Bytes& file) {
   return trailer;
 }
 
-void JudgeChunk(ByteSpan file, const ChunkRecord& record) {
+void CheckChunk(ByteSpan file, const ChunkRecord& record) {
   if (record.raw_size > kChunkMax || record.offset > file.size()) return;
   if (record.stored_size > file.size() - record.offset) return;
   Bytes raw(record.raw_size);
   for (const std::uint32_t element_size : {1u, 4u, 7u}) {
     const Status status = internal::ChunkCodec().Decode(
         record.codec, element_size, file.subspan(record.offset, record.stored_size), raw);
-    if (!status.ok()) RequireJudgement(status);
+    if (!status.ok()) RequireAnswer(status);
   }
 }
 
-std::vector<ChunkRecord> JudgeRecords(ByteSpan file, const internal::BlobSections& at,
+std::vector<ChunkRecord> CheckRecords(ByteSpan file, const internal::BlobSections& at,
                                       std::uint32_t count) {
   std::vector<ChunkRecord> records;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const auto record = Judge(internal::DecodeRecord(
+    const auto record = Check(internal::DecodeRecord(
         file.subspan(at.records + i * internal::kRecordSize, internal::kRecordSize)));
     if (!record) continue;
     records.push_back(*record);
-    JudgeChunk(file, *record);
+    CheckChunk(file, *record);
   }
   return records;
 }
 
 // Each shard of the manifest against the records from its first one on.
-void JudgeShards(const Metadata& manifest, const std::vector<ChunkRecord>& records) {
+void CheckShards(const Metadata& manifest, const std::vector<ChunkRecord>& records) {
   for (std::size_t t = 0; t < manifest.tensor_count(); ++t) {
     const internal::TensorView tensor = manifest.tensor(t);
     const std::vector<Region> regions = tensor.regions();
@@ -80,27 +80,27 @@ void JudgeShards(const Metadata& manifest, const std::vector<ChunkRecord>& recor
       const Status status =
           internal::CheckShardRecords({.raw_size = raw_size, .chunk_size = tensor.chunk_size()}, 0,
                                       std::span(records).subspan(first, count));
-      if (!status.ok()) RequireJudgement(status);
+      if (!status.ok()) RequireAnswer(status);
     }
   }
 }
 
-void JudgeBlob(std::shared_ptr<Bytes> file) {
+void CheckBlob(std::shared_ptr<Bytes> file) {
   const ByteSpan prefix = ByteSpan(*file).first(std::min(file->size(), internal::kHeaderSizeMax));
-  Judge(internal::DecodeHeader(prefix, internal::FileKind::kBlob));
-  const std::optional<Trailer> trailer = JudgeTrailer(*file);
+  Check(internal::DecodeHeader(prefix, internal::FileKind::kBlob));
+  const std::optional<Trailer> trailer = CheckTrailer(*file);
   if (!trailer || trailer->file_size != file->size()) return;
-  const auto at = Judge(internal::ComputeSections(trailer->chunks_end, trailer->record_count,
+  const auto at = Check(internal::ComputeSections(trailer->chunks_end, trailer->record_count,
                                                   trailer->manifest_size));
   Require(at && at->file_size == file->size(), "an accepted trailer has no sections");
-  const std::vector<ChunkRecord> records = JudgeRecords(*file, *at, trailer->record_count);
+  const std::vector<ChunkRecord> records = CheckRecords(*file, *at, trailer->record_count);
   // The manifest of a file lies at a multiple of 64 in memory that is aligned.
-  const auto manifest = Judge(Metadata::DecodeManifest(
+  const auto manifest = Check(Metadata::DecodeManifest(
       file, ByteSpan(*file).subspan(at->manifest, trailer->manifest_size),
       {.record_count = trailer->record_count, .shard_count = trailer->shard_count}, {}));
   if (!manifest) return;
   WalkContents(*manifest);
-  JudgeShards(*manifest, records);
+  CheckShards(*manifest, records);
 }
 
 }  // namespace
@@ -111,6 +111,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sealpoint;
   const ByteSpan input = fuzz::AsInput(data, size);
   if (input.size() < internal::kHeaderSize + internal::kTrailerSize) return 0;
-  fuzz::JudgeBlob(std::make_shared<Bytes>(input.begin(), input.end()));
+  fuzz::CheckBlob(std::make_shared<Bytes>(input.begin(), input.end()));
   return 0;
 }

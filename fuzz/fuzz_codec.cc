@@ -28,19 +28,19 @@ ChunkCodec& UsedCodec() {
 Status Decode(ChunkCodec& codec, Codec id, std::uint32_t element_size, ByteSpan stored,
               MutableByteSpan raw) {
   const Status status = codec.Decode(id, element_size, stored, raw);
-  if (!status.ok()) RequireJudgement(status);
+  if (!status.ok()) RequireAnswer(status);
   return status;
 }
 
 // A frame of anything, with the length that it declares or another one.
-void JudgeDecoding(InputReader& input) {
+void CheckDecoding(InputReader& input) {
   const auto id = static_cast<Codec>(input.Take8() % 4);
   const std::uint32_t element_size = static_cast<std::uint32_t>(input.TakeIn(1, 256));
   const bool as_declared = input.TakeBool();
   std::uint64_t raw_size = input.Take32() % (kRawMax + 1);
   const ByteSpan stored = input.rest();
   const auto header = internal::ParseFrameHeader(stored);
-  if (!header.ok()) RequireJudgement(header.error());
+  if (!header.ok()) RequireAnswer(header.error());
   if (as_declared && header.ok() && header->content_size_bytes.value_or(kRawMax + 1) <= kRawMax) {
     raw_size = *header->content_size_bytes;
   }
@@ -69,7 +69,7 @@ Bytes TakeRaw(InputReader& input) {
   return raw;
 }
 
-void JudgeRoundTrip(InputReader& input) {
+void CheckRoundTrip(InputReader& input) {
   const Codec id = input.TakeBool() ? Codec::kZstd : Codec::kByteSplitZstd;
   const std::uint32_t element_size = static_cast<std::uint32_t>(input.TakeIn(1, 256));
   const int level = static_cast<int>(input.TakeBelow(12)) - 4;
@@ -111,9 +111,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sealpoint;
   fuzz::InputReader input(fuzz::AsInput(data, size));
   if (input.TakeBool()) {
-    fuzz::JudgeRoundTrip(input);
+    fuzz::CheckRoundTrip(input);
   } else {
-    fuzz::JudgeDecoding(input);
+    fuzz::CheckDecoding(input);
   }
   return 0;
 }

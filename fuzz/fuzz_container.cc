@@ -9,6 +9,6 @@
 // The input names a checkpoint and a list of changes; see fuzz/support/container.h.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
-  fuzz::JudgeDirectory(fuzz::MakeContainer(fuzz::AsInput(data, size)));
+  fuzz::CheckDirectory(fuzz::MakeContainer(fuzz::AsInput(data, size)));
   return 0;
 }

@@ -60,7 +60,7 @@ std::set<std::string> FilesOf(const Opinion& opinion) {
   return files;
 }
 
-// The meaning of an index is judged in one step, of which a reader may report any rule that is
+// The meaning of an index is checked in one step, of which a reader may report any rule that is
 // broken: one change of a number, such as that of a blob's records, may break several.
 std::set<std::string> WithOneRuleForMeaning(const std::set<std::string>& violations) {
   constexpr std::string_view kRule = "R-IDX-";
@@ -93,7 +93,7 @@ void Compare(const Suspect& suspect) {
   static std::unique_ptr<SecondReader> reader = SecondReader::Start();
   const std::optional<Opinion> own = OwnOpinion(suspect.files);
   if (!reader || !own) return;
-  const std::optional<Opinion> other = reader->Judge(suspect.files);
+  const std::optional<Opinion> other = reader->Check(suspect.files);
   if (!other) {
     reader = SecondReader::Start();
     return;

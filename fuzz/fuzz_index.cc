@@ -13,33 +13,33 @@
 namespace sealpoint::fuzz {
 namespace {
 
-void JudgeHeader(ByteSpan file) {
+void CheckHeader(ByteSpan file) {
   const auto header = internal::DecodeHeader(
       file.first(std::min(file.size(), internal::kHeaderSizeMax)), internal::FileKind::kIndex);
-  if (!header.ok()) RequireJudgement(header.error());
+  if (!header.ok()) RequireAnswer(header.error());
 }
 
-void Judge(const Result<internal::Metadata>& contents) {
-  if (!contents.ok()) return RequireJudgement(contents.error());
+void Check(const Result<internal::Metadata>& contents) {
+  if (!contents.ok()) return RequireAnswer(contents.error());
   WalkContents(*contents);
 }
 
 }  // namespace
 }  // namespace sealpoint::fuzz
 
-// The input is an index file. Its header is judged as it is and with the right digest; what is
+// The input is an index file. Its header is checked as it is and with the right digest; what is
 // behind the header as an index, and as a manifest, without regard to the header.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
   const ByteSpan input = fuzz::AsInput(data, size);
   const auto file = std::make_shared<Bytes>(input.begin(), input.end());
-  fuzz::JudgeHeader(*file);
+  fuzz::CheckHeader(*file);
   if (file->size() < internal::kHeaderSize) return 0;
   testing::ResealHeader(MutableByteSpan(*file).first(internal::kHeaderSize));
-  fuzz::JudgeHeader(*file);
+  fuzz::CheckHeader(*file);
   const ByteSpan buffer = ByteSpan(*file).subspan(internal::kHeaderSize);
-  fuzz::Judge(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {}));
-  fuzz::Judge(
+  fuzz::Check(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {}));
+  fuzz::Check(
       internal::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;
 }

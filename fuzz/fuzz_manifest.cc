@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto manifest = internal::Metadata::DecodeManifest(
       buffer, *buffer, {.record_count = record_count, .shard_count = shard_count}, {});
   if (!manifest.ok()) {
-    fuzz::RequireJudgement(manifest.error());
+    fuzz::RequireAnswer(manifest.error());
     return 0;
   }
   fuzz::WalkContents(*manifest);

@@ -11,9 +11,9 @@
 namespace sealpoint::fuzz {
 namespace {
 
-void Judge(ByteSpan bytes) {
+void Check(ByteSpan bytes) {
   const Result<internal::Marker> marker = internal::DecodeMarker(bytes);
-  if (!marker.ok()) return RequireJudgement(marker.error());
+  if (!marker.ok()) return RequireAnswer(marker.error());
   const internal::MarkerBytes again = internal::EncodeMarker(*marker);
   Require(std::ranges::equal(again, bytes), "an accepted marker has a second encoding");
 }
@@ -21,14 +21,14 @@ void Judge(ByteSpan bytes) {
 }  // namespace
 }  // namespace sealpoint::fuzz
 
-// The input is a marker: judged as it is, then with the right length and digest.
+// The input is a marker: checked as it is, then with the right length and digest.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
   const ByteSpan input = fuzz::AsInput(data, size);
-  fuzz::Judge(input);
+  fuzz::Check(input);
   Bytes repaired(input.begin(), input.end());
   repaired.resize(internal::kMarkerSize);
   testing::ResealMarker(repaired);
-  fuzz::Judge(repaired);
+  fuzz::Check(repaired);
   return 0;
 }

@@ -10,6 +10,6 @@
 // The input names a checkpoint and a list of damages; see fuzz/support/damage.h.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sealpoint;
-  fuzz::JudgeDirectory(fuzz::MakeDamaged(fuzz::AsInput(data, size)));
+  fuzz::CheckDirectory(fuzz::MakeDamaged(fuzz::AsInput(data, size)));
   return 0;
 }

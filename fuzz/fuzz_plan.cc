@@ -56,7 +56,7 @@ Stored TakeTensor(InputReader& input, std::size_t number, std::uint64_t blob_cou
 }
 
 // One item of a request, the memory around its destination and what must be in there afterwards.
-struct Wish {
+struct Slice {
   ReadItem item;
   Bytes memory;
   Bytes expected;
@@ -64,19 +64,19 @@ struct Wish {
   bool is_legal = true;
 };
 
-void Expect(const Stored& tensor, const Region& region, const MemoryLayout& layout, Wish& wish) {
+void Expect(const Stored& tensor, const Region& region, const MemoryLayout& layout, Slice& slice) {
   const std::uint32_t element_size = tensor.spec.element_size;
-  wish.memory.assign(layout.size, kUntouched);
-  wish.expected = wish.memory;
-  wish.wanted_bytes = region.element_count() * element_size;
+  slice.memory.assign(layout.size, kUntouched);
+  slice.expected = slice.memory;
+  slice.wanted_bytes = region.element_count() * element_size;
   for (std::uint64_t i = 0; i < region.element_count(); ++i) {
     const std::size_t from = ElementNumber(tensor.spec.shape, region, i) * element_size;
     const std::size_t to = ElementOffset(layout, region, element_size, i);
     std::copy_n(tensor.bytes.begin() + static_cast<std::ptrdiff_t>(from), element_size,
-                wish.expected.begin() + static_cast<std::ptrdiff_t>(to));
+                slice.expected.begin() + static_cast<std::ptrdiff_t>(to));
   }
-  wish.item.destination =
-      MemoryView::MutableHost(wish.memory.data() + layout.origin, layout.strides);
+  slice.item.destination =
+      MemoryView::MutableHost(slice.memory.data() + layout.origin, layout.strides);
 }
 
 // Numbers of a region that cannot be right: the shape is exceeded by one of them at least.
@@ -100,31 +100,31 @@ Region BreakRegion(InputReader& input, const Shape& shape, Region region) {
   return region;
 }
 
-Wish TakeWish(InputReader& input, const Stored& tensor) {
-  Wish wish{.item = {.tensor = tensor.spec.name}};
+Slice TakeSlice(InputReader& input, const Stored& tensor) {
+  Slice slice{.item = {.tensor = tensor.spec.name}};
   const Shape& shape = tensor.spec.shape;
   const bool is_empty = tensor.bytes.empty();
   const unsigned kind = input.Take8() % 16;
-  if (is_empty && kind != 0) return wish;  // wanted whole, to no memory
+  if (is_empty && kind != 0) return slice;  // wanted whole, to no memory
   Region region = is_empty ? Region{} : Region::Whole(shape);
   if (!is_empty && kind < 12) {
     region = TakeRegion(input, shape);
-    wish.item.region = region;
+    slice.item.region = region;
   }
   if (!is_empty) {
-    Expect(tensor, region, TakeLayout(input, region, tensor.spec.element_size, true), wish);
+    Expect(tensor, region, TakeLayout(input, region, tensor.spec.element_size, true), slice);
   }
   if (kind == 0) {
-    wish.item.region = is_empty ? region : BreakRegion(input, shape, region);
-    wish.is_legal = false;
+    slice.item.region = is_empty ? region : BreakRegion(input, shape, region);
+    slice.is_legal = false;
   } else if (kind == 1) {
-    wish.item.destination.data = nullptr;
-    wish.is_legal = false;
+    slice.item.destination.data = nullptr;
+    slice.is_legal = false;
   } else if (kind == 2) {  // as many strides as a tensor of another number of dimensions has
-    wish.item.destination.strides_bytes.resize(shape.size() + 1, 1 << 20);
-    wish.is_legal = false;
+    slice.item.destination.strides_bytes.resize(shape.size() + 1, 1 << 20);
+    slice.is_legal = false;
   }
-  return wish;
+  return slice;
 }
 
 LoadContract TakeContract(InputReader& input) {
@@ -134,50 +134,50 @@ LoadContract TakeContract(InputReader& input) {
 }
 
 struct Request {
-  std::vector<Wish> wishes;
+  std::vector<Slice> slices;
   LoadContract contract;
   bool is_legal = true;
   std::size_t findings = 0;  // that the contract wants reported
 };
 
-void Judge(OnMismatch policy, Request& request) {
+void Check(OnMismatch policy, Request& request) {
   if (policy == OnMismatch::kError) request.is_legal = false;
   if (policy == OnMismatch::kReport) ++request.findings;
 }
 
 // What the caller believes of the tensor, true or not.
-void TakeBelief(InputReader& input, const Stored& tensor, Wish& wish, Request& request) {
+void TakeBelief(InputReader& input, const Stored& tensor, Slice& slice, Request& request) {
   const unsigned kind = input.Take8() % 8;
   if (kind == 0) {
-    wish.item.dtype = static_cast<DType>(1000 + input.Take8() % 2);
-    if (*wish.item.dtype != tensor.spec.dtype) Judge(request.contract.dtype, request);
-  } else if (kind == 1 && wish.item.region) {
-    wish.item.shape = tensor.spec.shape;
+    slice.item.dtype = static_cast<DType>(1000 + input.Take8() % 2);
+    if (*slice.item.dtype != tensor.spec.dtype) Check(request.contract.dtype, request);
+  } else if (kind == 1 && slice.item.region) {
+    slice.item.shape = tensor.spec.shape;
     if (input.TakeBool()) {
-      wish.item.shape->push_back(1);
-      Judge(request.contract.shape, request);
+      slice.item.shape->push_back(1);
+      Check(request.contract.shape, request);
     }
   }
 }
 
 Request TakeRequest(InputReader& input, const std::vector<Stored>& tensors) {
-  Request request{.wishes = {}, .contract = TakeContract(input)};
+  Request request{.slices = {}, .contract = TakeContract(input)};
   std::set<std::string> wanted;
   for (std::uint64_t count = input.TakeBelow(7); count > 0; --count) {
     if (input.Take8() % 16 == 0) {
-      request.wishes.push_back({.item = {.tensor = "absent"}});
-      Judge(request.contract.missing, request);
+      request.slices.push_back({.item = {.tensor = "absent"}});
+      Check(request.contract.missing, request);
       continue;
     }
     const Stored& tensor = tensors[input.TakeBelow(tensors.size())];
-    Wish wish = TakeWish(input, tensor);
-    TakeBelief(input, tensor, wish, request);
-    request.is_legal = request.is_legal && wish.is_legal;
+    Slice slice = TakeSlice(input, tensor);
+    TakeBelief(input, tensor, slice, request);
+    request.is_legal = request.is_legal && slice.is_legal;
     wanted.insert(tensor.spec.name);
-    request.wishes.push_back(std::move(wish));
+    request.slices.push_back(std::move(slice));
   }
   for (std::size_t i = wanted.size(); i < tensors.size(); ++i) {
-    Judge(request.contract.unexpected, request);
+    Check(request.contract.unexpected, request);
   }
   return request;
 }
@@ -189,13 +189,13 @@ std::uint64_t BytesRead(const testing::ReadingStorage& storage) {
 }
 
 void RequireUntouched(const Request& request) {
-  for (const Wish& wish : request.wishes) {
-    Require(std::ranges::all_of(wish.memory, [](std::byte b) { return b == kUntouched; }),
+  for (const Slice& slice : request.slices) {
+    Require(std::ranges::all_of(slice.memory, [](std::byte b) { return b == kUntouched; }),
             "planning writes to a destination");
   }
 }
 
-void JudgeRefusal(const Status& error, const Request& request) {
+void CheckRefusal(const Status& error, const Request& request) {
   Require(!request.is_legal, "a legal request is refused: " + error.ToString());
   Require(error.code() == Code::kInvalidArgument || error.code() == Code::kMismatch ||
               error.code() == Code::kLimitExceeded,
@@ -203,11 +203,11 @@ void JudgeRefusal(const Status& error, const Request& request) {
   RequireUntouched(request);
 }
 
-void JudgePlan(const ReadPlan& plan, const Request& request) {
+void CheckPlan(const ReadPlan& plan, const Request& request) {
   Require(request.is_legal, "an illegal request is planned");
   Require(plan.findings().size() == request.findings, "other findings than the contract asks for");
   std::uint64_t wanted = 0;
-  for (const Wish& wish : request.wishes) wanted += wish.wanted_bytes;
+  for (const Slice& slice : request.slices) wanted += slice.wanted_bytes;
   std::uint64_t copied = 0;
   for (const auto& copy : plan.data().copies) copied += copy.copy.byte_count();
   Require(wanted == plan.Summary().bytes_wanted && wanted == copied,
@@ -215,14 +215,14 @@ void JudgePlan(const ReadPlan& plan, const Request& request) {
   Require(!plan.Explain().empty(), "a plan without explanation");
 }
 
-void JudgeRequest(InputReader& input, const Checkpoint& checkpoint, Request& request,
+void CheckRequest(InputReader& input, const Checkpoint& checkpoint, Request& request,
                   testing::ReadingStorage& storage) {
   ReadRequest wanted;
-  for (Wish& wish : request.wishes) wanted.items.push_back(wish.item);
+  for (Slice& slice : request.slices) wanted.items.push_back(slice.item);
   storage.ClearLog();
   const Result<ReadPlan> plan = checkpoint.Plan(wanted, request.contract);
-  if (!plan.ok()) return JudgeRefusal(plan.error(), request);
-  JudgePlan(*plan, request);
+  if (!plan.ok()) return CheckRefusal(plan.error(), request);
+  CheckPlan(*plan, request);
   RequireUntouched(request);
   Require(BytesRead(storage) == plan->Summary().table_bytes_read, "planning reads other tables");
 
@@ -232,8 +232,8 @@ void JudgeRequest(InputReader& input, const Checkpoint& checkpoint, Request& req
   const auto report = checkpoint.Read(*plan, options);
   Require(report.ok(), "a legal plan fails: " + report.status().ToString());
   Require(BytesRead(storage) == plan->Summary().bytes_read, "storage gave other bytes");
-  for (const Wish& wish : request.wishes) {
-    Require(wish.memory == wish.expected, "an element is wrong, missing or out of place");
+  for (const Slice& slice : request.slices) {
+    Require(slice.memory == slice.expected, "an element is wrong, missing or out of place");
   }
 }
 
@@ -259,7 +259,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       Checkpoint::Open("c", {.storage = storage, .memory_budget_bytes = budget}).value();
   for (std::uint64_t count = input.TakeIn(1, 2); count > 0; --count) {
     fuzz::Request request = fuzz::TakeRequest(input, tensors);
-    fuzz::JudgeRequest(input, *checkpoint, request, *storage);
+    fuzz::CheckRequest(input, *checkpoint, request, *storage);
   }
   return 0;
 }

@@ -68,7 +68,7 @@ Result<CommitInfo> WriteAll(const std::shared_ptr<Storage>& storage, const Writt
   return Commit(*storage, kPath, state.commit, summaries);
 }
 
-void JudgeRefusal(const std::shared_ptr<Storage>& storage, const Status& error,
+void CheckRefusal(const std::shared_ptr<Storage>& storage, const Status& error,
                   const WrittenState& state) {
   Require(!state.is_legal, "a legal state is refused: " + error.ToString());
   Require(error.code() == Code::kInvalidArgument || error.code() == Code::kLimitExceeded,
@@ -79,7 +79,7 @@ void JudgeRefusal(const std::shared_ptr<Storage>& storage, const Status& error,
           "a refused state left a checkpoint");
 }
 
-void JudgeDescription(const Checkpoint& checkpoint, const WrittenState& state,
+void CheckDescription(const Checkpoint& checkpoint, const WrittenState& state,
                       const CommitInfo& info) {
   Require(checkpoint.attempt() == info.attempt && checkpoint.step() == state.commit.step &&
               checkpoint.mesh() == state.commit.mesh,
@@ -96,14 +96,14 @@ void JudgeDescription(const Checkpoint& checkpoint, const WrittenState& state,
   }
 }
 
-void JudgeCommitted(const std::shared_ptr<Storage>& storage, const WrittenState& state,
+void CheckCommitted(const std::shared_ptr<Storage>& storage, const WrittenState& state,
                     const CommitInfo& info) {
   Require(state.is_legal, "an illegal state is committed");
   const VerifyReport report = Verify(kPath, {.storage = storage}).value();
   for (const Status& violation : report.violations) Require(false, violation.ToString());
   Require(report.verdict == Verdict::kCommitted && report.notes.empty(), "something is left over");
   const auto checkpoint = Checkpoint::Open(kPath, {.storage = storage}).value();
-  JudgeDescription(*checkpoint, state, info);
+  CheckDescription(*checkpoint, state, info);
   const Result<testing::CorpusContent> loaded = testing::LoadAll(*checkpoint);
   Require(loaded.ok(), "committed, but: " + loaded.status().ToString());
   testing::CorpusContent expected;
@@ -124,9 +124,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Require(storage->CreateDirectories(fuzz::kPath).ok(), "no directory");
   const Result<CommitInfo> info = fuzz::WriteAll(storage, state);
   if (info.ok()) {
-    fuzz::JudgeCommitted(storage, state, *info);
+    fuzz::CheckCommitted(storage, state, *info);
   } else {
-    fuzz::JudgeRefusal(storage, info.error(), state);
+    fuzz::CheckRefusal(storage, info.error(), state);
   }
   return 0;
 }

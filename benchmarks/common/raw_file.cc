@@ -29,7 +29,7 @@ AlignedMemory AllocateAligned(std::size_t size, Pages pages) {
   void* const memory = std::aligned_alloc(kHugePageSize, rounded);
   if (memory == nullptr) std::abort();
   const int advice = pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
-  static_cast<void>(madvise(memory, rounded, advice));  // a wish
+  static_cast<void>(madvise(memory, rounded, advice));  // advisory only
   std::memset(memory, 1, rounded);
   return AlignedMemory(static_cast<std::byte*>(memory));
 }

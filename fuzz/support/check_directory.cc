@@ -23,7 +23,7 @@ VerifyReport VerifyAt(const std::shared_ptr<Storage>& storage, VerifyLevel level
       Verify(kPath, {.level = level, .threads = threads, .storage = storage}).value();
   Require((report.verdict == Verdict::kCommitted) == report.violations.empty(),
           "verdict and violations differ");
-  for (const Status& violation : report.violations) RequireJudgement(violation);
+  for (const Status& violation : report.violations) RequireAnswer(violation);
   return report;
 }
 
@@ -34,7 +34,7 @@ bool IsWorthEveryLevel(const Suspect& suspect) {
          std::to_integer<unsigned>(ComputeDigest(first->second).bytes[0]) % 8 == 0;
 }
 
-void JudgeOtherWays(const std::shared_ptr<Storage>& storage, const VerifyReport& full) {
+void CheckOtherWays(const std::shared_ptr<Storage>& storage, const VerifyReport& full) {
   const VerifyReport again = VerifyAt(storage, VerifyLevel::kFull, 2);
   Require(full.violations == again.violations && full.notes == again.notes,
           "two threads find something else than one");
@@ -46,9 +46,9 @@ void JudgeOtherWays(const std::shared_ptr<Storage>& storage, const VerifyReport&
 }
 
 // Whether full verification calls it committed.
-bool JudgeByVerification(const std::shared_ptr<Storage>& storage, const Suspect& suspect) {
+bool CheckByVerification(const std::shared_ptr<Storage>& storage, const Suspect& suspect) {
   const VerifyReport full = VerifyAt(storage, VerifyLevel::kFull, 1);
-  if (IsWorthEveryLevel(suspect)) JudgeOtherWays(storage, full);
+  if (IsWorthEveryLevel(suspect)) CheckOtherWays(storage, full);
   if (full.verdict != Verdict::kCommitted) return false;
   for (const auto& [name, bytes] : suspect.pinned_files) {
     const auto found = suspect.files.find(name);
@@ -97,22 +97,22 @@ Status LoadPieces(const Checkpoint& checkpoint) {
   return {};
 }
 
-void JudgeError(const Status& error, bool committed) {
-  RequireJudgement(error);
+void CheckError(const Status& error, bool committed) {
+  RequireAnswer(error);
   Require(!committed, "committed, but: " + error.ToString());
 }
 
-void JudgeByLoading(const std::shared_ptr<Storage>& storage, const Suspect& suspect,
+void CheckByLoading(const std::shared_ptr<Storage>& storage, const Suspect& suspect,
                     bool committed) {
   const auto checkpoint = Checkpoint::Open(kPath, {.storage = storage});
-  if (!checkpoint.ok()) return JudgeError(checkpoint.error(), committed);
+  if (!checkpoint.ok()) return CheckError(checkpoint.error(), committed);
   if (TotalBytes(**checkpoint) > kLoadMaxBytes) {
     const Status loaded = LoadPieces(**checkpoint);
-    if (!loaded.ok()) JudgeError(loaded, committed);
+    if (!loaded.ok()) CheckError(loaded, committed);
     return;
   }
   const Result<testing::CorpusContent> loaded = testing::LoadAll(**checkpoint);
-  if (!loaded.ok()) return JudgeError(loaded.error(), committed);
+  if (!loaded.ok()) return CheckError(loaded.error(), committed);
   if (suspect.content == nullptr) return;
   Require(loaded->tensors == suspect.content->tensors, "other tensors were loaded");
   Require(loaded->objects == suspect.content->objects, "other objects were loaded");
@@ -120,10 +120,10 @@ void JudgeByLoading(const std::shared_ptr<Storage>& storage, const Suspect& susp
 
 }  // namespace
 
-void JudgeDirectory(const Suspect& suspect) {
+void CheckDirectory(const Suspect& suspect) {
   const auto storage = MemoryStorage();
   testing::StoreFiles(*storage, kPath, suspect.files);
-  JudgeByLoading(storage, suspect, JudgeByVerification(storage, suspect));
+  CheckByLoading(storage, suspect, CheckByVerification(storage, suspect));
 }
 
 }  // namespace sealpoint::fuzz

@@ -10,7 +10,7 @@
 
 namespace sealpoint::fuzz {
 
-// What is known of a directory before it is judged.
+// What is known of a directory before it is checked.
 struct Suspect {
   std::map<std::string, Bytes> files;
   // Any of these that is not there as it stands here is damage that must be seen. Empty where
@@ -25,7 +25,7 @@ struct Suspect {
 // Opens, verifies at every level and loads a checkpoint of these files. Nothing may crash, take
 // memory without bound or blame anything but the bytes; the levels of verification must agree with
 // each other, and what is called committed must load.
-void JudgeDirectory(const Suspect& suspect);
+void CheckDirectory(const Suspect& suspect);
 
 }  // namespace sealpoint::fuzz
 

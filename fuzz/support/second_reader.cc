@@ -50,7 +50,7 @@ std::optional<Opinion> ParseReply(const std::string& reply) {
   const nlohmann::json json = nlohmann::json::parse(reply);
   Opinion opinion{.verdict = json.at("verdict"), .violations = {}, .content = {}};
   for (const auto& violation : json.at("violations")) {
-    if (violation.at("rule").is_null()) return std::nullopt;  // it lacks what it would judge with
+    if (violation.at("rule").is_null()) return std::nullopt;  // it lacks what it would check with
     opinion.violations.insert(violation.at("code").get<std::string>() + " " +
                               violation.at("rule").get<std::string>() + " " +
                               violation.at("file").get<std::string>());
@@ -141,7 +141,7 @@ std::optional<std::string> SecondReader::ReadReply() {
   return reply.substr(kLengthSize);
 }
 
-std::optional<Opinion> SecondReader::Judge(const std::map<std::string, Bytes>& files) {
+std::optional<Opinion> SecondReader::Check(const std::map<std::string, Bytes>& files) {
   Require(WriteAll(requests_, EncodeRequest(files)), "the second reader ended");
   const std::optional<std::string> reply = ReadReply();
   if (!reply) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of readers/reference as a process that judges one checkpoint after the other; its
+// The reader of readers/reference as a process that checks one checkpoint after the other; its
 // serve.py says what goes through the pipes.
 #ifndef SEALPOINT_FUZZ_SUPPORT_SECOND_READER_H_
 #define SEALPOINT_FUZZ_SUPPORT_SECOND_READER_H_
@@ -37,7 +37,7 @@ class SecondReader {
 
   // Nothing where it cannot tell, because it takes longer than seconds or finds no zstd; then it is
   // to be started again. Ends the program where it ended with an error.
-  std::optional<Opinion> Judge(const std::map<std::string, Bytes>& files);
+  std::optional<Opinion> Check(const std::map<std::string, Bytes>& files);
 
  private:
   SecondReader(pid_t process, int requests, int replies);

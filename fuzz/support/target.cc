@@ -14,7 +14,7 @@ void Require(bool condition, const std::string& reason) {
   std::abort();
 }
 
-void RequireJudgement(const Status& error) {
+void RequireAnswer(const Status& error) {
   const Code code = error.code();
   Require(code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimitExceeded ||
               code == Code::kIncomplete || code == Code::kUncommitted ||

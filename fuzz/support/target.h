@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every fuzz target shares. A target judges one input in LLVMFuzzerTestOneInput and calls
+// What every fuzz target shares. A target checks one input in LLVMFuzzerTestOneInput and calls
 // Require where something must hold.
 #ifndef SEALPOINT_FUZZ_SUPPORT_TARGET_H_
 #define SEALPOINT_FUZZ_SUPPORT_TARGET_H_
@@ -25,7 +25,7 @@ inline ByteSpan AsInput(const std::uint8_t* data, std::size_t size) {
 void Require(bool condition, const std::string& reason);
 // An error of decoding names a rule of spec/ and blames the bytes: nothing that a file holds is
 // the caller's fault, a bug of ours, or without a rule.
-void RequireJudgement(const Status& error);
+void RequireAnswer(const Status& error);
 
 // Takes bytes off the front of an input; zeros where it has ended.
 class InputReader {

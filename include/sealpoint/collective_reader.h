@@ -98,7 +98,7 @@ class SEALPOINT_EXPORT CollectiveReader {
                                             const LoadContract& contract = {},
                                             const CollectiveLoadOptions& options = {}) = 0;
 
-  // What Load would cost with the same arguments: each rank's wishes, and what each would read.
+  // What Load would cost with the same arguments: each rank's requests, and what each would read.
   // Tables are read and ranks agree as in Load; no payload is read or sent. Errors: those of Load
   // before its first byte.
   virtual Result<CollectiveLoadPlan> Plan(const ReadRequest& request,

@@ -20,7 +20,7 @@
 
 namespace sealpoint {
 
-// One wish: elements of a stored tensor, and where they go.
+// One request: elements of a stored tensor, and where they go.
 struct ReadItem {
   std::string tensor{};
   std::optional<Region> region{};  // absent: the whole tensor
@@ -33,8 +33,8 @@ struct ReadItem {
   std::optional<Conversion> convert{};
 };
 
-// Many wishes that are planned and read together. Borrows the destinations until the read returned.
-// Destinations must not overlap.
+// Many requests that are planned and read together. Borrows the destinations until the read
+// returned. Destinations must not overlap.
 struct SEALPOINT_EXPORT ReadRequest {
   std::vector<ReadItem> items{};
 

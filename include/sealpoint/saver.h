@@ -90,7 +90,7 @@ class SEALPOINT_EXPORT PendingSave {
   // Returns at once, and needs no other rank, where Poll no longer says kRunning.
   virtual Result<CommitInfo> Wait() = 0;
   // Local: asks for the save to fail with Cancelled, on all ranks, where it is not too late. One
-  // rank's wish is enough. The outcome is still to be waited for.
+  // rank's request is enough. The outcome is still to be waited for.
   virtual void Cancel() = 0;
 
  protected:

@@ -33,7 +33,7 @@ struct VerifyProgress {
 struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
   int threads = 1;
-  // At full level, read past the page cache, so that the disk is judged. Falls back to buffered.
+  // At full level, read past the page cache, so that the disk is checked. Falls back to buffered.
   bool direct_io = true;
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // PosixStorage() where null
@@ -63,11 +63,11 @@ struct VerifyReport {
   std::uint64_t blob_count = 0;
   std::uint64_t chunk_count = 0;
 
-  std::uint64_t bytes_checked = 0;  // whose content was judged
+  std::uint64_t bytes_checked = 0;  // whose content was checked
   double seconds = 0;
 };
 
-// Judges a directory and lists what it finds; damage is in the report, not in the Status. Single
+// Owners a directory and lists what it finds; damage is in the report, not in the Status. Single
 // process, reads only. Hostile content costs time linear in its size and bounded memory.
 // Errors: InvalidArgument (options).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,

@@ -55,7 +55,7 @@ Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
   return {};
 }
 
-// All that can be judged without decoding. Reads the block headers, allocates nothing.
+// All that can be checked without decoding. Reads the block headers, allocates nothing.
 Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeader(stored, raw_size));
   const std::size_t frame_size = ZSTD_findFrameCompressedSize(stored.data(), stored.size());

@@ -57,9 +57,9 @@ std::vector<Bytes> CollectParts(const Round& round, std::size_t destination) {
 std::vector<Bytes> OnePart(ByteSpan bytes) { return {Bytes(bytes.begin(), bytes.end())}; }
 
 Status ThreadCommunicator::Broadcast(Bytes& bytes, int root) {
-  Contribution mine{.collective = Collective::kBroadcast, .root = root};
-  if (rank_ == root) mine.parts = OnePart(bytes);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto round, Meet(std::move(mine)));
+  Contribution contribution{.collective = Collective::kBroadcast, .root = root};
+  if (rank_ == root) contribution.parts = OnePart(bytes);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto round, Meet(std::move(contribution)));
   if (rank_ != root) bytes = (*round)[static_cast<std::size_t>(root)]->parts.front();
   return {};
 }

@@ -68,11 +68,11 @@ Status CheckSameCall(const Round& round) {
 
 Result<std::shared_ptr<const Round>> ThreadGroup::Meet(int rank, Contribution contribution,
                                                        std::chrono::milliseconds deadline) {
-  auto mine = std::make_shared<const Contribution>(std::move(contribution));
+  auto own = std::make_shared<const Contribution>(std::move(contribution));
   std::unique_lock lock(mutex_);
   if (!broken_.ok()) return WhyBroken(rank);
   const std::uint64_t round = rounds_;
-  waiting_[static_cast<std::size_t>(rank)] = std::move(mine);
+  waiting_[static_cast<std::size_t>(rank)] = std::move(own);
   if (++waiting_count_ == static_cast<int>(waiting_.size())) Complete();
 
   const auto is_over = [&] { return rounds_ != round || !broken_.ok(); };

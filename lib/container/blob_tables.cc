@@ -26,7 +26,7 @@ std::uint64_t GroupKey(std::uint32_t blob, std::uint32_t group) {
   return ListKey(blob) + group + 1;  // fits: at most 2^26 groups
 }
 
-// R-REC-04 as far as it can be judged without the shard's neighbours.
+// R-REC-04 as far as it can be checked without the shard's neighbours.
 Status CheckInChunkArea(const BlobPin& pin, const ChunkRecord& record) {
   if (record.offset >= kHeaderSize &&
       RangeFits(record.offset, record.stored_size, pin.table_offset)) {

@@ -59,7 +59,7 @@ std::vector<Status> FindFileViolations(const Directory& directory, const Metadat
 // One error for all of them: that of the first, corrupt before incomplete before the rest, whose
 // message names the others too.
 Status CheckFiles(const Directory& directory, const Metadata& index);
-// The judgement of one blob's length. `what` is the length found.
+// The verification of one blob's length. `what` is the length found.
 Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std::uint64_t found);
 
 // A directory whose marker and index were verified.
@@ -74,7 +74,7 @@ struct GivenFiles {
   Bytes index;
 };
 
-// All of the above. With `given` the marker and the index are not read but judged alike; the
+// All of the above. With `given` the marker and the index are not read but checked alike; the
 // directory is opened all the same.
 Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& path,
                                      const Limits& limits, bool check_files,

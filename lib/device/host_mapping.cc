@@ -58,7 +58,7 @@ Result<MutableByteSpan> MapHostMemory(std::uint64_t size_bytes) {
   SEALPOINT_CHECK(size_bytes <= std::uint64_t{1} << 63);
   const std::uint64_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan bytes, MapAligned(size_bytes, alignment));
-  // Only a wish: without huge pages all is the same, but slower.
+  // Only a request: without huge pages all is the same, but slower.
   if (alignment == kHugePageBytes) madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);
   Status status;
   if (madvise(bytes.data(), bytes.size(), MADV_DONTFORK) != 0) {

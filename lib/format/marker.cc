@@ -71,7 +71,7 @@ Status CheckFields(const Marker& marker) {
   return marker.kind == MarkerKind::kCommit ? CheckCommit(marker) : CheckVoid(marker);
 }
 
-// What the common header does not judge: the rest of R-HDR-06, and R-HDR-08 as far as the file
+// What the common header does not check: the rest of R-HDR-06, and R-HDR-08 as far as the file
 // itself shows it.
 Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
   for (const ByteSpan reserved :

@@ -30,7 +30,7 @@ using MarkerBytes = std::array<std::byte, kMarkerSize>;
 MarkerBytes EncodeMarker(const Marker& marker);
 
 // Checks R-MRK-02 to R-MRK-04, and the header rules; a void marker decodes as one. `bytes` is the
-// whole file (at most kMarkerSize + 1 bytes of a longer one, which is how the length is judged).
+// whole file (at most kMarkerSize + 1 bytes of a longer one, which is how the length is checked).
 Result<Marker> DecodeMarker(ByteSpan bytes);
 
 }  // namespace sealpoint::internal

@@ -80,7 +80,7 @@ Status Placer::Apply(const Placement& placement) {
     if (is_named_[i]) continue;
     return InvalidArgument("no rule names mesh axis ", mesh_.axes()[i].first);
   }
-  return Status();
+  return {};
 }
 
 Result<Placer::Cut> Placer::TakeAxis(const std::string& axis) {
@@ -101,7 +101,7 @@ Result<Intervals*> Placer::Dim(int dim) {
 Status Placer::operator()(const Replicate& rule) {
   SEALPOINT_RETURN_IF_ERROR(TakeAxis(rule.axis).status());
   is_replicated_[*mesh_.Find(rule.axis)] = true;
-  return Status();
+  return {};
 }
 
 Status Placer::operator()(const Shard& rule) {
@@ -112,7 +112,7 @@ Status Placer::operator()(const Shard& rule) {
     return InvalidArgument("units of ", rule.unit, " do not divide ", size, " positions");
   }
   *dim = SliceOf(*dim, PieceOf(size, cut.count, cut.index, rule.rule, rule.unit));
-  return Status();
+  return {};
 }
 
 Status Placer::operator()(const ShardSections& rule) {
@@ -132,7 +132,7 @@ Status Placer::operator()(const ShardSections& rule) {
   }
   if (begin != size) return InvalidArgument("the sections cover ", begin, " of ", size);
   *dim = std::move(pieces);
-  return Status();
+  return {};
 }
 
 Status Placer::operator()(const StridedShard& rule) {
@@ -152,7 +152,7 @@ Status Placer::operator()(const StridedShard& rule) {
     }
   }
   *dim = std::move(pieces);
-  return Status();
+  return {};
 }
 
 Status Placer::operator()(const Pad& rule) {
@@ -163,7 +163,7 @@ Status Placer::operator()(const Pad& rule) {
   if (rule.size < extent) return InvalidArgument("padded below the extent of ", extent);
   dim->clear();
   Append(*dim, {0, rule.size});
-  return Status();
+  return {};
 }
 
 Status Placer::operator()(const ShardFlat& rule) {
@@ -175,7 +175,7 @@ Status Placer::operator()(const ShardFlat& rule) {
   }
   flat_unit_ = rule.unit;
   is_flat_ = true;
-  return Status();
+  return {};
 }
 
 // Ascending: the axes are gone through from the fastest on, each adding blocks behind those before.
@@ -208,7 +208,7 @@ Interval Clip(Interval one, std::uint64_t extent) {
 Status Placer::AddBoxes(LocalLayout& layout) const {
   std::uint64_t count = 1;
   for (const Intervals& dim : dims_) {
-    if (dim.empty()) return Status();
+    if (dim.empty()) return {};
     count *= dim.size();
     if (count > kPartCountMax) return InvalidArgument("more than ", kPartCountMax, " boxes");
   }
@@ -237,7 +237,7 @@ Status Placer::AddBoxes(LocalLayout& layout) const {
     if (is_all) part.local_strides.clear();
     part.region = Region::Of(std::move(part.region.box));
   }
-  return Status();
+  return {};
 }
 
 Status Placer::CheckFlatDims() const {
@@ -248,7 +248,7 @@ Status Placer::CheckFlatDims() const {
     return InvalidArgument("dimension ", d, " is in pieces or padded, so its flat ranges are no ",
                            "runs");
   }
-  return Status();
+  return {};
 }
 
 Status Placer::AddRuns(LocalLayout& layout) const {
@@ -266,7 +266,7 @@ Status Placer::AddRuns(LocalLayout& layout) const {
   Box box;
   std::uint64_t row = 1;  // elements
   for (std::size_t d = 0; d < dims_.size(); ++d) {
-    if (dims_[d].empty()) return Status();
+    if (dims_[d].empty()) return {};
     box.offset.push_back(dims_[d][0].begin);
     box.extent.push_back(dims_[d][0].size());
     if (d > 0) row *= dims_[d][0].size();
@@ -287,7 +287,7 @@ Status Placer::AddRuns(LocalLayout& layout) const {
     }
     first += all.size() * row;
   }
-  return Status();
+  return {};
 }
 
 Result<LocalLayout> Placer::Finish() const {

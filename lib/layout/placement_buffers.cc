@@ -51,7 +51,7 @@ Status CheckDisjoint(std::vector<Interval> taken) {
       return InvalidArgument("two members have element ", taken[i].begin, " of the bucket");
     }
   }
-  return Status();
+  return {};
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> member
                                             std::uint64_t size, std::uint64_t count,
                                             std::uint64_t index) {
   if (index >= count) return InvalidArgument("range ", index, " of ", count);
-  const Interval mine = internal::PieceOf(size, count, index, SplitRule::kCeilChunk);
+  const Interval own = internal::PieceOf(size, count, index, SplitRule::kCeilChunk);
   std::vector<Interval> taken;
   std::vector<BucketPart> parts;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -80,13 +80,13 @@ Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> member
       return std::move(positions).error().Prefixed(internal::StrCat("bucket member ", i));
     }
     taken.push_back(*positions);
-    const std::uint64_t begin = std::max(positions->begin, mine.begin);
-    const std::uint64_t end = std::min(positions->end, mine.end);
+    const std::uint64_t begin = std::max(positions->begin, own.begin);
+    const std::uint64_t end = std::min(positions->end, own.end);
     if (begin >= end) continue;
     parts.push_back(
         {.member = i,
          .region = {.box = member.box, .run = {begin - member.offset, end - member.offset}},
-         .local_offset = begin - mine.begin});
+         .local_offset = begin - own.begin});
   }
   SEALPOINT_RETURN_IF_ERROR(CheckDisjoint(std::move(taken)));
   return parts;

@@ -76,7 +76,7 @@ class Arguments {
     }
     dim = static_cast<int>(number);
     SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxisName(Next()));
-    return Status();
+    return {};
   }
   // "unit 4"
   Status TakeNumber(std::string_view keyword, std::uint64_t& number) {
@@ -87,7 +87,7 @@ class Arguments {
       return InvalidArgument(Quote(word), " is not \"", keyword, "\" and a number");
     }
     SEALPOINT_ASSIGN_OR_RETURN(number, ParseNumber(Trim(word.substr(keyword.size()))));
-    return Status();
+    return {};
   }
   // May be left out.
   void TakeSplitRule(SplitRule& rule) {
@@ -107,7 +107,7 @@ class Arguments {
     return word;
   }
   Status CheckEnd() const {
-    if (taken_ >= words_.size()) return Status();
+    if (taken_ >= words_.size()) return {};
     return InvalidArgument(Quote(words_[taken_]), " is too much");
   }
 

@@ -36,9 +36,9 @@ flatbuffers::Offset<FbBlobs> AddBlobs(flatbuffers::FlatBufferBuilder& builder,
 }
 
 flatbuffers::Offset<FbAxes> AddMesh(flatbuffers::FlatBufferBuilder& builder,
-                                    const IndexAttributes& facts) {
+                                    const IndexAttributes& attributes) {
   std::vector<flatbuffers::Offset<fb::MeshAxis>> tables;
-  for (const auto& [name, size] : facts.mesh) {
+  for (const auto& [name, size] : attributes.mesh) {
     const auto text = builder.CreateString(name.data(), name.size());
     tables.push_back(fb::CreateMeshAxis(builder, text, size));
   }
@@ -46,8 +46,8 @@ flatbuffers::Offset<FbAxes> AddMesh(flatbuffers::FlatBufferBuilder& builder,
 }
 
 flatbuffers::Offset<FbProvenance> AddProvenance(flatbuffers::FlatBufferBuilder& builder,
-                                                const IndexAttributes& facts) {
-  auto entries = facts.provenance;
+                                                const IndexAttributes& attributes) {
+  auto entries = attributes.provenance;
   std::sort(entries.begin(), entries.end());
   std::vector<flatbuffers::Offset<fb::ProvenanceEntry>> tables;
   for (const auto& [key, value] : entries) {
@@ -69,7 +69,7 @@ Status CheckPins(std::span<const BlobPin> pins, const Limits& limits) {
     if (pins[i - 1].id != pins[i].id) continue;
     return InvalidArgument("blob ", pins[i].id.ToHex(), " is given twice");
   }
-  return Status();
+  return {};
 }
 
 Status IndexEncoder::AddTensor(const MergedTensor& tensor,
@@ -82,7 +82,7 @@ Status IndexEncoder::AddTensor(const MergedTensor& tensor,
   EncodedGeometry geometry;
   if (tensor.geometry) geometry = AddGeometry(*tensor.geometry);
   encoder_.AddTensor(fields, geometry, tensor.shards, encoder_.AddPlacement(placement));
-  return Status();
+  return {};
 }
 
 Status IndexEncoder::AddObject(const ObjectFields& object) {
@@ -90,13 +90,14 @@ Status IndexEncoder::AddObject(const ObjectFields& object) {
   SEALPOINT_RETURN_IF_ERROR(CheckRoom(kEntryOverheadBytes + object.name.size()));
   encoder_.AddObject(object.name, object.media_type, object.size,
                      object.size != 0 ? object.shard : fb::ShardRef(), object.chunk_size_log2);
-  return Status();
+  return {};
 }
 
-Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins, const IndexAttributes& facts) {
+Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins,
+                                   const IndexAttributes& attributes) {
   std::uint64_t size = pins.size() * kEntryOverheadBytes;
-  for (const auto& [name, extent] : facts.mesh) size += kEntryOverheadBytes + name.size();
-  for (const auto& [key, value] : facts.provenance) {
+  for (const auto& [name, extent] : attributes.mesh) size += kEntryOverheadBytes + name.size();
+  for (const auto& [key, value] : attributes.provenance) {
     size += kEntryOverheadBytes + key.size() + value.size();
   }
   SEALPOINT_RETURN_IF_ERROR(CheckRoom(size));
@@ -104,17 +105,17 @@ Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins, const IndexAtt
   const auto tensors = encoder_.FinishTensors();
   const auto objects = encoder_.FinishObjects();
   const auto blobs = AddBlobs(builder, pins);
-  const auto mesh = AddMesh(builder, facts);
-  const auto provenance = AddProvenance(builder, facts);
+  const auto mesh = AddMesh(builder, attributes);
+  const auto provenance = AddProvenance(builder, attributes);
   builder.Finish(fb::CreateIndex(builder, tensors, objects, blobs,
                                  static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128),
-                                 facts.created_unix_ns, raw_bytes_, mesh, provenance),
+                                 attributes.created_unix_ns, raw_bytes_, mesh, provenance),
                  kIndexIdentifier);
   return encoder_.TakeBytes();
 }
 
 Status IndexEncoder::CheckRoom(std::uint64_t size) const {
-  if (encoder_.HasRoom(size)) return Status();
+  if (encoder_.HasRoom(size)) return {};
   return MakeError(Code::kLimitExceeded, "the index passes its limit of ",
                    limits_.index_size_max_bytes, " bytes");
 }
@@ -123,7 +124,7 @@ Status IndexEncoder::AddRawBytes(std::uint64_t bytes) {
   const auto sum = CheckedAdd(raw_bytes_, bytes);
   if (!sum) return InvalidArgument("the sum of all sizes does not fit 64 bits");
   raw_bytes_ = *sum;
-  return Status();
+  return {};
 }
 
 EncodedGeometry IndexEncoder::AddGeometry(const TensorGeometry& geometry) {

@@ -42,7 +42,7 @@ class IndexEncoder {
   };
   Status AddObject(const ObjectFields& object);
   // `pins` ascend by id.
-  Result<Bytes> Finish(std::span<const BlobPin> pins, const IndexAttributes& facts);
+  Result<Bytes> Finish(std::span<const BlobPin> pins, const IndexAttributes& attributes);
 
  private:
   Status CheckRoom(std::uint64_t size) const;

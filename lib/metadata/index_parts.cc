@@ -15,7 +15,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// The judge's work: frames of one name at a time.
+// The owner's work: frames of one name at a time.
 class EntryMerger {
  public:
   EntryMerger(std::span<const BlobId> blobs, const Limits& limits)
@@ -54,7 +54,7 @@ class EntryMerger {
     WireWriter out(rest_);
     EncodeMerged(merged, placed == entries.end() ? nowhere : placed->head.placement, out);
     AppendFrame(Frame::Kind::kTensor, merged.fields.name, rest_, part_);
-    return Status();
+    return {};
   }
 
   void AddShards(const TensorEntry& entry) {
@@ -82,7 +82,7 @@ class EntryMerger {
                              " and in blob ", BlobName(entries[1].shard.blob));
     }
     AppendFrame(Frame::Kind::kObject, frames.front().name, frames.front().rest, part_);
-    return Status();
+    return {};
   }
 
   const std::span<const BlobId> blobs_;
@@ -91,7 +91,7 @@ class EntryMerger {
   Bytes rest_;  // of a frame
 };
 
-// The committer's work: what the judges merged, in the order of the names.
+// The committer's work: what the owners merged, in the order of the names.
 class PartJoiner {
  public:
   PartJoiner(std::uint64_t size_hint, std::size_t blob_count, const Limits& limits)
@@ -101,8 +101,8 @@ class PartJoiner {
     Status status = frame.kind == Frame::Kind::kTensor ? AddTensor(frame) : AddObject(frame);
     return std::move(status).AtTensor(frame.name);
   }
-  Result<Bytes> Finish(std::span<const BlobPin> pins, const IndexAttributes& facts) {
-    return encoder_.Finish(pins, facts);
+  Result<Bytes> Finish(std::span<const BlobPin> pins, const IndexAttributes& attributes) {
+    return encoder_.Finish(pins, attributes);
   }
 
  private:
@@ -185,7 +185,7 @@ Result<Bytes> MergeEntries(std::span<const Bytes> received, std::span<const Blob
 }
 
 Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin> pins,
-                        const IndexAttributes& facts, const Limits& limits) {
+                        const IndexAttributes& attributes, const Limits& limits) {
   SEALPOINT_RETURN_IF_ERROR(CheckPins(pins, limits));
   std::vector<Frame> frames;
   std::uint64_t size_hint = 0;
@@ -196,7 +196,7 @@ Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin
   SortFrames(frames);
   PartJoiner joiner(size_hint, pins.size(), limits);
   for (const Frame& frame : frames) SEALPOINT_RETURN_IF_ERROR(joiner.Add(frame));
-  return joiner.Finish(pins, facts);
+  return joiner.Finish(pins, attributes);
 }
 
 }  // namespace sealpoint::internal

@@ -105,7 +105,7 @@ Status ReadFrames(ByteSpan message, std::vector<Frame>& frames) {
     SEALPOINT_ASSIGN_OR_RETURN(frame.rest, in.Span());
     frames.push_back(std::move(frame));
   }
-  return Status();
+  return {};
 }
 
 void SortFrames(std::vector<Frame>& frames) {

@@ -21,9 +21,9 @@ struct BlobContribution {
 // no shards. A tensor's placement is that of the first blob that has one. Errors (InvalidArgument,
 // with tensor and the blobs concerned): a name with different dtype, shape or chunk size in two
 // blobs, a hole, an overlap, an object in two blobs, the same blob twice; LimitExceeded. Whether
-// the records fit the blobs is judged by Metadata::Decode.
-Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs, const IndexAttributes& facts,
-                          const Limits& limits);
+// the records fit the blobs is checked by Metadata::Decode.
+Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs,
+                          const IndexAttributes& attributes, const Limits& limits);
 
 }  // namespace sealpoint::internal
 

@@ -46,7 +46,7 @@ class Metadata {
   // buffer it takes at most a bit per record, 12 bytes per blob and what one box list needs.
   static Result<Metadata> Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
                                  ByteSpan buffer, const Limits& limits);
-  // For a manifest the blob's own counts, so that R-IDX-20 and the shard count are judged.
+  // For a manifest the blob's own counts, so that R-IDX-20 and the shard count are checked.
   struct ManifestCounts {
     std::uint32_t record_count = 0;
     std::uint32_t shard_count = 0;

@@ -44,7 +44,7 @@ Status TensorMerger::CheckAgreement(const TensorFields& fields, std::uint32_t bl
   }
   const Numbers a = fields_.shape;
   const Numbers b = fields.shape;
-  if (std::equal(a.begin(), a.end(), b.begin(), b.end())) return Status();
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end())) return {};
   return differs("shape", ShapeToString(Shape(a.begin(), a.end())),
                  ShapeToString(Shape(b.begin(), b.end())));
 }
@@ -136,7 +136,7 @@ Status TensorMerger::CheckTiling(std::span<const Region> regions) const {
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::optional<TilingFault> fault,
       FindTilingFault(shape_, regions, TilingCornerCountMax(limits_, regions.size())));
-  if (!fault) return Status();
+  if (!fault) return {};
   const std::string element = ShapeToString(fault->element);
   if (fault->times_covered == 0) {
     return InvalidArgument("no shard holds element ", element, " of shape ", ShapeToString(shape_));

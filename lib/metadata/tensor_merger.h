@@ -32,7 +32,7 @@ struct MergedTensor {
 };
 
 // Makes one tensor of what blobs say of it, and proves that their shards tile it exactly. Equal
-// geometries, which the layers of a model have, are judged once and shared.
+// geometries, which the layers of a model have, are checked once and shared.
 class TensorMerger {
  public:
   using BlobNamer = std::function<std::string(std::uint32_t blob)>;

@@ -73,7 +73,7 @@ class FieldVerifier {
 
   Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
                     std::string_view what) const {
-    if (!HasUnknownField(table, last_known)) return Status();
+    if (!HasUnknownField(table, last_known)) return {};
     return input_.Fault(Code::kUnsupported, "R-IDX-03", table, "a ", what,
                         " has a field that this version does not know");
   }
@@ -84,14 +84,14 @@ class FieldVerifier {
     for (const auto* table : tables) {
       SEALPOINT_RETURN_IF_ERROR(CheckTable(table, last_known, what));
     }
-    return Status();
+    return {};
   }
 
   // The FlatBuffers verifier checks the alignment of a vector's length, not that of its numbers.
   Status CheckAlignment(const FbNumbers* vector) const {
-    if (vector == nullptr || vector->size() == 0) return Status();
+    if (vector == nullptr || vector->size() == 0) return {};
     const auto at = reinterpret_cast<std::uintptr_t>(vector->Data());
-    if (at % alignof(std::uint64_t) == 0) return Status();
+    if (at % alignof(std::uint64_t) == 0) return {};
     return input_.Corrupt("R-IDX-02", vector, "a vector of 64-bit numbers is misaligned");
   }
 
@@ -108,7 +108,7 @@ class FieldVerifier {
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->boxes()));
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->runs()));
     }
-    return Status();
+    return {};
   }
 
   Status CheckIndex(const fb::Index& index) const {
@@ -141,7 +141,7 @@ Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
                      kind == MetadataKind::kIndex ? "not a well-formed index FlatBuffer"
                                                   : "not a well-formed manifest FlatBuffer");
   }
-  return Status();
+  return {};
 }
 
 Status VerifyFields(const VerifyInput& input) {
@@ -157,7 +157,7 @@ Status VerifyFields(const VerifyInput& input) {
   for (const fb::Tensor* tensor : input.tensors()) {
     SEALPOINT_RETURN_IF_ERROR(verifier.CheckTensor(*tensor));
   }
-  return Status();
+  return {};
 }
 
 }  // namespace sealpoint::internal

@@ -38,7 +38,7 @@ std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_
   return cells;
 }
 
-Status VerifyRunCuts(const VerifyInput& input, const TensorFacts& tensor, const fb::Grid& grid,
+Status VerifyRunCuts(const VerifyInput& input, const CheckedTensor& tensor, const fb::Grid& grid,
                      std::uint64_t cells) {
   constexpr std::string_view kRule = "R-IDX-15";
   if (grid.run_cut_counts() == nullptr) {
@@ -62,14 +62,14 @@ Status VerifyRunCuts(const VerifyInput& input, const TensorFacts& tensor, const 
     next += count;
     return AscendInside(of_cell, elements);
   });
-  if (ascend) return Status();
+  if (ascend) return {};
   return input.Corrupt(kRule, &grid, "run cuts do not ascend inside their cell");
 }
 
 // A box list read in place.
 class BoxListView {
  public:
-  explicit BoxListView(const TensorFacts& tensor)
+  explicit BoxListView(const CheckedTensor& tensor)
       : shape_(tensor.shape),
         boxes_(NumbersOf(tensor.table->boxes()->boxes())),
         runs_(NumbersOf(tensor.table->boxes()->runs())) {}
@@ -104,7 +104,7 @@ class BoxListView {
   Numbers runs_;
 };
 
-Status VerifyLengths(const VerifyInput& input, const TensorFacts& tensor) {
+Status VerifyLengths(const VerifyInput& input, const CheckedTensor& tensor) {
   const fb::BoxList& list = *tensor.table->boxes();
   const std::uint64_t shards = tensor.table->shards()->size();
   if (shards > input.limits.box_list_shard_count_max) {
@@ -119,11 +119,11 @@ Status VerifyLengths(const VerifyInput& input, const TensorFacts& tensor) {
   if (list.runs() != nullptr && list.runs()->size() != shards * 2) {
     return input.Corrupt("R-IDX-17", &list, list.runs()->size(), " numbers for ", shards, " runs");
   }
-  return Status();
+  return {};
 }
 
-Status VerifyRuns(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
-  if (!view.has_runs()) return Status();
+Status VerifyRuns(const VerifyInput& input, const CheckedTensor& tensor, const BoxListView& view) {
+  if (!view.has_runs()) return {};
   const fb::BoxList& list = *tensor.table->boxes();
   bool all_full = true;
   for (std::size_t i = 0; i < tensor.table->shards()->size(); ++i) {
@@ -135,12 +135,12 @@ Status VerifyRuns(const VerifyInput& input, const TensorFacts& tensor, const Box
     }
     all_full = all_full && run == Run{0, elements};
   }
-  if (!all_full) return Status();
+  if (!all_full) return {};
   return input.Corrupt("R-IDX-17", &list, "runs are given although all are full");
 }
 
 // Boxes ascend; runs of one box ascend and do not overlap.
-Status VerifyOrder(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
+Status VerifyOrder(const VerifyInput& input, const CheckedTensor& tensor, const BoxListView& view) {
   const fb::BoxList& list = *tensor.table->boxes();
   for (std::size_t i = 1; i < tensor.table->shards()->size(); ++i) {
     const Numbers before = view.box(i - 1);
@@ -157,7 +157,7 @@ Status VerifyOrder(const VerifyInput& input, const TensorFacts& tensor, const Bo
       return input.Corrupt("R-IDX-18", &list, "shards ", i - 1, " and ", i, " of one box overlap");
     }
   }
-  return Status();
+  return {};
 }
 
 Region CopyRegion(const BoxListView& view, std::size_t i, std::size_t ndim) {
@@ -211,8 +211,9 @@ bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
   return MatchGrid(Joined(shape, shape, divided), regions).has_value();
 }
 
-// What only the reader of an index can judge: it has all shards of the tensor.
-Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const BoxListView& view) {
+// What only the reader of an index can check: it has all shards of the tensor.
+Status VerifyTiling(const VerifyInput& input, const CheckedTensor& tensor,
+                    const BoxListView& view) {
   const fb::BoxList& list = *tensor.table->boxes();
   const std::size_t count = tensor.table->shards()->size();
   if (FormsGrid(tensor.shape, view, count)) {
@@ -223,7 +224,7 @@ Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const B
       shape, count, [&](std::size_t i) { return CopyRegion(view, i, shape.size()); },
       TilingCornerCountMax(input.limits, count));
   if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
-  if (!*fault) return Status();
+  if (!*fault) return {};
   const TilingFault& found = **fault;
   return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " lies in ",
                        found.times_covered, " shards");
@@ -231,7 +232,7 @@ Status VerifyTiling(const VerifyInput& input, const TensorFacts& tensor, const B
 
 }  // namespace
 
-Status VerifyGrid(const VerifyInput& input, const TensorFacts& tensor) {
+Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor) {
   constexpr std::string_view kRule = "R-IDX-14";
   const fb::Grid& grid = *tensor.table->grid();
   const std::uint64_t shards = tensor.table->shards()->size();
@@ -256,7 +257,7 @@ Status VerifyGrid(const VerifyInput& input, const TensorFacts& tensor) {
   return has_runs ? VerifyRunCuts(input, tensor, grid, *cells) : Status();
 }
 
-Status VerifyBoxList(const VerifyInput& input, const TensorFacts& tensor) {
+Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor) {
   SEALPOINT_RETURN_IF_ERROR(VerifyLengths(input, tensor));
   const BoxListView view(tensor);
   for (std::size_t i = 0; i < tensor.table->shards()->size(); ++i) {

@@ -54,7 +54,7 @@ class CountVerifier {
 
  private:
   Status CheckCount(std::string_view what, std::uint64_t count, std::uint64_t max) const {
-    if (count <= max) return Status();
+    if (count <= max) return {};
     return RuleError(Code::kLimitExceeded, kLimitRule, count, " ", what, ", the limit is ", max);
   }
 
@@ -77,8 +77,8 @@ std::vector<std::uint32_t> RecordCounts(const VerifyInput& input) {
 }
 
 // A box list that passed, with the shape and the number of shards that it passed for.
-using JudgedList = std::tuple<const fb::BoxList*, const std::uint64_t*, std::size_t>;
-constexpr std::size_t kJudgedListsMax = 4096;
+using CheckedList = std::tuple<const fb::BoxList*, const std::uint64_t*, std::size_t>;
+constexpr std::size_t kCheckedListsMax = 4096;
 
 class MeaningVerifier {
  public:
@@ -115,7 +115,7 @@ class MeaningVerifier {
   Status CheckText(const flatbuffers::String* text, std::uint64_t size_max,
                    std::string_view what) const {
     const std::string_view view = TextOf(text);
-    if (!view.empty() && view.size() <= size_max && IsPrintableUtf8(view)) return Status();
+    if (!view.empty() && view.size() <= size_max && IsPrintableUtf8(view)) return {};
     return input_.Corrupt("R-IDX-05", text, "a ", what, " is not 1 to ", size_max,
                           " bytes of UTF-8 without control characters");
   }
@@ -124,7 +124,7 @@ class MeaningVerifier {
   Status CheckName(const flatbuffers::String* name, std::string_view previous,
                    std::string_view what) const {
     SEALPOINT_RETURN_IF_ERROR(CheckText(name, kNameSizeMaxBytes, what));
-    if (previous < TextOf(name)) return Status();
+    if (previous < TextOf(name)) return {};
     return input_.Corrupt("R-IDX-06", name, "a ", what, " is not above the one before it");
   }
 
@@ -141,7 +141,7 @@ class MeaningVerifier {
                               kProvenanceValueSizeMaxBytes, " bytes");
       }
     }
-    return Status();
+    return {};
   }
 
   Status CheckBlobs() const {
@@ -160,7 +160,7 @@ class MeaningVerifier {
                           index.digest_algorithm(), " is not known");
     }
     for (const fb::Blob* blob : *index.blobs()) SEALPOINT_RETURN_IF_ERROR(CheckBlobLayout(*blob));
-    return Status();
+    return {};
   }
 
   Status CheckBlobLayout(const fb::Blob& blob) const {
@@ -185,10 +185,10 @@ class MeaningVerifier {
       return input_.Corrupt(kRule, &blob, blob.record_count(), " records at ", table,
                             " and the trailer do not fit a blob of ", size, " bytes");
     }
-    return Status();
+    return {};
   }
 
-  Result<TensorFacts> CheckNumbers(const fb::Tensor& tensor) const {
+  Result<CheckedTensor> CheckNumbers(const fb::Tensor& tensor) const {
     const std::uint64_t element_size = tensor.element_size();
     const std::uint32_t registered = DTypeSizeBytes(static_cast<DType>(tensor.dtype()));
     if (tensor.dtype() == 0 || element_size == 0 || element_size > kElementSizeMax ||
@@ -197,25 +197,25 @@ class MeaningVerifier {
                             element_size, " bytes");
     }
     SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&tensor, tensor.chunk_size_log2(), element_size));
-    TensorFacts facts{.table = &tensor,
-                      .shape = NumbersOf(tensor.shape()),
-                      .element_count = 0,
-                      .element_size = element_size};
-    if (facts.shape.size() > kNdimMax) {
-      return input_.Corrupt("R-IDX-11", &tensor, facts.shape.size(), " dimensions");
+    CheckedTensor checked{.table = &tensor,
+                          .shape = NumbersOf(tensor.shape()),
+                          .element_count = 0,
+                          .element_size = element_size};
+    if (checked.shape.size() > kNdimMax) {
+      return input_.Corrupt("R-IDX-11", &tensor, checked.shape.size(), " dimensions");
     }
-    const auto elements = CountElements(facts.shape);
+    const auto elements = CountElements(checked.shape);
     if (!elements || !CheckedMul(*elements, element_size)) {
       return input_.Corrupt("R-IDX-11", &tensor, "the size does not fit 64 bits");
     }
-    facts.element_count = *elements;
-    return facts;
+    checked.element_count = *elements;
+    return checked;
   }
 
   Status CheckChunkSize(const void* where, unsigned log2, std::uint64_t element_size) const {
     if (log2 >= kChunkSizeLog2Min && log2 <= kChunkSizeLog2Max &&
         (std::uint64_t{1} << log2) % element_size == 0) {
-      return Status();
+      return {};
     }
     return input_.Corrupt("R-IDX-10", where, "chunk size 2^", log2, " with elements of ",
                           element_size, " bytes");
@@ -225,27 +225,27 @@ class MeaningVerifier {
     const auto sum = CheckedAdd(raw_bytes_, bytes);
     if (!sum) return input_.Corrupt("R-IDX-11", where, "the sum of all sizes does not fit 64 bits");
     raw_bytes_ = *sum;
-    return Status();
+    return {};
   }
 
   Status CheckPlacement(const fb::Tensor& tensor) {
-    if (tensor.placement() == nullptr || tensor.placement() == checked_placement_) return Status();
+    if (tensor.placement() == nullptr || tensor.placement() == checked_placement_) return {};
     for (const flatbuffers::String* text : *tensor.placement()) {
       SEALPOINT_RETURN_IF_ERROR(CheckText(text, kNameSizeMaxBytes, "placement"));
     }
     checked_placement_ = tensor.placement();
-    return Status();
+    return {};
   }
 
   Status CheckTensor(const fb::Tensor& tensor, std::string_view previous) {
     SEALPOINT_RETURN_IF_ERROR(CheckName(tensor.name(), previous, "tensor name"));
     SEALPOINT_RETURN_IF_ERROR(CheckPlacement(tensor));
-    SEALPOINT_ASSIGN_OR_RETURN(const TensorFacts facts, CheckNumbers(tensor));
-    SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&tensor, facts.element_count * facts.element_size));
+    SEALPOINT_ASSIGN_OR_RETURN(const CheckedTensor checked, CheckNumbers(tensor));
+    SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&tensor, checked.element_count * checked.element_size));
     const std::uint64_t shards = tensor.shards()->size();
     const int geometries = (tensor.grid() != nullptr ? 1 : 0) + (tensor.boxes() != nullptr ? 1 : 0);
-    if (facts.element_count == 0) {
-      if (geometries == 0 && shards == 0) return Status();
+    if (checked.element_count == 0) {
+      if (geometries == 0 && shards == 0) return {};
       return input_.Corrupt("R-IDX-12", &tensor, "an empty tensor has a geometry or shards");
     }
     if (geometries != 1 || shards == 0) {
@@ -255,55 +255,56 @@ class MeaningVerifier {
     if (shards > records_.record_count() - records_.taken_count()) {
       return input_.Corrupt("R-IDX-20", &tensor, "more shards than records");
     }
-    return tensor.grid() != nullptr ? CheckGridTensor(facts) : CheckBoxListTensor(facts);
+    return tensor.grid() != nullptr ? CheckGridTensor(checked) : CheckBoxListTensor(checked);
   }
 
-  Status CheckGridTensor(const TensorFacts& facts) {
+  Status CheckGridTensor(const CheckedTensor& checked) {
     if (input_.manifest != nullptr) {
-      return input_.Corrupt("R-IDX-13", facts.table, "a grid in a manifest");
+      return input_.Corrupt("R-IDX-13", checked.table, "a grid in a manifest");
     }
-    SEALPOINT_RETURN_IF_ERROR(VerifyGrid(input_, facts));
+    SEALPOINT_RETURN_IF_ERROR(VerifyGrid(input_, checked));
     Status status;
-    ForEachGridShard(facts.shape, *facts.table->grid(),
+    ForEachGridShard(checked.shape, *checked.table->grid(),
                      [&](std::uint64_t shard, std::uint64_t elements) {
-                       return TakeShard(facts, shard, elements, &status);
+                       return TakeShard(checked, shard, elements, &status);
                      });
     return status;
   }
 
-  Status CheckBoxListTensor(const TensorFacts& facts) {
-    SEALPOINT_RETURN_IF_ERROR(JudgeBoxListOnce(facts));
-    const Numbers boxes = NumbersOf(facts.table->boxes()->boxes());
-    const Numbers runs = NumbersOf(facts.table->boxes()->runs());
-    const std::size_t ndim = facts.shape.size();
+  Status CheckBoxListTensor(const CheckedTensor& checked) {
+    SEALPOINT_RETURN_IF_ERROR(CheckBoxListOnce(checked));
+    const Numbers boxes = NumbersOf(checked.table->boxes()->boxes());
+    const Numbers runs = NumbersOf(checked.table->boxes()->runs());
+    const std::size_t ndim = checked.shape.size();
     Status status;
-    for (std::size_t i = 0; i < facts.table->shards()->size(); ++i) {
+    for (std::size_t i = 0; i < checked.table->shards()->size(); ++i) {
       std::uint64_t elements = 1;
       if (runs.empty()) {
         for (std::size_t d = 0; d < ndim; ++d) elements *= boxes[(2 * i + 1) * ndim + d];
       } else {
         elements = runs[2 * i + 1] - runs[2 * i];
       }
-      if (!TakeShard(facts, i, elements, &status)) return status;
+      if (!TakeShard(checked, i, elements, &status)) return status;
     }
-    return Status();
+    return {};
   }
 
   // Tensors of one geometry share its tables, as the layers of a model do.
-  Status JudgeBoxListOnce(const TensorFacts& facts) {
-    const JudgedList key(facts.table->boxes(), facts.shape.data(), facts.table->shards()->size());
-    if (judged_lists_.contains(key)) return Status();
-    SEALPOINT_RETURN_IF_ERROR(VerifyBoxList(input_, facts));
-    if (judged_lists_.size() < kJudgedListsMax) judged_lists_.insert(key);
-    return Status();
+  Status CheckBoxListOnce(const CheckedTensor& checked) {
+    const CheckedList key(checked.table->boxes(), checked.shape.data(),
+                          checked.table->shards()->size());
+    if (checked_lists_.contains(key)) return {};
+    SEALPOINT_RETURN_IF_ERROR(VerifyBoxList(input_, checked));
+    if (checked_lists_.size() < kCheckedListsMax) checked_lists_.insert(key);
+    return {};
   }
 
-  bool TakeShard(const TensorFacts& facts, std::uint64_t shard, std::uint64_t elements,
+  bool TakeShard(const CheckedTensor& checked, std::uint64_t shard, std::uint64_t elements,
                  Status* status) {
-    const std::uint64_t chunks = ChunkCount(elements * facts.element_size,
-                                            std::uint64_t{1} << facts.table->chunk_size_log2());
+    const std::uint64_t chunks = ChunkCount(elements * checked.element_size,
+                                            std::uint64_t{1} << checked.table->chunk_size_log2());
     const auto at = static_cast<flatbuffers::uoffset_t>(shard);
-    const fb::ShardRef* ref = facts.table->shards()->Get(at);
+    const fb::ShardRef* ref = checked.table->shards()->Get(at);
     const auto outcome = records_.Take(ref->blob(), ref->first_record(), chunks);
     if (outcome == RecordCoverage::Outcome::kTaken) return true;
     *status = RecordFault(outcome, *ref, chunks);
@@ -329,13 +330,13 @@ class MeaningVerifier {
     SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&object, object.size()));
     const fb::ShardRef& ref = *object.shard();
     if (object.size() == 0) {
-      if (ref.blob() == 0 && ref.first_record() == 0) return Status();
+      if (ref.blob() == 0 && ref.first_record() == 0) return {};
       return input_.Corrupt("R-IDX-22", &object, "an empty object has a record");
     }
     const std::uint64_t chunks =
         ChunkCount(object.size(), std::uint64_t{1} << object.chunk_size_log2());
     const auto outcome = records_.Take(ref.blob(), ref.first_record(), chunks);
-    if (outcome == RecordCoverage::Outcome::kTaken) return Status();
+    if (outcome == RecordCoverage::Outcome::kTaken) return {};
     return RecordFault(outcome, ref, chunks);
   }
 
@@ -355,18 +356,18 @@ class MeaningVerifier {
       return input_.Corrupt("R-IDX-23", input_.index, "raw_bytes is ", input_.index->raw_bytes(),
                             ", the sum is ", raw_bytes_);
     }
-    return Status();
+    return {};
   }
 
   Status CheckShardCount(const void* where, std::size_t blob, std::uint32_t stated) const {
-    if (records_.shard_count(blob) == stated) return Status();
+    if (records_.shard_count(blob) == stated) return {};
     return input_.Corrupt("R-IDX-21", where, "blob ", blob, " states ", stated, " shards and has ",
                           records_.shard_count(blob));
   }
 
   const VerifyInput& input_;
   RecordCoverage records_;
-  std::set<JudgedList> judged_lists_;
+  std::set<CheckedList> checked_lists_;
   std::uint64_t raw_bytes_ = 0;
   const FbStrings* checked_placement_ = nullptr;  // tensors mostly share one
 };

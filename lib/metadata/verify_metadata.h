@@ -15,7 +15,7 @@
 
 namespace sealpoint::internal {
 
-// What is under judgement. `manifest` or `index` is the root of the buffer, the other is null.
+// What is under verification. `manifest` or `index` is the root of the buffer, the other is null.
 struct VerifyInput {
   ByteSpan buffer;
   const Limits& limits;
@@ -53,7 +53,7 @@ Status VerifyFields(const VerifyInput& input);
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
 // A tensor whose numbers were checked (R-IDX-09 to R-IDX-11).
-struct TensorFacts {
+struct CheckedTensor {
   const fb::Tensor* table = nullptr;
   Numbers shape;
   std::uint64_t element_count = 0;
@@ -61,11 +61,11 @@ struct TensorFacts {
 };
 
 // R-IDX-14 and R-IDX-15. Work and memory are bounded by the number of the tensor's shards.
-Status VerifyGrid(const VerifyInput& input, const TensorFacts& tensor);
+Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor);
 
 // R-IDX-13 and R-IDX-16 to R-IDX-18, and of R-IDX-04 the limits of a box list. Precondition: at
 // least one shard.
-Status VerifyBoxList(const VerifyInput& input, const TensorFacts& tensor);
+Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor);
 
 }  // namespace sealpoint::internal
 

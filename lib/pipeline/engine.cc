@@ -12,7 +12,7 @@ namespace sealpoint {
 namespace internal {
 
 Status EngineParts::CheckUsable() const {
-  if (getpid() == owner_pid) return Status();
+  if (getpid() == owner_pid) return {};
   return InvalidArgument("an engine cannot be used in a child after fork; make one there");
 }
 
@@ -21,7 +21,7 @@ Status EngineParts::TakeBlobSlot() {
   const std::lock_guard lock(mutex_);
   if (held_buffers_ + open_blobs_ + 1 < buffer_count) {
     ++open_blobs_;
-    return Status();
+    return {};
   }
   return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, of which ",
                          held_buffers_, " are held for saves in the background: too few for ",
@@ -33,7 +33,7 @@ void EngineParts::ReturnBlobSlot() {
   --open_blobs_;
 }
 
-bool EngineParts::TryHold(std::uint64_t count) {
+bool EngineParts::TryReserve(std::uint64_t count) {
   const std::uint64_t buffer_count = pool->buffer_count();
   const std::lock_guard lock(mutex_);
   // Sums of counts of buffers, of some KiB each: far from 2^64.
@@ -42,7 +42,7 @@ bool EngineParts::TryHold(std::uint64_t count) {
   return true;
 }
 
-void EngineParts::TradeHold(std::uint64_t count, std::uint64_t blob_count) {
+void EngineParts::ConvertReservation(std::uint64_t count, std::uint64_t blob_count) {
   const std::lock_guard lock(mutex_);
   held_buffers_ -= count;
   open_blobs_ += blob_count;

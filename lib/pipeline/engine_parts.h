@@ -38,11 +38,11 @@ struct EngineParts {
   void ReturnBlobSlot();
 
   // Sets `count` buffers apart for a save that fills them before it can write any, and keeps enough
-  // for the others to go on. False where the budget does not allow for it. With success TradeHold
-  // must follow, once that save's blobs are written like others': it returns the buffers and takes
-  // slots for the blobs.
-  bool TryHold(std::uint64_t count);
-  void TradeHold(std::uint64_t count, std::uint64_t blob_count);
+  // for the others to go on. False where the budget does not allow for it. With success
+  // ConvertReservation must follow, once that save's blobs are written like others': it returns the
+  // buffers and takes slots for the blobs.
+  bool TryReserve(std::uint64_t count);
+  void ConvertReservation(std::uint64_t count, std::uint64_t blob_count);
 
  private:
   std::mutex mutex_;

@@ -62,7 +62,7 @@ class FileStream {
   // Called when a buffer is needed and none is free, before waiting for one: completes something,
   // here or in another stream that fills the same pool on the same thread; false where nothing is
   // left to complete. Without it a held buffer would be waited for in vain.
-  void SetRelief(std::function<Result<bool>()> relief) { relief_ = std::move(relief); }
+  void SetDrain(std::function<Result<bool>()> relief) { relief_ = std::move(relief); }
 
   // Puts `bytes` in the place of those from the stream's beginning on. Preconditions: no file is
   // bound; so many were appended, and they lie in the first buffer.

@@ -57,8 +57,8 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   if (!status.ok()) return status;
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
   const bool is_held = writer_ != nullptr;
-  Status mine = is_held ? BindHeld(engine, run) : Stream(run);
-  return run.Commit(writer_.get(), std::move(mine));
+  Status local_status = is_held ? BindHeld(engine, run) : Stream(run);
+  return run.Commit(writer_.get(), std::move(local_status));
 }
 
 Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
@@ -66,7 +66,7 @@ Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
                              engine.storage().OpenDirectory(run.attempt().directory));
   SEALPOINT_RETURN_IF_ERROR(writer_->Bind(std::move(directory), run.attempt().id));
   writer_->AwaitWrites();
-  return Status();
+  return {};
 }
 
 Status BackgroundSave::Stream(const SaveRun& run) {

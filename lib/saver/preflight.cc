@@ -64,7 +64,7 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
                        Announcement& announcement) {
   announcement.directory = target.path;
   if (target.parent) announcement.parent = *target.parent;
-  if (!target.is_series) return Status();
+  if (!target.is_series) return {};
   if (options.step == kNoStep) {
     return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
   }
@@ -77,7 +77,7 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   }
   announcement.directory =
       JoinPath(target.path, SeriesDirectoryName(options.step, announcement.attempt));
-  return Status();
+  return {};
 }
 
 Status PrepareDirectory(Directory& directory, Announcement& announcement) {
@@ -105,8 +105,9 @@ Result<bool> MakeDirectory(Storage& storage, const std::string& path) {
 
 // Fills in what only rank 0 knows of the attempt: its handle and whether it made the directory.
 Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
-                                const SaveOptions& options, const Status& mine, Attempt& attempt) {
-  SEALPOINT_RETURN_IF_ERROR(mine);
+                                const SaveOptions& options, const Status& local_status,
+                                Attempt& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(local_status);
   SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
   Announcement announcement{
       .target = target.path, .is_series = target.is_series, .step = options.step};
@@ -138,7 +139,7 @@ Status CompareArguments(const SaveTarget& target, const SaveOptions& options,
                      "ranks disagree on the step: rank 0 saves step ", announcement.step,
                      ", this rank step ", options.step);
   }
-  return Status();
+  return {};
 }
 
 Status ReadSharedProbe(const Directory& directory, const Announcement& announcement) {
@@ -175,18 +176,18 @@ Status JoinAttempt(Storage& storage, const SaveTarget& target, const SaveOptions
 }  // namespace
 
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
-                             const SaveOptions& options, const Status& mine) {
+                             const SaveOptions& options, const Status& local_status) {
   const bool is_root = comm.rank() == 0;
   Attempt attempt;
   Result<Bytes> at_root =
-      is_root ? OpenAttemptOnRoot(storage, target, options, mine, attempt) : Bytes();
+      is_root ? OpenAttemptOnRoot(storage, target, options, local_status, attempt) : Bytes();
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
   SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
   attempt.id = announcement.attempt;
   attempt.directory = announcement.directory;
   attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
-  Status joined = mine;
+  Status joined = local_status;
   if (joined.ok()) joined = JoinAttempt(storage, target, options, announcement, attempt);
   const Status agreed = AgreeOnStatus(comm, joined);
   if (is_root && attempt.opened) {

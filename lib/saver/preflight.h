@@ -23,10 +23,10 @@ struct Attempt {
 
 // Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
 // for a marker, probes what the file system offers and writes a probe file, which every rank reads
-// back. `mine` is this rank's own outcome so far (bad arguments); it takes part whatever that is.
-// After a failure the directory is gone again if it was made here.
+// back. `local_status` is this rank's own outcome so far (bad arguments); it takes part whatever
+// that is. After a failure the directory is gone again if it was made here.
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
-                             const SaveOptions& options, const Status& mine);
+                             const SaveOptions& options, const Status& local_status);
 
 // Rank 0 removes the attempt's directory if it was made for it and nothing is left in it. Not
 // collective.

@@ -14,14 +14,14 @@ namespace sealpoint::internal {
 namespace {
 
 Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
-  if (replicas.empty()) return Status();
+  if (replicas.empty()) return {};
   if (!std::binary_search(replicas.begin(), replicas.end(), rank)) {
     return InvalidArgument("rank ", rank, " declares replicas but does not list itself");
   }
   if (replicas.back() >= size) {
     return InvalidArgument("replica rank ", replicas.back(), " is not below ", size, ", the ranks");
   }
-  return Status();
+  return {};
 }
 
 Status CheckReplicas(const Declaration& declaration, int rank, int size) {
@@ -29,11 +29,11 @@ Status CheckReplicas(const Declaration& declaration, int rank, int size) {
   const bool all_ok = std::all_of(lists.begin(), lists.end(), [&](const auto& list) {
     return CheckReplicas(list.first, rank, size).ok();
   });
-  if (all_ok) return Status();
+  if (all_ok) return {};
   for (const HeldTensor& held : declaration.tensors()) {
     SEALPOINT_RETURN_IF_ERROR(CheckReplicas(held.replicas, rank, size).AtTensor(held.tensor.name));
   }
-  return Status();
+  return {};
 }
 
 // A declaration is large, and its names lie in another order than its slots: planning goes through
@@ -110,10 +110,10 @@ void Planner::AddSlot(std::size_t slot) {
 
 void Planner::Divide(const HolderFacts& holders, const std::vector<int>& writers, int rank) {
   const Shared& shared = *shared_[holders.number];
-  const auto mine = static_cast<std::size_t>(
-      std::lower_bound(writers.begin(), writers.end(), rank) - writers.begin());
+  const auto own = static_cast<std::size_t>(std::lower_bound(writers.begin(), writers.end(), rank) -
+                                            writers.begin());
   for (const Piece& piece : DivideEvenly(shared.held, writers.size())) {
-    if (piece.holder != mine) continue;
+    if (piece.holder != own) continue;
     shared.pieces[piece.held_index]->run = piece.run;
     plan_.tensor_bytes += piece.run.size() * shared.held[piece.held_index].element_size;
   }

@@ -25,7 +25,7 @@ std::shared_ptr<SaveQueue> SaveQueue::Create(Engine& engine,
 }
 
 Status SaveQueue::CheckProcess() const {
-  if (getpid() == owner_pid_) return Status();
+  if (getpid() == owner_pid_) return {};
   return InvalidArgument("a save in the background cannot be used in a child after fork");
 }
 

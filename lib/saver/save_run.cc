@@ -9,7 +9,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/saver/commit_info_codec.h"
-#include "lib/saver/merge_at_judges.h"
+#include "lib/saver/merge_at_owners.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
 
@@ -42,17 +42,17 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
           .on_progress = [&recorder](std::uint64_t bytes) { recorder.Progress(bytes); }};
 }
 
-Status SaveRun::Preflight(const Status& mine) {
-  auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, mine);
+Status SaveRun::Preflight(const Status& local_status) {
+  auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, local_status);
   if (!attempt.ok()) return NoteFailure(std::move(attempt).error());
   attempt_ = std::move(attempt).value();
-  return Status();
+  return {};
 }
 
 Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
-  Bytes mine;
-  WireWriter(mine).Put(tensor_bytes);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(mine, 0));
+  Bytes local_bytes;
+  WireWriter(local_bytes).Put(tensor_bytes);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(local_bytes, 0));
   Status status;
   std::uint64_t wanted = 0;
   for (const Bytes& bytes : all) {
@@ -82,19 +82,19 @@ Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
   return BlobWriterImpl::Create(engine_.parts(), attempt_.directory, std::move(options));
 }
 
-Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status mine) {
+Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   recorder_.Begin(Phase::kSyncBlobs);
   std::vector<BlobSummary> summaries;
-  if (mine.ok()) {
+  if (local_status.ok()) {
     auto finished = writer->Finish();
-    mine = finished.status();
+    local_status = finished.status();
     if (finished.ok()) summaries = *std::move(finished);
   }
   recorder_.Begin(Phase::kAgree);
-  if (mine.ok()) mine = recorder_.failure();
-  const Status agreed = AgreeOnStatus(comm_, mine);
+  if (local_status.ok()) local_status = recorder_.failure();
+  const Status agreed = AgreeOnStatus(comm_, local_status);
   if (!agreed.ok()) return Fail(writer, agreed);
-  const auto merged = MergeAtJudges(comm_, summaries, options_.limits);
+  const auto merged = MergeAtOwners(comm_, summaries, options_.limits);
   if (!merged.ok()) return Fail(writer, merged.error());
   auto gathered = comm_.Gather(*merged, 0);
   if (!gathered.ok()) {

@@ -49,16 +49,16 @@ class SaveRun {
         save_(save),
         recorder_(recorder) {}
 
-  // `mine` is this rank's own outcome so far.
-  Status Preflight(const Status& mine);
+  // `local_status` is this rank's own outcome so far.
+  Status Preflight(const Status& local_status);
   const Attempt& attempt() const { return attempt_; }
   // R-CMT-08: what all ranks write together fits.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.
   Result<std::unique_ptr<BlobWriterImpl>> CreateWriter() const;
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
-  // has `mine` to report.
-  Result<CommitInfo> Commit(BlobWriter* writer, Status mine);
+  // has `local_status` to report.
+  Result<CommitInfo> Commit(BlobWriter* writer, Status local_status);
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
   Status Fail(BlobWriter* writer, Status why);

@@ -16,9 +16,9 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/pipeline/engine_parts.h"
-#include "lib/saver/agree_on_declarations.h"
 #include "lib/saver/background_save.h"
-#include "lib/saver/declarations_add_up.h"
+#include "lib/saver/fast_check_declarations.h"
+#include "lib/saver/full_check_declarations.h"
 #include "lib/saver/pending_save.h"
 #include "lib/saver/save_plan.h"
 #include "lib/saver/save_queue.h"
@@ -62,11 +62,12 @@ class SaverImpl final : public Saver {
   // Collective. True where any rank is short. Errors of any rank's proposal become all ranks'.
   Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
                            bool is_short_of_memory);
-  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& mine, const Sources& sources,
-                                     PhaseRecorder& recorder);
+  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status,
+                                     const Sources& sources, PhaseRecorder& recorder);
   Status OpenQueue();
-  std::unique_ptr<BlobWriterImpl> HoldRoom(const SavePlan& plan, const SaveOptions& options,
-                                           const Sources& sources, PhaseRecorder& recorder) const;
+  std::unique_ptr<BlobWriterImpl> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
+                                                 const Sources& sources,
+                                                 PhaseRecorder& recorder) const;
   void Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources);
   Status Write(BlobWriterImpl& writer, const Sources& sources) const;
 
@@ -96,19 +97,19 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   PhaseRecorder recorder(options_.on_phase, options.step);
   recorder.Begin(Phase::kPreflight);
-  Status mine = CheckArguments(options, sources);
-  if (mine.ok()) mine = recorder.failure();
+  Status local_status = CheckArguments(options, sources);
+  if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder);
-  Result<CommitInfo> result = RunInForeground(run, mine, sources, recorder);
+  Result<CommitInfo> result = RunInForeground(run, local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
   return result;
 }
 
-Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& mine,
+Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_status,
                                               const Sources& sources, PhaseRecorder& recorder) {
-  SEALPOINT_RETURN_IF_ERROR(run.Preflight(mine));
+  SEALPOINT_RETURN_IF_ERROR(run.Preflight(local_status));
   recorder.Begin(Phase::kPlan);
   const auto proposal = Propose(sources.declaration());
   Status status = AgreeOnPlan(proposal, sources.declaration(), false).status();
@@ -130,10 +131,11 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   const auto save = std::make_shared<BackgroundSave>(options_, target, options);
   PhaseRecorder& recorder = save->recorder();
   recorder.Begin(Phase::kPlan);
-  Status mine = CheckArguments(options, sources);
-  const auto proposal = mine.ok() ? Propose(sources.declaration()) : Result<Proposal>(mine);
+  Status local_status = CheckArguments(options, sources);
+  const auto proposal =
+      local_status.ok() ? Propose(sources.declaration()) : Result<Proposal>(local_status);
   std::unique_ptr<BlobWriterImpl> held;
-  if (proposal.ok()) held = HoldRoom(*proposal->plan, options, sources, recorder);
+  if (proposal.ok()) held = ReserveStaging(*proposal->plan, options, sources, recorder);
   const auto any_short = AgreeOnPlan(proposal, sources.declaration(), held == nullptr);
   if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
   save->tensor_bytes = plan_->tensor_bytes;
@@ -167,22 +169,22 @@ Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
 }
 
 // Null where the budget does not hold all that this rank writes.
-std::unique_ptr<BlobWriterImpl> SaverImpl::HoldRoom(const SavePlan& plan,
-                                                    const SaveOptions& options,
-                                                    const Sources& sources,
-                                                    PhaseRecorder& recorder) const {
+std::unique_ptr<BlobWriterImpl> SaverImpl::ReserveStaging(const SavePlan& plan,
+                                                          const SaveOptions& options,
+                                                          const Sources& sources,
+                                                          PhaseRecorder& recorder) const {
   EngineParts& parts = engine_.parts();
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
-  if (!parts.TryHold(count)) return nullptr;
+  if (!parts.TryReserve(count)) return nullptr;
   return std::make_unique<BlobWriterImpl>(parts, count,
                                           WriterOptionsOf(options_, options, recorder));
 }
 
 Status SaverImpl::OpenQueue() {
-  if (queue_) return Status();
+  if (queue_) return {};
   SEALPOINT_ASSIGN_OR_RETURN(auto duplicate, comm_.DuplicateForBackground());
   queue_ = SaveQueue::Create(engine_, std::move(duplicate));
-  return Status();
+  return {};
 }
 
 Status SaverImpl::CheckUsable() const {
@@ -202,7 +204,7 @@ Status SaverImpl::CheckWriterRanks() const {
   const bool ascend =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   if (ranks.empty() || (ascend && ranks.front() >= 0 && ranks.back() < comm_.size())) {
-    return Status();
+    return {};
   }
   return InvalidArgument("the ranks that write do not ascend within [0, ", comm_.size(), ")");
 }
@@ -227,26 +229,30 @@ Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
                                     const Declaration& declaration, bool is_short_of_memory) {
   const std::uint64_t writers = Fingerprint(options_.writer_ranks);
   const bool is_changed = proposal.ok() && proposal->is_changed;
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::vector<std::uint64_t> most,
-      comm_.AllReduceMax({is_changed ? 1u : 0u, writers, ~writers, is_short_of_memory ? 1u : 0u,
-                          proposal.ok() ? 0u : 1u}));
-  if (most[4] != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, proposal.status()));
-  if (most[1] != ~most[2]) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
+                             comm_.AllReduceMax({is_changed ? 1u : 0u, is_short_of_memory ? 1u : 0u,
+                                                 proposal.ok() ? 0u : 1u, writers, ~writers}));
+  const bool any_changed = maxima[0] != 0;
+  const bool any_short = maxima[1] != 0;
+  const bool any_failed = maxima[2] != 0;
+  // The largest value is the complement of the largest complement only if all values are equal.
+  const bool same_writers = maxima[3] == ~maxima[4];
+  if (any_failed) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, proposal.status()));
+  if (!same_writers) {
     return RuleError(Code::kInvalidArgument, "R-CMT-17", "ranks disagree on the ranks that write");
   }
-  if (most[0] != 0) {
+  if (any_changed) {
     SEALPOINT_ASSIGN_OR_RETURN(
-        const bool adds_up,
-        DeclarationsAddUp(comm_, declaration, options_.writer_ranks, options_.limits));
-    if (!adds_up) {
+        const bool agree,
+        FastCheckDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
+    if (!agree) {
       SEALPOINT_RETURN_IF_ERROR(
-          AgreeOnDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
+          FullCheckDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
     }
     plan_ = proposal->plan;
     planned_for_ = proposal->declaration;
   }
-  return most[3] != 0;
+  return any_short;
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/writer/room_estimate.h"
 #include "lib/writer/slot_facts.h"
+#include "lib/writer/staging_estimate.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
@@ -26,7 +26,7 @@ Status CheckSources(const Sources& sources) {
       return InvalidArgument("no bytes are bound").AtTensor(declaration.objects()[i].name);
     }
   }
-  return Status();
+  return {};
 }
 
 Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriterImpl& writer,
@@ -61,7 +61,7 @@ Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriter
 
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources) {
-  RoomEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
+  StagingEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
   for (const PlannedPiece& piece : plan.pieces) {
     const TensorSpec& tensor = declaration.tensors()[piece.slot].tensor;

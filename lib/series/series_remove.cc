@@ -43,7 +43,7 @@ Status RemoveMarker(Directory& directory) {
 Status CheckIsNoLink(const Storage& storage, const std::string& series, const std::string& name) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(series));
   SEALPOINT_ASSIGN_OR_RETURN(const EntryInfo info, directory->Stat(name));
-  if (info.kind != EntryKind::kSymlink) return Status();
+  if (info.kind != EntryKind::kSymlink) return {};
   return InvalidArgument("not removed: it is a symbolic link")
       .AtRule("R-SER-10")
       .AtPath(JoinPath(series, name));

@@ -21,7 +21,7 @@ Status ReadBack(const Directory& directory, std::string_view name, ByteSpan cont
   if (file->size_bytes() == content.size()) {
     Bytes found(content.size());
     SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, found));
-    if (std::equal(found.begin(), found.end(), content.begin())) return Status();
+    if (std::equal(found.begin(), found.end(), content.begin())) return {};
   }
   return RuleError(Code::kAlreadyExists, "R-CMT-01", "another marker was published first")
       .AtPath(JoinPath(directory.path(), name));
@@ -43,7 +43,7 @@ Status CheckCapabilities(const Directory& directory, const Capabilities& capabil
     return RuleError(Code::kUnsupported, "R-CMT-05", "the file system cannot sync a directory")
         .AtPath(directory.path());
   }
-  return Status();
+  return {};
 }
 
 Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content) {
@@ -74,7 +74,7 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
   if (!synced.ok()) return UnknownOutcome(directory, to, synced);
   // The second name is litter from here on; a reader ignores it.
   static_cast<void>(directory.Remove(from));
-  return Status();
+  return {};
 }
 
 }  // namespace sealpoint::internal

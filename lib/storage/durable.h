@@ -25,9 +25,9 @@ Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan co
 
 // Gives the file `from`, whose content is `content`, the name `to`, durably and exclusively: after
 // an error of the publication `to` is read back, and again once `from` is removed where it was not
-// there: that settles whether it took effect (R-CMT-06). Afterwards `from` is removed. Errors:
+// there: that completes whether it took effect (R-CMT-06). Afterwards `from` is removed. Errors:
 // AlreadyExists (R-CMT-01: `to` has another content); the error of the publication where `to` is
-// not there; R-CMT-07 where that could not be settled, or where the directory could not be synced
+// not there; R-CMT-07 where that could not be completed, or where the directory could not be synced
 // after the publication.
 Status PublishDurably(Directory& directory, PublishMethod method, std::string_view from,
                       std::string_view to, ByteSpan content);

@@ -70,7 +70,7 @@ Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
   SEALPOINT_ASSIGN_OR_RETURN(file_, CreateFile(engine_, directory, header_.id));
   stream_.ReplaceFront(header_bytes_);
   stream_.Bind(*file_);
-  return Status();
+  return {};
 }
 
 BlobFile::BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header)
@@ -114,7 +114,7 @@ Status BlobFile::AddShard(const TensorSpec& tensor, const Region& region, Source
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t first_record, AppendShard(source, encoding));
   Declare(tensor).shards.push_back({region, first_record});
   manifest_estimate_ += kManifestEntrySize + kManifestDimensionSize * tensor.shape.size();
-  return Status();
+  return {};
 }
 
 void BlobFile::AddEmptyTensor(const TensorSpec& tensor) { Declare(tensor); }
@@ -132,7 +132,7 @@ Status BlobFile::AddObject(std::string_view name, std::string_view media_type, S
   manifest_estimate_ += RoomToDeclare(name, media_type);
   std::string key = object.name;
   objects_.emplace(std::move(key), std::move(object));
-  return Status();
+  return {};
 }
 
 ManifestTensor& BlobFile::Declare(const TensorSpec& tensor) {
@@ -181,7 +181,7 @@ Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEnc
 Status BlobFile::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
                              ChunkRecord& record, const Digest* expected) {
   if (encoding.codec != Codec::kNone) return AppendCodedChunk(source, encoding, record, expected);
-  if (!source.view().is_host()) return AppendLateChunk(source, record, expected);
+  if (!source.view().is_host()) return AppendInFlightChunk(source, record, expected);
   return AppendRawChunk(source, record);
 }
 
@@ -192,11 +192,11 @@ Status BlobFile::AppendRawChunk(SourceReader& source, ChunkRecord& record) {
     done += piece.size();
   }
   record.raw_digest = hasher_.Finish();
-  return Status();
+  return {};
 }
 
-Status BlobFile::AppendLateChunk(SourceReader& source, const ChunkRecord& record,
-                                 const Digest* expected) {
+Status BlobFile::AppendInFlightChunk(SourceReader& source, const ChunkRecord& record,
+                                     const Digest* expected) {
   late_.BeginChunk(record, records_.size() / kRecordSize, expected);
   for (std::uint64_t done = 0; done < record.raw_size;) {
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream_.Window());
@@ -211,13 +211,13 @@ Status BlobFile::AppendLateChunk(SourceReader& source, const ChunkRecord& record
     stream_.Advance(piece.size());
     done += piece.size();
   }
-  return Status();
+  return {};
 }
 
-Status BlobFile::SettleOldest() {
-  SEALPOINT_RETURN_IF_ERROR(late_.SettleOldest(records_));
+Status BlobFile::CompleteOldest() {
+  SEALPOINT_RETURN_IF_ERROR(late_.CompleteOldest(records_));
   stream_.HoldFrom(late_.first_offset());
-  return Status();
+  return {};
 }
 
 Result<const Digest*> BlobFile::QueueDigests(const SourceReader& source,
@@ -282,11 +282,11 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
   record.stored_size = static_cast<std::uint32_t>(stored_size);
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(out.first(stored_size), hasher_));
   record.stored_digest = hasher_.Finish();
-  return Status();
+  return {};
 }
 
 Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
-  while (has_late()) SEALPOINT_RETURN_IF_ERROR(SettleOldest());
+  while (has_late()) SEALPOINT_RETURN_IF_ERROR(CompleteOldest());
   std::vector<ManifestTensor> tensors;
   tensors.reserve(tensors_.size());
   for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));

@@ -21,7 +21,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
 #include "lib/writer/device_copies.h"
-#include "lib/writer/late_chunks.h"
+#include "lib/writer/in_flight_chunks.h"
 #include "lib/writer/source_reader.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/storage.h"
@@ -47,11 +47,11 @@ class BlobFile {
                                                   Directory& directory, const AttemptId& attempt,
                                                   std::uint64_t step);
   // One whose directory is not known yet: what is added stays in staging buffers, which were set
-  // apart (EngineParts::TryHold), until Bind.
+  // apart (EngineParts::TryReserve), until Bind.
   static Result<std::unique_ptr<BlobFile>> CreateHeld(EngineParts& engine, DeviceCopies& copies,
                                                       std::uint64_t step);
   // Creates the file of a held one and lets the writes begin. The blob owns a slot from now on,
-  // also after an error (EngineParts::TradeHold). `directory` outlives the file.
+  // also after an error (EngineParts::ConvertReservation). `directory` outlives the file.
   Status Bind(Directory& directory, const AttemptId& attempt);
 
   // See FileStream. What is still in a buffer is written by Finish.
@@ -75,11 +75,11 @@ class BlobFile {
   // Digests of device memory are computed there as well, before the copy, and compared.
   void CheckCopies() { checks_copies_ = true; }
   // See FileStream.
-  void SetRelief(std::function<Result<bool>()> relief) { stream_.SetRelief(std::move(relief)); }
+  void SetDrain(std::function<Result<bool>()> relief) { stream_.SetDrain(std::move(relief)); }
   // Whether some bytes are still to come from a device, or to be hashed.
   bool has_late() const { return late_.first_offset().has_value(); }
   // Waits for the oldest of them and hashes it.
-  Status SettleOldest();
+  Status CompleteOldest();
 
   // Appends a shard, the next raw_size bytes of `source`, and declares it. Preconditions: checked
   // arguments (tensor_checks.h); the tensor
@@ -108,7 +108,8 @@ class BlobFile {
   Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
                           const Digest* expected);
   // Queues the copies of a chunk and notes that it is to come.
-  Status AppendLateChunk(SourceReader& source, const ChunkRecord& record, const Digest* expected);
+  Status AppendInFlightChunk(SourceReader& source, const ChunkRecord& record,
+                             const Digest* expected);
   // The chunk's raw bytes, hashed; of device memory once they are there.
   Status TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecord& record,
                    const Digest* expected);
@@ -128,7 +129,7 @@ class BlobFile {
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
   Bytes records_;
-  LateChunks late_;
+  InFlightChunks late_;
   std::deque<std::vector<Digest>> device_digests_;  // by shard
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;

@@ -30,7 +30,7 @@ Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer
       trailer.manifest_digest != ComputeDigest(manifest)) {
     return RuleError(Code::kCorrupt, "R-BLB-06", "the manifest is not the one the trailer pins");
   }
-  return Status();
+  return {};
 }
 
 }  // namespace

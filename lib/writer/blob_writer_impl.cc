@@ -56,7 +56,8 @@ Status BlobWriterImpl::Bind(std::unique_ptr<Directory> directory, const AttemptI
     SEALPOINT_CHECK(!directory_);
     directory_ = std::move(directory);
     options_.attempt = attempt;
-    engine_.TradeHold(std::exchange(held_buffer_count_, 0), full_.size() + open_.size());
+    engine_.ConvertReservation(std::exchange(reserved_buffer_count_, 0),
+                               full_.size() + open_.size());
     // All of them, also after an error: each owns a slot now.
     Status first;
     for (OpenBlob& blob : full_) KeepFirst(first, BindBlob(blob, attempt));
@@ -86,7 +87,7 @@ void BlobWriterImpl::AwaitWrites() {
 Status BlobWriterImpl::BindBlob(OpenBlob& blob, const AttemptId& attempt) {
   SEALPOINT_RETURN_IF_ERROR(blob.file->Bind(*directory_, attempt));
   blobs_[blob.number].has_file = true;
-  return Status();
+  return {};
 }
 
 template <typename Step>
@@ -117,15 +118,15 @@ Status BlobWriterImpl::AwaitCopies() {
   return Run([this] { return copies_.AwaitAll(); });
 }
 
-Result<bool> BlobWriterImpl::Relieve() {
-  const auto settle = [](BlobFile& file) -> Result<bool> {
+Result<bool> BlobWriterImpl::Drain() {
+  const auto complete = [](BlobFile& file) -> Result<bool> {
     if (!file.has_late()) return false;
-    SEALPOINT_RETURN_IF_ERROR(file.SettleOldest());
+    SEALPOINT_RETURN_IF_ERROR(file.CompleteOldest());
     return true;
   };
   for (auto& [group, blob] : open_) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool has_settled, settle(*blob.file));
-    if (has_settled) return true;
+    SEALPOINT_ASSIGN_OR_RETURN(const bool has_completed, complete(*blob.file));
+    if (has_completed) return true;
   }
   return false;
 }
@@ -134,14 +135,14 @@ Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
   const auto found = tensors_.find(tensor.name);
   if (found == tensors_.end()) {
     tensors_.emplace(tensor.name, tensor);
-    return Status();
+    return {};
   }
   const TensorSpec& before = found->second;
   const bool agrees = before.dtype == tensor.dtype && before.shape == tensor.shape &&
                       ElementSize(before) == ElementSize(tensor) &&
                       before.chunk_size_bytes == tensor.chunk_size_bytes &&
                       before.placement == tensor.placement;
-  if (agrees) return Status();
+  if (agrees) return {};
   return InvalidArgument("added before with another dtype, shape, chunk size or placement")
       .AtTensor(tensor.name);
 }
@@ -169,7 +170,7 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
   }
-  return Status();
+  return {};
 }
 
 Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
@@ -182,7 +183,7 @@ Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
     const std::uint64_t room = BlobFile::RoomToDeclare(tensor);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
     blob->AddEmptyTensor(tensor);
-    return Status();
+    return {};
   });
 }
 
@@ -207,7 +208,7 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
-    return Status();
+    return {};
   });
 }
 
@@ -230,7 +231,7 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
       directory_ ? BlobFile::Create(engine_, copies_, *directory_, options_.attempt, options_.step)
                  : BlobFile::CreateHeld(engine_, copies_, options_.step);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, std::move(created));
-  file->SetRelief([this] { return Relieve(); });
+  file->SetDrain([this] { return Drain(); });
   if (checks_copies_) file->CheckCopies();
   OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
   blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
@@ -239,7 +240,7 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
 
 Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {
   SEALPOINT_ASSIGN_OR_RETURN(blobs_[blob.number].summary, blob.file->Finish(options_.limits));
-  return Status();
+  return {};
 }
 
 Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
@@ -265,7 +266,7 @@ Status BlobWriterImpl::Abandon() {
   if (!copies_.AwaitAll().ok()) copies_.Stop();
   full_.clear();
   open_.clear();
-  engine_.TradeHold(std::exchange(held_buffer_count_, 0), 0);
+  engine_.ConvertReservation(std::exchange(reserved_buffer_count_, 0), 0);
   Status first;
   for (const BegunBlob& blob : blobs_) {
     if (!blob.has_file) continue;  // a file of that name is another's (R-CMT-15)

@@ -28,11 +28,12 @@ class BlobWriterImpl final : public BlobWriter {
         directory_(std::move(directory)),
         options_(std::move(options)),
         copies_(engine) {}
-  // Without a directory. Takes over `held_buffer_count` buffers that EngineParts::TryHold set
-  // apart, at least what RoomEstimate says of all that will be added before Bind.
-  BlobWriterImpl(EngineParts& engine, std::uint64_t held_buffer_count, BlobWriterOptions options)
+  // Without a directory. Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve
+  // set apart, at least what StagingEstimate says of all that will be added before Bind.
+  BlobWriterImpl(EngineParts& engine, std::uint64_t reserved_buffer_count,
+                 BlobWriterOptions options)
       : engine_(engine),
-        held_buffer_count_(held_buffer_count),
+        reserved_buffer_count_(reserved_buffer_count),
         options_(std::move(options)),
         copies_(engine) {}
   ~BlobWriterImpl() override;
@@ -86,13 +87,13 @@ class BlobWriterImpl final : public BlobWriter {
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
   Status CloseBlob(OpenBlob& blob);
-  // Settles some late bytes of any blob; false where there are none.
-  Result<bool> Relieve();
+  // Completes some late bytes of any blob; false where there are none.
+  Result<bool> Drain();
   Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
 
   EngineParts& engine_;
   std::unique_ptr<Directory> directory_;  // absent before Bind
-  std::uint64_t held_buffer_count_ = 0;
+  std::uint64_t reserved_buffer_count_ = 0;
   BlobWriterOptions options_;
   std::map<std::string, OpenBlob> open_;  // by group
   std::vector<OpenBlob> full_;            // to be closed once there is a directory

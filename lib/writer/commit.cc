@@ -36,16 +36,16 @@ Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) 
   for (const auto& [axis, extent] : mesh) {
     SEALPOINT_RETURN_IF_ERROR(CheckText("mesh axis", axis, kNameSizeMaxBytes));
   }
-  return Status();
+  return {};
 }
 
 Status CheckParent(const std::optional<ParentRef>& parent) {
-  if (!parent) return Status();
+  if (!parent) return {};
   if (parent->attempt.is_zero()) return InvalidArgument("the parent's attempt id is zero");
   if (parent->sequence == 0 || parent->sequence == std::numeric_limits<std::uint64_t>::max()) {
     return InvalidArgument("the parent's sequence is ", parent->sequence);
   }
-  return Status();
+  return {};
 }
 
 }  // namespace internal

@@ -32,7 +32,7 @@ Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedB
                      blob.pin.file_size, " bytes")
         .AtPath(JoinPath(directory.path(), name));
   }
-  return Status();
+  return {};
 }
 
 std::uint64_t NowUnixNs() {
@@ -54,7 +54,7 @@ Status CheckAttempts(const CommitOptions& options, std::span<const CommittedBlob
     return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", blob.pin.id.ToHex(),
                      " belongs to attempt ", blob.attempt.ToHex());
   }
-  return Status();
+  return {};
 }
 
 // Shared, because what is decoded of it refers to it.

@@ -22,7 +22,7 @@ Status CheckReplicas(const std::vector<int>& replicas) {
   if (!replicas.empty() && replicas.front() < 0) {
     return internal::InvalidArgument("replica rank ", replicas.front(), " is negative");
   }
-  return Status();
+  return {};
 }
 
 Status CheckHeld(const HeldTensor& held) {
@@ -32,7 +32,7 @@ Status CheckHeld(const HeldTensor& held) {
     return held.region ? CheckRegion(held.tensor.shape, *held.region) : Status();
   }
   if (held.region) return internal::InvalidArgument("an empty tensor has no region");
-  return Status();
+  return {};
 }
 
 // The entry of a key, which is numbered when it comes first.
@@ -45,7 +45,7 @@ auto& FactsIn(Facts& facts, const Key& key) {
 
 // Sources have `count` slots.
 Status CheckSlot(std::size_t slot, std::size_t count) {
-  if (slot < count) return Status();
+  if (slot < count) return {};
   return internal::InvalidArgument("slot ", slot, " was never declared");
 }
 
@@ -107,7 +107,7 @@ Status Declaration::AddObject(HeldObject object) {
     return internal::InvalidArgument("object declared twice").AtTensor(object.name);
   }
   objects_.push_back(std::move(object));
-  return Status();
+  return {};
 }
 
 std::span<const std::size_t> Declaration::SlotsOf(std::string_view tensor) const {
@@ -153,7 +153,7 @@ Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
         internal::CheckSource(held.tensor, internal::HeldRegionOf(held), view));
   }
   tensors_[slot] = std::move(view);
-  return Status();
+  return {};
 }
 
 Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
@@ -187,7 +187,7 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
     }
     SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
   }
-  return Status();
+  return {};
 }
 
 Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
@@ -201,7 +201,7 @@ Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
     return internal::InvalidArgument("object bytes are null").AtTensor(object);
   }
   slot = bytes;
-  return Status();
+  return {};
 }
 
 }  // namespace sealpoint

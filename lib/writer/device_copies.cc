@@ -54,7 +54,7 @@ Result<DeviceCopies::Batch*> DeviceCopies::Join(CopyQueue& queue, std::uint64_t 
 
 Status DeviceCopies::Mark(Batch& batch) {
   SEALPOINT_ASSIGN_OR_RETURN(batch.ticket, batch.queue->Mark());
-  return Status();
+  return {};
 }
 
 Status DeviceCopies::Await(Batch& batch) {
@@ -71,7 +71,7 @@ Status DeviceCopies::AwaitAll() {
   SEALPOINT_RETURN_IF_ERROR(failure_);
   // Queues work in order.
   for (const auto& [queue, batch] : newest_) SEALPOINT_RETURN_IF_ERROR(Await(*batch));
-  return Status();
+  return {};
 }
 
 }  // namespace sealpoint::internal

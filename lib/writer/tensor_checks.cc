@@ -19,7 +19,7 @@ Status CheckText(std::string_view what, std::string_view text, std::uint64_t siz
   }
   if (!IsPrintableUtf8(text))
     return InvalidArgument(what, " is not UTF-8 without control characters");
-  return Status();
+  return {};
 }
 
 namespace {
@@ -35,7 +35,7 @@ Status CheckElementSize(const TensorSpec& tensor) {
   if (size > 256 || !std::has_single_bit(size)) {
     return InvalidArgument("element size is ", size, ", not a power of two from 1 to 256");
   }
-  return Status();
+  return {};
 }
 
 Status CheckChunking(const TensorSpec& tensor) {
@@ -51,7 +51,7 @@ Status CheckChunking(const TensorSpec& tensor) {
     return InvalidArgument("chunk size is ", size, " bytes, with a codec at most ",
                            kCodedChunkSizeMaxBytes);
   }
-  return Status();
+  return {};
 }
 
 Status CheckSize(const TensorSpec& tensor) {
@@ -62,7 +62,7 @@ Status CheckSize(const TensorSpec& tensor) {
   if (!CheckedMul<std::uint64_t>(elements, ElementSize(tensor))) {
     return MakeError(Code::kLimitExceeded, "the tensor's bytes do not fit 64 bits");
   }
-  return Status();
+  return {};
 }
 
 Status CheckTensorParts(const TensorSpec& tensor) {
@@ -73,7 +73,7 @@ Status CheckTensorParts(const TensorSpec& tensor) {
   for (const std::string& text : tensor.placement) {
     SEALPOINT_RETURN_IF_ERROR(CheckText("placement", text, kNameSizeMaxBytes));
   }
-  return Status();
+  return {};
 }
 
 Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
@@ -81,7 +81,7 @@ Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
   SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
   if (source.device < kHostDevice) return InvalidArgument("there is no device ", source.device);
   if (source.data == nullptr) return InvalidArgument("memory is null");
-  if (source.strides_bytes.empty()) return Status();
+  if (source.strides_bytes.empty()) return {};
   if (source.strides_bytes.size() != tensor.shape.size()) {
     return InvalidArgument(source.strides_bytes.size(), " strides given for ndim ",
                            tensor.shape.size());
@@ -91,7 +91,7 @@ Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
     return InvalidArgument("strided device memory with elements of ", ElementSize(tensor),
                            " bytes, which do not divide ", kSmallShardAlignment);
   }
-  return Status();
+  return {};
 }
 
 }  // namespace

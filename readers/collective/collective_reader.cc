@@ -13,9 +13,9 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/digest/hasher.h"
-#include "readers/collective/contract_of_all.h"
+#include "readers/collective/collective_contract.h"
+#include "readers/collective/collective_load.h"
 #include "readers/collective/load_plan.h"
-#include "readers/collective/rounds.h"
 #include "readers/load/checkpoint_impl.h"
 
 namespace sealpoint {
@@ -31,9 +31,9 @@ Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& r
   return checkpoint.PlanResolved(resolved);
 }
 
-Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t mine) {
+Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t local_number) {
   Bytes bytes;
-  WireWriter(bytes).Put(mine);
+  WireWriter(bytes).Put(local_number);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   std::uint64_t sum = 0;
   for (const Bytes& one : all) {
@@ -45,17 +45,17 @@ Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t mine) {
 
 // InvalidArgument on all ranks unless all bring the same numbers: the greatest and the least of
 // each are the same then.
-Status AgreeOnSame(Communicator& comm, const std::vector<std::uint64_t>& mine,
+Status AgreeOnSame(Communicator& comm, const std::vector<std::uint64_t>& local_numbers,
                    std::string_view what) {
-  std::vector<std::uint64_t> numbers = mine;
-  for (const std::uint64_t number : mine) numbers.push_back(~number);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most, comm.AllReduceMax(numbers));
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    if (most[i] != ~most[mine.size() + i]) {
+  std::vector<std::uint64_t> numbers = local_numbers;
+  for (const std::uint64_t number : local_numbers) numbers.push_back(~number);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima, comm.AllReduceMax(numbers));
+  for (std::size_t i = 0; i < local_numbers.size(); ++i) {
+    if (maxima[i] != ~maxima[local_numbers.size() + i]) {
       return InvalidArgument("the ranks pass different ", what);
     }
   }
-  return Status();
+  return {};
 }
 
 // A rank must not get another object than it asked for, nor wait for one that nobody reads.
@@ -66,7 +66,7 @@ Status AgreeOnName(Communicator& comm, std::string_view name) {
                      "names of an object");
 }
 
-// What ranks judge together, they judge by one contract.
+// What ranks check together, they check by one contract.
 Status AgreeOnContract(Communicator& comm, const LoadContract& contract) {
   const auto number = [](OnMismatch policy) { return static_cast<std::uint64_t>(policy); };
   return AgreeOnSame(comm,
@@ -90,8 +90,8 @@ class CollectiveReaderImpl final : public CollectiveReader {
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
                                PlanTogether(request, contract, options, report.findings));
     report.plan = plan.Summary();
-    Rounds rounds(comm_, *checkpoint_, plan.data(), options);
-    SEALPOINT_RETURN_IF_ERROR(rounds.Run(phases, report));
+    CollectiveLoad load(comm_, *checkpoint_, plan.data(), options);
+    SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
     return report;
@@ -100,11 +100,11 @@ class CollectiveReaderImpl final : public CollectiveReader {
   Result<CollectiveLoadPlan> Plan(const ReadRequest& request, const LoadContract& contract,
                                   const CollectiveLoadOptions& options) override {
     std::vector<LoadFinding> findings;
-    SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan mine,
+    SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan local_plan,
                                PlanTogether(request, contract, options, findings));
-    Rounds rounds(comm_, *checkpoint_, mine.data(), options);
-    SEALPOINT_ASSIGN_OR_RETURN(const RankLoad load, rounds.Rehearse());
-    SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, load));
+    CollectiveLoad load(comm_, *checkpoint_, local_plan.data(), options);
+    SEALPOINT_ASSIGN_OR_RETURN(const RankLoad rank_load, load.DryRun());
+    SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, rank_load));
     plan.findings = std::move(findings);
     return plan;
   }
@@ -131,9 +131,9 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                 ? InvalidArgument("a load with ", options.threads, " threads")
                                 : PlanMine(*checkpoint_, request, contract, resolved);
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
-    auto judged = JudgeTogether(comm_, checkpoint_->index(), resolved, contract);
-    if (!judged.ok()) return std::move(judged).error().AtPath(checkpoint_->path());
-    findings = std::move(judged).value();
+    auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
+    if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
+    findings = std::move(checked).value();
     return plan;
   }
 
@@ -167,9 +167,9 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
   if (comm.rank() != kRoot) {
     const auto marker_end =
         all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), kMarkerSize));
-    OpenOptions mine = options;
-    mine.check_files = false;
-    auto opened = CheckpointImpl::Make(path, std::move(mine),
+    OpenOptions local_options = options;
+    local_options.check_files = false;
+    auto opened = CheckpointImpl::Make(path, std::move(local_options),
                                        GivenFiles{.marker = Bytes(all.begin(), marker_end),
                                                   .index = Bytes(marker_end, all.end())});
     status = opened.status();

@@ -50,11 +50,11 @@ std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_wanted, std::
 
 }  // namespace
 
-Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& mine) {
+Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local_load) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(mine.host);
-  SEALPOINT_RETURN_IF_ERROR(VisitNumbers(mine, [&](std::uint64_t number) {
+  out.Put(local_load.host);
+  SEALPOINT_RETURN_IF_ERROR(VisitNumbers(local_load, [&](std::uint64_t number) {
     out.Put(number);
     return Status();
   }));

@@ -10,7 +10,7 @@ namespace sealpoint::internal {
 
 // Brings what each rank would do to all ranks, and adds it up. Collective; takes memory for each
 // rank, whatever they want. Errors: Comm, Timeout.
-Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& mine);
+Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local_load);
 
 }  // namespace sealpoint::internal
 

@@ -20,7 +20,7 @@ std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges);
 
 // The order in which all ranks together read what any of them wants: round-robin over the blobs,
 // one piece of each after the other. So a stretch of the order holds something of every blob, which
-// keeps many files busy and gives every rank, whose wishes mostly lie in few blobs, its share.
+// keeps many files busy and gives every rank, whose requests mostly lie in few blobs, its share.
 // A pure function of its arguments: every rank makes the same.
 class ReadingOrder {
  public:

@@ -45,7 +45,7 @@ class Resolver {
   // What is wanted of a stored tensor.
   struct Wanted {
     bool is_wanted = false;
-    std::vector<Region> regions;  // kept only where coverage is judged
+    std::vector<Region> regions;  // kept only where coverage is checked
   };
 
   Status Resolve(const ReadItem& item);

@@ -96,7 +96,7 @@ void DeviceReader::UseMemory(MutableByteSpan memory) {
 
 Status DeviceReader::ReadRange(const PlanRange& range) {
   Window& window = windows_[next_window_++ % windows_.size()];
-  SEALPOINT_RETURN_IF_ERROR(Settle(window));
+  SEALPOINT_RETURN_IF_ERROR(Complete(window));
   window.range = &range;
   SEALPOINT_ASSIGN_OR_RETURN(window.is_direct, ReadDirectly(range));
   if (window.is_direct) {
@@ -169,12 +169,12 @@ Status DeviceReader::QueueSeries(const Window& window) {
 }
 
 // Waits for what was copied out of the window, so that it may be filled again.
-Status DeviceReader::Settle(Window& window) {
+Status DeviceReader::Complete(Window& window) {
   SEALPOINT_RETURN_IF_ERROR(copies_->WaitFor(window.fence));
   for (std::size_t i = 0; i < window.checked.size(); ++i) {
     const PlanChunk& chunk = *window.checked[i];
     if (window.digests[i] != chunk.raw_digest) {
-      SEALPOINT_RETURN_IF_ERROR(JudgeFile(window));
+      SEALPOINT_RETURN_IF_ERROR(CheckFile(window));
       return reader_.At(*window.range, chunk,
                         MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
                                   chunk.raw_size, " bytes differs, which was right on the host"));
@@ -187,14 +187,14 @@ Status DeviceReader::Settle(Window& window) {
 }
 
 // Of what the host has not seen: where the file is damaged, it says so as of all that it reads.
-Status DeviceReader::JudgeFile(const Window& window) {
+Status DeviceReader::CheckFile(const Window& window) {
   if (!window.is_direct) return {};
   return reader_.ReadRangeInto(window.memory, *window.range,
                                [](const PlanChunk&, ByteSpan) { return Status(); });
 }
 
 Status DeviceReader::Finish() {
-  for (Window& window : windows_) SEALPOINT_RETURN_IF_ERROR(Settle(window));
+  for (Window& window : windows_) SEALPOINT_RETURN_IF_ERROR(Complete(window));
   return {};
 }
 

@@ -51,7 +51,7 @@ class DeviceReader {
   // with digests, and `files` outlive the reader.
   void UseDirectFiles(DirectFiles& files) { direct_files_ = &files; }
   Status ReadRange(const PlanRange& range);
-  // Waits until all has arrived, and judges what was to be verified on devices.
+  // Waits until all has arrived, and checks what was to be verified on devices.
   Status Finish();
   // What was.
   const DeviceBytes& bytes() const { return bytes_; }
@@ -79,8 +79,8 @@ class DeviceReader {
                std::unique_ptr<CopiesToDevices> copies);
   Result<bool> ReadDirectly(const PlanRange& range);
   Status ReadOnHost(Window& window);
-  Status Settle(Window& window);
-  Status JudgeFile(const Window& window);
+  Status Complete(Window& window);
+  Status CheckFile(const Window& window);
   Status AddChecks(Window& window, const PlanChunk& chunk);
   Status QueueSeries(const Window& window);
 

@@ -16,7 +16,7 @@
 namespace sealpoint::internal {
 
 // What the index says of the shard whose chunks are added.
-struct PlanBuilder::ShardFacts {
+struct PlanBuilder::StoredShard {
   ShardRef ref;
   ShardShape shape;
   std::uint32_t element_size = 1;
@@ -73,10 +73,10 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
   if (destination.converter) {
     data_.conversions.push_back({.converter = *destination.converter, .region = wanted});
   }
-  ShardFacts facts{.ref = {},
-                   .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
-                   .element_size = tensor.element_size(),
-                   .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  StoredShard facts{.ref = {},
+                    .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
+                    .element_size = tensor.element_size(),
+                    .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
   for (const auto& [number, region] : shards) {
     facts.ref = tensor.shard_ref(number);
     facts.shape.raw_size = region.element_count() * facts.element_size;
@@ -102,10 +102,10 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
   data_.summary.bytes_wanted += object.size();
   if (object.size() == 0) return {};
   data_.names.emplace_back(object.name());
-  const ShardFacts facts{.ref = object.shard_ref(),
-                         .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
-                         .element_size = 1,
-                         .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  const StoredShard facts{.ref = object.shard_ref(),
+                          .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
+                          .element_size = 1,
+                          .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
   // Part by part: the index may claim more chunks than there are good records.
   const std::uint64_t count = ChunkCount(object.size(), object.chunk_size());
   for (std::uint64_t first = 0; first < count; first += kSeriesMax) {
@@ -117,15 +117,15 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
 }
 
 // Whether the chunk before this one was the last that was added.
-bool PlanBuilder::ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const {
+bool PlanBuilder::ContinuesPending(const StoredShard& facts, std::uint64_t chunk) const {
   return chunk > 0 && !pending_.empty() && pending_.back().blob == facts.ref.blob &&
          std::uint64_t{pending_.back().record} + 1 == facts.ref.first_record + chunk;
 }
 
 // Loads the records of each unbroken series of chunks at once, a long one in parts. A part begins
-// with the last record of the part before it, so that what neighbours must keep is judged there
+// with the last record of the part before it, so that what neighbours must keep is checked there
 // too.
-Status PlanBuilder::AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
+Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk> selected,
                              const Destination* destination) {
   for (std::size_t begin = 0; begin < selected.size();) {
     std::size_t end = begin + 1;
@@ -150,7 +150,7 @@ Status PlanBuilder::AddShard(const ShardFacts& facts, std::vector<SelectedChunk>
   return {};
 }
 
-void PlanBuilder::AddCopies(const ShardFacts& facts, const SelectedChunk& selected,
+void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selected,
                             const Destination& destination) {
   const std::size_t first_copy = pending_copies_.size();
   const auto make_copy = destination.converter ? ConversionFromLinear : CopyFromLinear;
@@ -173,7 +173,7 @@ void PlanBuilder::AddCopies(const ShardFacts& facts, const SelectedChunk& select
   }
 }
 
-void PlanBuilder::AddChunk(const ShardFacts& facts, const ChunkRecord& record,
+void PlanBuilder::AddChunk(const StoredShard& facts, const ChunkRecord& record,
                            const SelectedChunk& selected, const Destination* destination) {
   const std::size_t first_copy = pending_copies_.size();
   if (destination != nullptr) AddCopies(facts, selected, *destination);

@@ -42,7 +42,7 @@ struct Destination {
 Status CheckDestination(const MutableMemoryView& view, const Region& region,
                         std::uint32_t element_size);
 
-// Collects wishes and makes of them ranges, chunks and copies. Memory grows with the chunks
+// Collects requests and makes of them ranges, chunks and copies. Memory grows with the chunks
 // touched. Borrows index and tables.
 class PlanBuilder {
  public:
@@ -65,15 +65,15 @@ class PlanBuilder {
     std::uint32_t record = 0;  // number in the blob: what a chunk is known by
     PlanChunk chunk;           // its copies are in pending_copies_
   };
-  struct ShardFacts;
+  struct StoredShard;
 
   void AddStream(const Destination& destination);
-  void AddCopies(const ShardFacts& facts, const SelectedChunk& selected,
+  void AddCopies(const StoredShard& facts, const SelectedChunk& selected,
                  const Destination& destination);
-  bool ContinuesPending(const ShardFacts& facts, std::uint64_t chunk) const;
-  Status AddShard(const ShardFacts& facts, std::vector<SelectedChunk> selected,
+  bool ContinuesPending(const StoredShard& facts, std::uint64_t chunk) const;
+  Status AddShard(const StoredShard& facts, std::vector<SelectedChunk> selected,
                   const Destination* destination);
-  void AddChunk(const ShardFacts& facts, const ChunkRecord& record, const SelectedChunk& selected,
+  void AddChunk(const StoredShard& facts, const ChunkRecord& record, const SelectedChunk& selected,
                 const Destination* destination);
   void MergeChunks();
   void CutRanges();

@@ -39,7 +39,7 @@ std::uint32_t RecordsInGroup(std::uint32_t group, std::uint32_t record_count) {
 }
 
 // R-BLB-01 and R-BLB-09. `fits`: all that is pinned is there, if perhaps more.
-Status JudgeLength(const Directory& directory, const BlobPin& pin, bool* fits) {
+Status CheckLength(const Directory& directory, const BlobPin& pin, bool* fits) {
   *fits = false;
   Result<EntryInfo> entry = directory.Stat(BlobName(pin.id));
   if (!entry && entry.error().code() == Code::kNotFound) {
@@ -55,23 +55,23 @@ Status JudgeLength(const Directory& directory, const BlobPin& pin, bool* fits) {
 
 }  // namespace
 
-bool CheckBlobLength(const Subject& subject, const Metadata& index, std::size_t blob) {
+bool CheckBlobLength(const VerifyContext& context, const Metadata& index, std::size_t blob) {
   const BlobPin pin = index.blob(blob);
   bool fits = false;
-  Status status = JudgeLength(subject.directory, pin, &fits);
-  subject.findings.Add(BlobRank(blob), std::move(status).AtPath(subject.PathOf(BlobName(pin.id))));
+  Status status = CheckLength(context.directory, pin, &fits);
+  context.findings.Add(BlobRank(blob), std::move(status).AtPath(context.PathOf(BlobName(pin.id))));
   return fits;
 }
 
 BlobCheck::BlobCheck(const BlobCheckInput& input, std::size_t blob)
     : input_(input),
-      subject_(input.subject),
+      context_(input.context),
       blob_(blob),
       pin_(input.map.index().blob(blob)),
-      path_(input.subject.PathOf(BlobName(pin_.id))) {}
+      path_(input.context.PathOf(BlobName(pin_.id))) {}
 
 void BlobCheck::Report(Status violation) {
-  subject_.findings.Add(BlobRank(blob_), std::move(violation).AtPath(path_));
+  context_.findings.Add(BlobRank(blob_), std::move(violation).AtPath(path_));
 }
 
 void BlobCheck::ReportAt(std::uint64_t offset, Code code, std::string_view rule,
@@ -89,7 +89,7 @@ std::optional<RangeBytes> BlobCheck::Read(std::uint64_t offset, std::uint64_t si
 void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
   const std::optional<RangeBytes> range = Read(begin, end - begin);
   if (!range) return;
-  subject_.meter.Add(end - begin);
+  context_.meter.Add(end - begin);
   const auto bad = std::find_if(range->bytes.begin(), range->bytes.end(),
                                 [](std::byte b) { return b != std::byte{0}; });
   if (bad == range->bytes.end()) return;
@@ -100,7 +100,7 @@ void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
 void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   worker_ = &worker;
   Result<std::unique_ptr<ReadableFile>> file =
-      subject_.directory.OpenForRead(BlobName(pin_.id), subject_.io_mode());
+      context_.directory.OpenForRead(BlobName(pin_.id), context_.io_mode());
   if (!file) {
     Report(std::move(file).error());
     return input_.empties.MissedManifest();
@@ -113,7 +113,7 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   if (!trailer) return input_.empties.MissedManifest();
   const Result<BlobSections> sections =
       ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
-  SEALPOINT_CHECK(sections.ok());  // DecodeTrailer judged the same numbers
+  SEALPOINT_CHECK(sections.ok());  // DecodeTrailer checked the same numbers
   static_assert(kRecordSize % kSectionAlignment == 0, "no padding behind the records");
   CheckManifest(*trailer, *sections);
   CheckPadding(sections->manifest_end, sections->trailer);
@@ -123,7 +123,7 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
 std::optional<Digest> BlobCheck::CheckHeader() {
   const std::optional<RangeBytes> range = Read(0, std::min(kHeaderSizeMax, pin_.file_size));
   if (!range) return std::nullopt;
-  subject_.meter.Add(kHeaderSize);
+  context_.meter.Add(kHeaderSize);
   Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
   if (!header) {
     Report(std::move(header).error());
@@ -159,7 +159,7 @@ std::optional<Trailer> BlobCheck::CheckTrailer(const std::optional<Digest>& head
   const std::uint64_t at = pin_.file_size - kTrailerSize;
   const std::optional<RangeBytes> range = Read(at, kTrailerSize);
   if (!range) return std::nullopt;
-  subject_.meter.Add(kTrailerSize);
+  context_.meter.Add(kTrailerSize);
   const Result<Trailer> trailer = DecodeTrailer(range->bytes);
   if (!trailer) {
     Report(Rebased(trailer.error(), at));
@@ -203,7 +203,7 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
     Report(std::move(read).error().AtOffset(pin_.table_offset));
     return std::nullopt;
   }
-  subject_.meter.Add(list_size);
+  context_.meter.Add(list_size);
   if (ComputeDigest(*read) != pin_.group_list_digest) {
     ReportAt(pin_.table_offset, Code::kCorrupt, "R-BLB-05", "digest of the group list differs");
     return std::nullopt;
@@ -246,7 +246,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
   const std::uint32_t count = records_end - first_group * kRecordsPerGroup;
   const std::optional<RangeBytes> range = Read(at, std::uint64_t{count} * kRecordSize);
   if (!range) return walker.Skip(count);
-  subject_.meter.Add(range->bytes.size());
+  context_.meter.Add(range->bytes.size());
 
   ScanUnit unit{.blob = blob_,
                 .first_group = first_group,
@@ -262,7 +262,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
     unit_bytes += WalkGroup(group, group_at, records, *group_list, walker);
     unit.end_group = group + 1;
     if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;
-    if (subject_.options.level == VerifyLevel::kFull) units.push_back(unit);
+    if (context_.options.level == VerifyLevel::kFull) units.push_back(unit);
     unit.first_group = unit.end_group;
     unit.walker = walker;
     unit_bytes = 0;
@@ -285,7 +285,7 @@ void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
 }
 
 void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sections) {
-  const std::uint64_t size_max = subject_.options.limits.manifest_size_max_bytes;
+  const std::uint64_t size_max = context_.options.limits.manifest_size_max_bytes;
   if (trailer.manifest_size > size_max) {
     ReportAt(sections.manifest, Code::kLimitExceeded, "R-IDX-01",
              StrCat("the manifest has ", trailer.manifest_size, " bytes, the limit is ", size_max));
@@ -296,7 +296,7 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
     Report(std::move(read).error().AtOffset(sections.manifest));
     return input_.empties.MissedManifest();
   }
-  subject_.meter.Add(read->size());
+  context_.meter.Add(read->size());
   if (ComputeDigest(*read) != trailer.manifest_digest) {
     ReportAt(sections.manifest, Code::kCorrupt, "R-BLB-06", "digest of the manifest differs");
     return input_.empties.MissedManifest();
@@ -304,7 +304,7 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
   const auto bytes = std::make_shared<const Bytes>(std::move(*read));
   const Result<Metadata> manifest = Metadata::DecodeManifest(
       bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
-      subject_.options.limits);
+      context_.options.limits);
   if (!manifest) {
     Report(Rebased(manifest.error(), sections.manifest));
     return input_.empties.MissedManifest();

@@ -14,7 +14,7 @@
 #include "lib/format/trailer.h"
 #include "readers/verify/manifest_check.h"
 #include "readers/verify/record_walker.h"
-#include "readers/verify/subject.h"
+#include "readers/verify/verify_context.h"
 
 namespace sealpoint::internal {
 
@@ -29,7 +29,7 @@ struct ScanUnit {
 
 // What the checks of all blobs have in common.
 struct BlobCheckInput {
-  const Subject& subject;
+  const VerifyContext& context;
   const Marker& marker;
   const ShardMap& map;
   SeenEmpties& empties;
@@ -37,18 +37,18 @@ struct BlobCheckInput {
   std::uint64_t unit_size_bytes;
 };
 
-// R-BLB-01 and R-BLB-09. Findings go to the subject. True where the rest can be judged: a longer
+// R-BLB-01 and R-BLB-09. Findings go to the context. True where the rest can be checked: a longer
 // file still holds all that is pinned.
-bool CheckBlobLength(const Subject& subject, const Metadata& index, std::size_t blob);
+bool CheckBlobLength(const VerifyContext& context, const Metadata& index, std::size_t blob);
 
 // All of a blob with the pinned length but its chunks: header, trailer, table, manifest, padding of
-// the sections. Each section is judged as long as something good pins it, whatever happened to the
+// the sections. Each section is checked as long as something good pins it, whatever happened to the
 // others.
 class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
 
-  // Findings go to the subject. Where the level is full, appends what is to be read of the chunk
+  // Findings go to the context. Where the level is full, appends what is to be read of the chunk
   // area to `units`.
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
@@ -76,7 +76,7 @@ class BlobCheck {
   void ReportAt(std::uint64_t offset, Code code, std::string_view rule, std::string message);
 
   const BlobCheckInput& input_;
-  const Subject& subject_;
+  const VerifyContext& context_;
   const std::size_t blob_;
   const BlobPin pin_;
   const std::string path_;

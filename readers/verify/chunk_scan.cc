@@ -19,12 +19,12 @@ class UnitScan {
  public:
   UnitScan(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io)
       : map_(input.map),
-        subject_(input.subject),
+        context_(input.context),
         unit_(unit),
         worker_(worker),
         io_(io),
         pin_(input.map.index().blob(unit.blob)),
-        path_(input.subject.PathOf(BlobName(pin_.id))) {}
+        path_(input.context.PathOf(BlobName(pin_.id))) {}
 
   Status Run();
 
@@ -42,24 +42,24 @@ class UnitScan {
   void TakePadding(ByteSpan bytes);
   void TakePlain(const WalkedChunk& chunk, ByteSpan bytes);
   void TakeCoded(const WalkedChunk& chunk, ByteSpan bytes);
-  void JudgeCoded(const WalkedChunk& chunk, ByteSpan stored);
-  void JudgeRaw(const WalkedChunk& chunk, const Digest& digest);
+  void CheckCoded(const WalkedChunk& chunk, ByteSpan stored);
+  void CheckRaw(const WalkedChunk& chunk, const Digest& digest);
   void Report(Status violation) {
-    subject_.findings.Add(BlobRank(unit_.blob), std::move(violation).AtPath(path_));
+    context_.findings.Add(BlobRank(unit_.blob), std::move(violation).AtPath(path_));
   }
   void ReportChunk(const WalkedChunk& chunk, Status violation) {
     Report(std::move(violation).AtTensor(map_.NameOf(*chunk.shard)).AtOffset(chunk.record.offset));
   }
 
   const ShardMap& map_;
-  const Subject& subject_;
+  const VerifyContext& context_;
   const ScanUnit& unit_;
   Worker& worker_;
   ThreadPool& io_;
   const BlobPin pin_;
   const std::string path_;
 
-  std::span<const WalkedChunk> chunks_;  // not yet judged
+  std::span<const WalkedChunk> chunks_;  // not yet checked
   std::uint64_t position_ = 0;
   Hasher hasher_;
   StagingBuffer assembly_;  // stored bytes of a coded chunk that comes in several pieces
@@ -100,7 +100,7 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
 
 Status UnitScan::Run() {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file,
-                             subject_.directory.OpenForRead(BlobName(pin_.id), subject_.io_mode()));
+                             context_.directory.OpenForRead(BlobName(pin_.id), context_.io_mode()));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<WalkedChunk> chunks, ReadChunkList(*file));
   // Chunks lie behind one another but where a record between them is bad.
   for (std::size_t begin = 0; begin < chunks.size();) {
@@ -122,7 +122,7 @@ Status UnitScan::ScanStretch(const ReadableFile& file, std::span<const WalkedChu
     if (!piece) return {};
     if (piece->status.ok()) {
       Consume(piece->bytes);
-      subject_.meter.Add(piece->size);
+      context_.meter.Add(piece->size);
     } else {
       Report(Status(piece->status).AtOffset(piece->offset));
       Lose(piece->size);
@@ -178,13 +178,13 @@ void UnitScan::TakePadding(ByteSpan bytes) {
 }
 
 void UnitScan::TakePlain(const WalkedChunk& chunk, ByteSpan bytes) {
-  if (bytes.size() == chunk.record.stored_size) return JudgeRaw(chunk, ComputeDigest(bytes));
+  if (bytes.size() == chunk.record.stored_size) return CheckRaw(chunk, ComputeDigest(bytes));
   hasher_.Update(bytes);
-  if (position_ + bytes.size() == chunk.end()) JudgeRaw(chunk, hasher_.Finish());
+  if (position_ + bytes.size() == chunk.end()) CheckRaw(chunk, hasher_.Finish());
 }
 
 void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
-  if (bytes.size() == chunk.record.stored_size) return JudgeCoded(chunk, bytes);
+  if (bytes.size() == chunk.record.stored_size) return CheckCoded(chunk, bytes);
   if (position_ == chunk.record.offset) {
     Result<StagingBuffer> buffer = worker_.pool->AcquireScratch(chunk.record.stored_size);
     if (!buffer) {
@@ -197,12 +197,12 @@ void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
   std::copy(bytes.begin(), bytes.end(),
             stored.begin() + static_cast<std::ptrdiff_t>(position_ - chunk.record.offset));
   if (position_ + bytes.size() < chunk.end()) return;
-  JudgeCoded(chunk, stored);
+  CheckCoded(chunk, stored);
   assembly_ = {};
 }
 
 // R-CHK-01, then R-COD-*, then R-CHK-02.
-void UnitScan::JudgeCoded(const WalkedChunk& chunk, ByteSpan stored) {
+void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
   const ChunkRecord& record = chunk.record;
   if (ComputeDigest(stored) != record.stored_digest) {
     return ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-01", "digest of the ", stored.size(),
@@ -216,10 +216,10 @@ void UnitScan::JudgeCoded(const WalkedChunk& chunk, ByteSpan stored) {
   if (!status.ok()) {
     return ReportChunk(chunk, std::move(status).Prefixed(StrCat("chunk ", record.chunk)));
   }
-  JudgeRaw(chunk, ComputeDigest(bytes));
+  CheckRaw(chunk, ComputeDigest(bytes));
 }
 
-void UnitScan::JudgeRaw(const WalkedChunk& chunk, const Digest& digest) {
+void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {
   if (digest == chunk.record.raw_digest) return;
   ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-02", "digest of the ", chunk.record.raw_size,
                                " bytes of chunk ", chunk.record.chunk, " differs"));
@@ -230,8 +230,8 @@ void UnitScan::JudgeRaw(const WalkedChunk& chunk, const Digest& digest) {
 void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io) {
   Status status = UnitScan(input, unit, worker, io).Run();
   const std::string name = BlobName(input.map.index().blob(unit.blob).id);
-  input.subject.findings.Add(BlobRank(unit.blob),
-                             std::move(status).AtPath(input.subject.PathOf(name)));
+  input.context.findings.Add(BlobRank(unit.blob),
+                             std::move(status).AtPath(input.context.PathOf(name)));
 }
 
 }  // namespace sealpoint::internal

@@ -49,7 +49,7 @@ bool IsPinned(const ParsedName& name, const Marker* marker, const Metadata* inde
 void Inventory::NoteForeign(VerifyReport& report) const {
   for (const EntryInfo& entry : entries_) {
     if (Parse(entry).kind != NameKind::kForeign) continue;
-    report.notes.push_back(StrCat("foreign, not judged: ", entry.name));
+    report.notes.push_back(StrCat("foreign, not checked: ", entry.name));
   }
 }
 

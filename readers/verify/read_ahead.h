@@ -19,7 +19,7 @@
 namespace sealpoint::internal {
 
 // Reads a range of a file forward in pieces, each of one buffer of the pool. While the caller
-// judges a piece, a thread of `io` reads those behind it, so that the disk does not wait for the
+// checks a piece, a thread of `io` reads those behind it, so that the disk does not wait for the
 // digest. A range of one piece is read in place by the caller. One caller.
 class ReadAhead {
  public:
@@ -42,7 +42,7 @@ class ReadAhead {
   Result<std::optional<Piece>> Next();
 
  private:
-  // One is being judged, one is being read, one waits to be read at once. More would cost more in
+  // One is being checked, one is being read, one waits to be read at once. More would cost more in
   // the processor's cache than they gain.
   static constexpr std::size_t kSlotCount = 3;
   struct Slot {

@@ -35,14 +35,14 @@ RecordWalker::Due RecordWalker::Advance() {
 Result<WalkedChunk> RecordWalker::Next(ByteSpan record) {
   const std::optional<std::uint64_t> before = std::exchange(last_end_, std::nullopt);
   const Due due = Advance();
-  Result<WalkedChunk> chunk = Judge(due, record, before);
+  Result<WalkedChunk> chunk = CheckRecord(due, record, before);
   if (!chunk) return std::move(chunk).error().AtTensor(map_->NameOf(*due.shard));
   last_end_ = chunk->end();
   return chunk;
 }
 
-Result<WalkedChunk> RecordWalker::Judge(const Due& due, ByteSpan bytes,
-                                        std::optional<std::uint64_t> before) const {
+Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
+                                              std::optional<std::uint64_t> before) const {
   SEALPOINT_ASSIGN_OR_RETURN(const ChunkRecord record, DecodeRecord(bytes));
   if (record.shard != due.ordinal) {
     return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard, " where ",

@@ -24,7 +24,7 @@ struct WalkedChunk {
   std::uint64_t end() const { return record.offset + record.stored_size; }
 };
 
-// Follows the records of one blob in order and judges each by what the index says of the shards.
+// Follows the records of one blob in order and checks each by what the index says of the shards.
 // After a bad record it goes on with the next one. A value: a copy continues from the same place.
 class RecordWalker {
  public:
@@ -49,8 +49,8 @@ class RecordWalker {
     ShardShape shape;
   };
   Due Advance();
-  Result<WalkedChunk> Judge(const Due& due, ByteSpan bytes,
-                            std::optional<std::uint64_t> before) const;
+  Result<WalkedChunk> CheckRecord(const Due& due, ByteSpan bytes,
+                                  std::optional<std::uint64_t> before) const;
 
   const ShardMap* map_;
   std::span<const ShardEntry> shards_;

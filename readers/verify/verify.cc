@@ -14,7 +14,7 @@
 #include "readers/verify/chunk_scan.h"
 #include "readers/verify/findings.h"
 #include "readers/verify/inventory.h"
-#include "readers/verify/pinned.h"
+#include "readers/verify/marker_and_index.h"
 #include "readers/verify/shard_map.h"
 
 namespace sealpoint {
@@ -53,12 +53,12 @@ class Verification {
 
  private:
   Status CheckDirectory(const Directory& directory);
-  void CheckPinned(const Subject& subject, const Inventory& inventory);
-  Status CheckBlobs(const Subject& subject, const Marker& marker, const Metadata& index);
+  void CheckPinned(const VerifyContext& context, const Inventory& inventory);
+  Status CheckBlobs(const VerifyContext& context, const Marker& marker, const Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
   void NoteMarker(const Marker& marker);
   void NoteIndex(const Metadata& index);
-  std::uint64_t BytesToJudge(const Marker& marker, const Metadata& index) const;
+  std::uint64_t BytesToOwner(const Marker& marker, const Metadata& index) const;
 
   const VerifyOptions& options_;
   VerifyReport& report_;
@@ -96,19 +96,19 @@ Status Verification::Run() {
 }
 
 Status Verification::CheckDirectory(const Directory& directory) {
-  const Subject subject{
+  const VerifyContext context{
       .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
   Result<std::vector<EntryInfo>> entries = directory.List();
   findings_.Add(kDirectoryRank, entries.error());
   const Inventory inventory(entries ? std::move(*entries) : std::vector<EntryInfo>());
   inventory.NoteForeign(report_);
-  CheckPinned(subject, inventory);
+  CheckPinned(context, inventory);
   if (!index_) return {};
-  return CheckBlobs(subject, *marker_, index_->contents);
+  return CheckBlobs(context, *marker_, index_->contents);
 }
 
-void Verification::CheckPinned(const Subject& subject, const Inventory& inventory) {
-  marker_ = CheckMarker(subject, workers_.front());
+void Verification::CheckPinned(const VerifyContext& context, const Inventory& inventory) {
+  marker_ = CheckMarker(context, workers_.front());
   if (!marker_) {
     // With a damaged marker nobody knows what it pinned.
     if (findings_.verdict() == Verdict::kUncommitted) {
@@ -117,7 +117,7 @@ void Verification::CheckPinned(const Subject& subject, const Inventory& inventor
     return;
   }
   NoteMarker(*marker_);
-  index_ = CheckIndex(subject, workers_.front(), *marker_);
+  index_ = CheckIndex(context, workers_.front(), *marker_);
   if (!index_) return;
   NoteIndex(index_->contents);
   inventory.NoteLeftovers(&*marker_, &index_->contents, report_);
@@ -143,7 +143,7 @@ void Verification::NoteIndex(const Metadata& index) {
   }
 }
 
-std::uint64_t Verification::BytesToJudge(const Marker& marker, const Metadata& index) const {
+std::uint64_t Verification::BytesToOwner(const Marker& marker, const Metadata& index) const {
   std::uint64_t bytes = kMarkerSize + marker.index_size;
   if (options_.level == VerifyLevel::kFiles) return bytes;
   for (std::size_t b = 0; b < index.blob_count(); ++b) {
@@ -154,20 +154,20 @@ std::uint64_t Verification::BytesToJudge(const Marker& marker, const Metadata& i
   return bytes;
 }
 
-Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
+Status Verification::CheckBlobs(const VerifyContext& context, const Marker& marker,
                                 const Metadata& index) {
-  meter_.set_total(BytesToJudge(marker, index));
+  meter_.set_total(BytesToOwner(marker, index));
   // What is not there costs no memory: the map has the shards of the blobs whose length is right.
-  std::vector<std::uint8_t> is_judged(index.blob_count());
+  std::vector<std::uint8_t> is_whole(index.blob_count());
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
-        is_judged[blob] = CheckBlobLength(subject, index, blob) ? 1 : 0;
+        is_whole[blob] = CheckBlobLength(context, index, blob) ? 1 : 0;
         return Status();
       }));
   if (options_.level == VerifyLevel::kFiles) return {};
-  const ShardMap map(index, is_judged);
+  const ShardMap map(index, is_whole);
   SeenEmpties empties(index);
-  const BlobCheckInput input{.subject = subject,
+  const BlobCheckInput input{.context = context,
                              .marker = marker,
                              .map = map,
                              .empties = empties,
@@ -176,7 +176,7 @@ Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int worker, std::size_t blob) {
         const auto w = static_cast<std::size_t>(worker);
-        if (is_judged[blob] == 0) {
+        if (is_whole[blob] == 0) {
           empties.MissedManifest();
           return Status();
         }
@@ -185,7 +185,7 @@ Status Verification::CheckBlobs(const Subject& subject, const Marker& marker,
       }));
   for (Status& violation : empties.Violations()) {
     findings_.Add(kIndexRank,
-                  std::move(violation).AtPath(subject.PathOf(IndexName(marker.attempt))));
+                  std::move(violation).AtPath(context.PathOf(IndexName(marker.attempt))));
   }
   std::vector<ScanUnit> units;
   for (const std::vector<ScanUnit>& some : units_of_worker) {

@@ -29,7 +29,7 @@ void WriteEntry(const fs::path& folder, const CorpusEntry& entry) {
   for (const std::string& name : entry.directories) fs::create_directory(folder / name);
 }
 
-// Entries of names that are not made any more would be judged by nobody.
+// Entries of names that are not made any more would be checked by nobody.
 void RemoveEarlierEntries(const fs::path& folder) {
   if (!fs::exists(folder)) return;
   for (const fs::directory_entry& found : fs::directory_iterator(folder)) {

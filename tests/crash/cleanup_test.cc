@@ -78,12 +78,12 @@ CleanUp SecondAfterACrashInTheFirst() {
 // the void marker is durable: the machine of its writer may live on, and publish. A void marker
 // that was durable goes last. After success the void marker alone is left, or, where it was there
 // before, nothing.
-CrashOracle CleanedUp(CrashJudge& judge, const CleanUp& clean_up) {
-  return [&judge, &clean_up](const CrashImage& image, const CrashCut& cut) -> std::string {
-    std::string wrong = judge.Check(image, {.there = {1}});
+CrashOracle CleanedUp(CrashChecker& checker, const CleanUp& clean_up) {
+  return [&checker, &clean_up](const CrashImage& image, const CrashCut& cut) -> std::string {
+    std::string wrong = checker.Check(image, {.there = {1}});
     if (!wrong.empty()) return wrong;
     const CrashFolder* const folder = image.Find(clean_up.directory);
-    const bool is_void = judge.Look(image, clean_up.directory).verdict == CrashVerdict::kVoid;
+    const bool is_void = checker.Look(image, clean_up.directory).verdict == CrashVerdict::kVoid;
     if (clean_up.is_void_at_start && folder != nullptr && !is_void && !folder->files.empty()) {
       return "the void marker went before the rest";
     }
@@ -99,8 +99,8 @@ CrashOracle CleanedUp(CrashJudge& judge, const CleanUp& clean_up) {
 TEST(CrashCleanUp, OldStaysAndTheAttemptNeverComesBack) {
   CrashCounts counts;
   for (const CleanUp& clean_up : {FirstCleanUp(), SecondCleanUp(), SecondAfterACrashInTheFirst()}) {
-    CrashJudge judge;
-    counts += ExpectAccepted(clean_up.history, {}, CleanedUp(judge, clean_up));
+    CrashChecker checker;
+    counts += ExpectAccepted(clean_up.history, {}, CleanedUp(checker, clean_up));
   }
   RecordRun({.row = "crash-cleanup",
              .title = "Crash states of cleaning up an uncommitted attempt",
@@ -110,8 +110,8 @@ TEST(CrashCleanUp, OldStaysAndTheAttemptNeverComesBack) {
 
 TEST(CrashCleanUp, EachSyncIsNeeded) {
   for (const CleanUp& clean_up : {FirstCleanUp(), SecondCleanUp(), SecondAfterACrashInTheFirst()}) {
-    CrashJudge judge;
-    ExpectEachSyncMatters(clean_up.history, {}, clean_up.not_needed, CleanedUp(judge, clean_up));
+    CrashChecker checker;
+    ExpectEachSyncMatters(clean_up.history, {}, clean_up.not_needed, CleanedUp(checker, clean_up));
   }
 }
 
@@ -123,12 +123,12 @@ TEST(CrashCleanUp, VoidMarkerIsDurable) {
   const Status published = PublishVoidMarker(*disk.View(0), directory);
   ASSERT_TRUE(published.ok()) << published.ToString();
   disk.Tell(0, published);
-  CrashJudge judge;
+  CrashChecker checker;
   const CrashOracle is_void = [&](const CrashImage& image, const CrashCut& cut) -> std::string {
-    const std::string wrong = judge.Check(image, {.there = {1}});
+    const std::string wrong = checker.Check(image, {.there = {1}});
     const bool must_be_void = cut.success_count > 0;
     if (!wrong.empty() || !must_be_void) return wrong;
-    const CrashVerdict verdict = judge.Look(image, directory).verdict;
+    const CrashVerdict verdict = checker.Look(image, directory).verdict;
     return verdict == CrashVerdict::kVoid ? "" : "the void marker is gone";
   };
   const CrashHistory history = disk.history();

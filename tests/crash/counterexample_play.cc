@@ -38,12 +38,12 @@ bool Contains(const std::vector<std::uint64_t>& steps, std::uint64_t step) {
 
 // What the readers make of an image, and what who was told of may expect of it.
 Finding Look(const Played& played, const CrashImage& image, const CrashCut& cut,
-             CrashJudge& judge) {
+             CrashChecker& checker) {
   std::vector<std::uint64_t> whole;
   for (const auto& [path, folder] : image.folders) {
     const bool is_below = path.starts_with(std::string(kCrashSeries) + "/");
     if (!is_below || path == played.damaged) continue;
-    const CrashFinding found = judge.Look(image, path);
+    const CrashFinding found = checker.Look(image, path);
     if (found.verdict == CrashVerdict::kWrong) return {Bad::kReadersAreWrong, path, found.detail};
     if (found.verdict == CrashVerdict::kDamaged) {
       return {Bad::kMarkerWithoutFiles, path, found.detail};
@@ -148,11 +148,11 @@ void ExpectShown(const CounterexampleRow& row, const Played& played) {
   const auto expected = kFound.find(row.found);
   ASSERT_NE(expected, kFound.end()) << "no test knows \"" << row.found << "\"";
   const CrashCut cut = CutOfRow(row, played.history);
-  CrashJudge judge;
+  CrashChecker checker;
   bool is_shown = false;
   std::string other;
   const auto look = [&](const CrashImage& image) {
-    const Finding finding = Look(played, image, cut, judge);
+    const Finding finding = Look(played, image, cut, checker);
     const auto& [bad, loss] = expected->second;
     is_shown |= finding.bad == bad && (!loss || IsLost(*loss, finding.directory, played, image));
     if (finding.bad != Bad::kNothing) other = finding.detail;
@@ -178,9 +178,9 @@ void ExpectHeld(const Played& played, const std::vector<Outcome>& told) {
   for (std::size_t actor = 0; actor < told.size(); ++actor) {
     EXPECT_EQ(OutcomeOf(played.results[actor]), told[actor]) << played.results[actor].ToString();
   }
-  CrashJudge judge;
+  CrashChecker checker;
   const auto look = [&](const CrashImage& image, const CrashCut& cut) {
-    const Finding finding = Look(played, image, cut, judge);
+    const Finding finding = Look(played, image, cut, checker);
     if (finding.bad == Bad::kNothing) return true;
     ADD_FAILURE() << "the library as it is: " << finding.directory << " " << finding.detail
                   << "\nafter " << (cut.last == nullptr ? "nothing" : cut.last->Describe()) << "\n"

@@ -5,12 +5,12 @@
 
 namespace sealpoint::testing {
 
-CrashOracle OldOrBoth(CrashJudge& judge) {
-  return [&judge](const CrashImage& image, const CrashCut& cut) {
+CrashOracle OldOrBoth(CrashChecker& checker) {
+  return [&checker](const CrashImage& image, const CrashCut& cut) {
     CrashPromise promise{.there = {1}};
     if (cut.success_count > 0) promise.there.push_back(2);
     if (cut.success_count == 0 && cut.failure_count == 0) promise.perhaps.push_back(2);
-    return judge.Check(image, promise);
+    return checker.Check(image, promise);
   };
 }
 

@@ -18,7 +18,7 @@ using CrashOracle = std::function<std::string(const CrashImage&, const CrashCut&
 // Of a save of step 2 into a series with step 1: step 1 is there; step 2 is whole or not
 // committed; it is whole once anybody was told of success, and never there once anybody was told
 // of failure.
-CrashOracle OldOrBoth(CrashJudge& judge);
+CrashOracle OldOrBoth(CrashChecker& checker);
 
 // What the oracle says of the first image that it rejects; "" where it accepts all.
 std::string FirstRejected(const CrashHistory& history, const CrashOptions& options,

@@ -57,22 +57,22 @@ void FailEach(int actors, const CrashImage& start, const std::function<Status(Cr
 TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
   FaultCounts counts;
   const CrashImage start = SeriesWith({1});
-  CrashJudge judge;
+  CrashChecker checker;
   const auto save = [](CrashDisk& disk) {
     const std::vector<Status> results = SaveTogether(disk, 2);
     for (const Status& result : results) EXPECT_EQ(result.ToString(), results.front().ToString());
     return results.front();
   };
   const auto commit = [](CrashDisk& disk) { return WriteAndCommitAlone(disk, 2, "run/mine"); };
-  for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(judge), counts);
-  FailEach(1, start, commit, OldOrBoth(judge), counts);
+  for (const int ranks : {1, 2, 3}) FailEach(ranks, start, save, OldOrBoth(checker), counts);
+  FailEach(1, start, commit, OldOrBoth(checker), counts);
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
   Record(counts, "crash-fault", "Crash states of saves of which one operation fails");
 }
 
 TEST(CrashFault, FailedRemovalDamagesNothing) {
   FaultCounts counts;
-  CrashJudge judge;
+  CrashChecker checker;
   const auto told = [](CrashDisk& disk, Status status) {
     disk.Tell(0, status);
     return status;
@@ -82,7 +82,7 @@ TEST(CrashFault, FailedRemovalDamagesNothing) {
   FailEach(
       1, two, [&](CrashDisk& disk) { return told(disk, OpenCrashSeries(disk).Delete(older)); },
       [&](const CrashImage& image, const CrashCut&) {
-        return judge.Check(image, {.there = {2}, .perhaps = {1}});
+        return checker.Check(image, {.there = {2}, .perhaps = {1}});
       },
       counts);
   const CrashImage attempt = SeriesWithAttempt({1}, 2);
@@ -94,7 +94,9 @@ TEST(CrashFault, FailedRemovalDamagesNothing) {
         const Status first = series.RemoveUncommitted(name).status();
         return told(disk, first.ok() ? series.RemoveUncommitted(name).status() : first);
       },
-      [&](const CrashImage& image, const CrashCut&) { return judge.Check(image, {.there = {1}}); },
+      [&](const CrashImage& image, const CrashCut&) {
+        return checker.Check(image, {.there = {1}});
+      },
       counts);
   EXPECT_GT(counts.told_of_failure, counts.faults / 2);
   Record(counts, "crash-fault-removal", "Crash states of removals of which one operation fails");

@@ -92,7 +92,7 @@ CrashPromise PromiseAt(const CrashHistory& history, const CrashCut& cut) {
   return PromiseTo(told);
 }
 
-// Judges one schedule: what programs see after each operation, and what crashes leave.
+// Owners one schedule: what programs see after each operation, and what crashes leave.
 class Race {
  public:
   Race(CrashDisk& disk, std::string& wrong, Totals& totals)
@@ -102,14 +102,14 @@ class Race {
     if (disk_.op_count() == seen_) return;
     seen_ = disk_.op_count();
     ++totals_.looks;
-    Note(judge_.Check(disk_.Now(), PromiseTo({disk_.told_success(0), disk_.told_success(1)})));
+    Note(checker_.Check(disk_.Now(), PromiseTo({disk_.told_success(0), disk_.told_success(1)})));
   }
   void Crash() {
     const CrashHistory history = disk_.history();
     totals_.crashes +=
         ForEachCrash(history, {.contents = CrashContents::kUniform, .only_prefixes = true},
                      [&](const CrashImage& image, const CrashCut& cut) {
-                       Note(judge_.Check(image, PromiseAt(history, cut)));
+                       Note(checker_.Check(image, PromiseAt(history, cut)));
                        return wrong_.empty();
                      });
   }
@@ -121,7 +121,7 @@ class Race {
   CrashDisk& disk_;
   std::string& wrong_;
   Totals& totals_;
-  CrashJudge judge_;
+  CrashChecker checker_;
   std::size_t seen_ = 0;
 };
 

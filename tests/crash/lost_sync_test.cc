@@ -22,9 +22,9 @@ const BeltAndBraces kOfASave{
 TEST(CrashLostSync, EachSyncOfASaveIsNeeded) {
   SyncCounts counts;
   for (const int ranks : {1, 2, 3}) {
-    CrashJudge judge;
+    CrashChecker checker;
     counts += ExpectEachSyncMatters(RecordSave(ranks), {.contents = CrashContents::kUniform},
-                                    kOfASave, OldOrBoth(judge));
+                                    kOfASave, OldOrBoth(checker));
   }
   RecordRun({.row = "crash-lost-sync",
              .title = "Syncs of a save of 1, 2 and 3 ranks, each taken away in turn",
@@ -36,22 +36,22 @@ TEST(CrashLostSync, EachSyncOfASaveIsNeeded) {
 TEST(CrashLostSync, EachSyncOfWritersAndCommitterIsNeeded) {
   CrashDisk disk(4, SeriesWith({1}));
   ASSERT_TRUE(WriteAndCommit(disk, 2, "run/mine").ok());
-  CrashJudge judge;
+  CrashChecker checker;
   ExpectEachSyncMatters(disk.history(), {.contents = CrashContents::kUniform}, {},
-                        OldOrBoth(judge));
+                        OldOrBoth(checker));
 }
 
 // One rank's sync does nothing, the others' do: the marker is durable before the blob.
 TEST(CrashLostSync, OnOneRankOnlyIsFoundOut) {
   const CrashHistory history = RecordSave(2);
-  CrashJudge judge;
+  CrashChecker checker;
   for (const std::string sync : {"rank 1: sync *.blob", "rank 1: sync directory run/step-*-*"}) {
     const CrashOptions options{.is_lost = Dropping({sync})};
     std::string rejected;
     ForEachCrashAt(history, CutAfter(history, "rank 0: told of success"), options,
                    [&](const CrashImage& image, const CrashCut& cut) {
-                     rejected = OldOrBoth(judge)(image, cut);
-                     EXPECT_EQ(judge.CheckNothingIsWrong(image), "");
+                     rejected = OldOrBoth(checker)(image, cut);
+                     EXPECT_EQ(checker.CheckNothingIsWrong(image), "");
                      return rejected.empty();
                    });
     EXPECT_NE(rejected, "") << "without " << sync;
@@ -66,15 +66,15 @@ TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {
   bool is_damage_seen = false;
   for (const CrashContents contents : {CrashContents::kUniform, CrashContents::kEachSector}) {
     const bool is_one_rank = contents == CrashContents::kEachSector;
-    CrashJudge judge;
+    CrashChecker checker;
     counts += ExpectAccepted(
         RecordSave(is_one_rank ? 1 : 2),
         {.contents = contents, .is_lost = [](const CrashOp& op) { return op.is_sync(); }},
         [&](const CrashImage& image, const CrashCut& cut) {
-          const std::string broken = OldOrBoth(judge)(image, cut);
+          const std::string broken = OldOrBoth(checker)(image, cut);
           is_lost_seen |= broken == "step 2 is gone";
           is_damage_seen |= !broken.empty() && broken != "step 2 is gone";
-          return judge.CheckNothingIsWrong(image);
+          return checker.CheckNothingIsWrong(image);
         });
   }
   EXPECT_TRUE(is_lost_seen);

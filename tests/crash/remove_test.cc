@@ -38,9 +38,9 @@ Removal RecordDelete(bool with_foreign_file) {
 
 // The deleted one is whole, uncommitted or gone; the other is there. After success nothing of ours
 // is left.
-CrashOracle GoneOrWhole(CrashJudge& judge, const std::string& directory) {
-  return [&judge, directory](const CrashImage& image, const CrashCut& cut) -> std::string {
-    std::string wrong = judge.Check(image, {.there = {2}, .perhaps = {1}});
+CrashOracle GoneOrWhole(CrashChecker& checker, const std::string& directory) {
+  return [&checker, directory](const CrashImage& image, const CrashCut& cut) -> std::string {
+    std::string wrong = checker.Check(image, {.there = {2}, .perhaps = {1}});
     if (!wrong.empty() || cut.success_count == 0) return wrong;
     const CrashFolder* const folder = image.Find(directory);
     if (folder == nullptr) return "";
@@ -52,9 +52,9 @@ CrashOracle GoneOrWhole(CrashJudge& judge, const std::string& directory) {
 TEST(CrashDelete, DeletedIsWholeOrUncommittedOrGone) {
   CrashCounts counts;
   for (const bool with_foreign_file : {false, true}) {
-    CrashJudge judge;
+    CrashChecker checker;
     const Removal removal = RecordDelete(with_foreign_file);
-    counts += ExpectAccepted(removal.history, {}, GoneOrWhole(judge, removal.directory));
+    counts += ExpectAccepted(removal.history, {}, GoneOrWhole(checker, removal.directory));
   }
   RecordRun({.row = "crash-delete",
              .title = "Crash states of deleting a checkpoint",
@@ -63,18 +63,18 @@ TEST(CrashDelete, DeletedIsWholeOrUncommittedOrGone) {
 }
 
 TEST(CrashDelete, EachSyncIsNeeded) {
-  CrashJudge judge;
+  CrashChecker checker;
   const Removal alone = RecordDelete(false);
   ExpectEachSyncMatters(
       alone.history, {},
       {{"rank 0: sync directory run/step-*-* #1", "the newer one is durable here (R-SER-11)"},
        {"rank 0: sync directory run/step-*-* #3", "the directory goes with what is left in it"}},
-      GoneOrWhole(judge, alone.directory));
+      GoneOrWhole(checker, alone.directory));
   const Removal beside = RecordDelete(true);
   ExpectEachSyncMatters(
       beside.history, {},
       {{"rank 0: sync directory run/step-*-* #1", "the newer one is durable here (R-SER-11)"}},
-      GoneOrWhole(judge, beside.directory));
+      GoneOrWhole(checker, beside.directory));
 }
 
 // R-SER-11: the newer one was published, but its name is not durable yet when the older one is
@@ -91,10 +91,10 @@ TEST(CrashDelete, NewerOneIsMadeDurableFirst) {
   ASSERT_TRUE(OutcomeIsUnknown(WriteAndCommitAlone(disk, 2, "run/newer")));
   ASSERT_TRUE(OpenCrashSeries(disk, 1).Delete(name).ok());
 
-  CrashJudge judge;
+  CrashChecker checker;
   const CrashOracle never_none = [&](const CrashImage& image, const CrashCut&) {
-    const bool has_old = judge.Check(image, {.there = {1}, .perhaps = {2}}).empty();
-    return has_old ? "" : judge.Check(image, {.there = {2}});
+    const bool has_old = checker.Check(image, {.there = {1}, .perhaps = {2}}).empty();
+    return has_old ? "" : checker.Check(image, {.there = {2}});
   };
   const CrashHistory history = disk.history();
   CrashOptions options{.reach = SyncReach::kEverybodys, .only_prefixes = true};

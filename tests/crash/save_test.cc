@@ -18,8 +18,8 @@ namespace {
 constexpr CrashDiskOptions kByRename{.publish = PublishMethod::kRenameNoReplace};
 
 CrashCounts ExpectOldOrBoth(const CrashHistory& history, const CrashOptions& options = {}) {
-  CrashJudge judge;
-  return ExpectAccepted(history, options, OldOrBoth(judge));
+  CrashChecker checker;
+  return ExpectAccepted(history, options, OldOrBoth(checker));
 }
 
 // One writer (the committer itself) or several, and no communicator.
@@ -47,9 +47,9 @@ TEST(CrashSave, OldStaysAndNewIsWholeOrUncommitted) {
 TEST(CrashSave, FirstOfASeriesIsWholeOrUncommitted) {
   CrashDisk disk(2);
   for (const Status& saved : SaveTogether(disk, 1)) ASSERT_TRUE(saved.ok()) << saved.ToString();
-  CrashJudge judge;
+  CrashChecker checker;
   ExpectAccepted(disk.history(), {}, [&](const CrashImage& image, const CrashCut& cut) {
-    return judge.Check(
+    return checker.Check(
         image, cut.success_count > 0 ? CrashPromise{.there = {1}} : CrashPromise{.perhaps = {1}});
   });
 }
@@ -58,12 +58,12 @@ TEST(CrashSave, FirstOfASeriesIsWholeOrUncommitted) {
 // told of it, and not there after its publication.
 TEST(CrashSave, BothOutcomesAreReachedBetweenPublicationAndItsSync) {
   const CrashHistory history = RecordSave(2);
-  CrashJudge judge;
+  CrashChecker checker;
   int with = 0;
   int without = 0;
   ForEachCrashAt(history, CutAfter(history, "rank 0: publish COMMIT"), {},
                  [&](const CrashImage& image, const CrashCut&) {
-                   const bool is_there = judge.Check(image, {.there = {1, 2}}).empty();
+                   const bool is_there = checker.Check(image, {.there = {1, 2}}).empty();
                    ++(is_there ? with : without);
                    return true;
                  });
@@ -77,25 +77,25 @@ RC_GTEST_PROP(CrashSave, AnySubsetOfNamesAndSectors, ()) {
   static const std::vector<CrashHistory> histories{RecordSave(1), RecordSave(2), RecordSave(3)};
   static const std::vector<std::vector<CrashCut>> cuts{AllCuts(histories[0]), AllCuts(histories[1]),
                                                        AllCuts(histories[2])};
-  static CrashJudge judge[3];
+  static CrashChecker checker[3];
   const auto which = *rc::gen::inRange<std::size_t>(0, histories.size());
   const CrashChoice choice{.names = *rc::gen::arbitrary<std::vector<bool>>(),
                            .sectors = *rc::gen::container<std::vector<std::uint8_t>>(
                                rc::gen::inRange<std::uint8_t>(0, 4))};
   for (const CrashCut& cut : cuts[which]) {
     const CrashImage image = MakeImage(histories[which], cut, {}, choice);
-    RC_ASSERT(OldOrBoth(judge[which])(image, cut) == "");
+    RC_ASSERT(OldOrBoth(checker[which])(image, cut) == "");
   }
 }
 
 // A save that nobody could know to be durable is rejected: the oracle is not blind.
 TEST(CrashSave, PublicationWithoutItsSyncIsFoundOut) {
   const CrashHistory history = RecordSave(2);
-  CrashJudge judge;
+  CrashChecker checker;
   const std::size_t sync = history.Find("rank 0: publish COMMIT") + 1;
   CrashOptions options;
   options.is_lost = [&](const CrashOp& op) { return &op == &history.ops[sync]; };
-  EXPECT_EQ(FirstRejected(history, options, OldOrBoth(judge)), "step 2 is gone");
+  EXPECT_EQ(FirstRejected(history, options, OldOrBoth(checker)), "step 2 is gone");
 }
 
 }  // namespace

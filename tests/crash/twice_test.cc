@@ -21,15 +21,15 @@ struct Survivor {
   std::vector<std::uint64_t> steps{1};
 };
 
-// The images after a crash in a save of step 2. Files that are not pinned by a marker are judged
+// The images after a crash in a save of step 2. Files that are not pinned by a marker are checked
 // by their names alone, so that one way of losing data stands for all.
 std::vector<Survivor> AfterFirstCrash() {
   std::vector<Survivor> survivors;
-  CrashJudge judge;
+  CrashChecker checker;
   ForEachCrash(RecordSave(2), {.contents = CrashContents::kUniform},
                [&](const CrashImage& image, const CrashCut&) {
                  Survivor one{.image = image};
-                 if (judge.Check(image, {.there = {1, 2}}).empty()) one.steps.push_back(2);
+                 if (checker.Check(image, {.there = {1, 2}}).empty()) one.steps.push_back(2);
                  survivors.push_back(std::move(one));
                  return true;
                });
@@ -37,23 +37,23 @@ std::vector<Survivor> AfterFirstCrash() {
 }
 
 // Whole steps stay; the next one is there or not; nothing else was or becomes committed.
-CrashOracle NothingIsLost(CrashJudge& judge, const Survivor& before, std::uint64_t next) {
-  return [&judge, &before, next](const CrashImage& image, const CrashCut& cut) {
+CrashOracle NothingIsLost(CrashChecker& checker, const Survivor& before, std::uint64_t next) {
+  return [&checker, &before, next](const CrashImage& image, const CrashCut& cut) {
     CrashPromise promise{.there = before.steps};
     (cut.success_count > 0 ? promise.there : promise.perhaps).push_back(next);
-    return judge.Check(image, promise);
+    return checker.Check(image, promise);
   };
 }
 
 TEST(CrashTwice, NextSaveGoesOnFromWhateverIsThere) {
   CrashCounts counts;
   const std::vector<Survivor> survivors = AfterFirstCrash();
-  CrashJudge judge;
+  CrashChecker checker;
   for (const Survivor& survivor : survivors) {
     CrashDisk disk(2, survivor.image);
     for (const Status& saved : SaveTogether(disk, 3)) ASSERT_TRUE(saved.ok()) << saved.ToString();
     counts += ExpectAccepted(disk.history(), {.contents = CrashContents::kUniform},
-                             NothingIsLost(judge, survivor, 3));
+                             NothingIsLost(checker, survivor, 3));
     if (HasFailure()) break;
   }
   auto results = counts.ForResults();
@@ -68,7 +68,7 @@ TEST(CrashTwice, NextSaveGoesOnFromWhateverIsThere) {
 TEST(CrashTwice, CleanUpOfWhateverIsThere) {
   CrashCounts counts;
   std::uint64_t attempts = 0;
-  CrashJudge judge;
+  CrashChecker checker;
   for (const Survivor& survivor : AfterFirstCrash()) {
     CrashDisk disk(1, survivor.image);
     const Series series = OpenCrashSeries(disk);
@@ -80,7 +80,7 @@ TEST(CrashTwice, CleanUpOfWhateverIsThere) {
       EXPECT_EQ(disk.Now().Find(entry.path), nullptr);
     }
     counts += ExpectAccepted(disk.history(), {}, [&](const CrashImage& image, const CrashCut&) {
-      return judge.Check(image, {.there = survivor.steps});
+      return checker.Check(image, {.there = survivor.steps});
     });
     if (HasFailure()) break;
   }
@@ -94,7 +94,7 @@ TEST(CrashTwice, CleanUpOfWhateverIsThere) {
 
 // What a crash left of a clean-up, or of a deletion, is finished by the next try.
 TEST(CrashTwice, InterruptedRemovalsAreFinishedByTheNext) {
-  CrashJudge judge;
+  CrashChecker checker;
   const CrashImage start = SeriesWith({1, 2});
   const std::string name = NameOfStep(start, 1);
   CrashDisk first(1, start);
@@ -107,7 +107,7 @@ TEST(CrashTwice, InterruptedRemovalsAreFinishedByTheNext) {
       EXPECT_EQ(was_ours, series.RemoveUncommitted(name).ok());
     }
     ExpectAccepted(disk.history(), {}, [&](const CrashImage& again, const CrashCut&) {
-      return judge.Check(again, {.there = {2}, .perhaps = {1}});
+      return checker.Check(again, {.there = {2}, .perhaps = {1}});
     });
     EXPECT_EQ(disk.Now().Find(JoinPath(kCrashSeries, name)), nullptr);
     return !::testing::Test::HasFailure();

@@ -24,7 +24,7 @@ Bytes RandomBytes(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-void Settle(CopyQueue& queue) {
+void Complete(CopyQueue& queue) {
   const auto ticket = queue.Mark();
   ASSERT_TRUE(ticket.ok()) << ticket.error().ToString();
   const Status status = queue.Wait(*ticket);
@@ -44,7 +44,7 @@ TEST_F(CudaDeviceTest, CopiesBothWaysAtAnyAlignment) {
     const auto queue = MakeQueue();
     ASSERT_TRUE(queue->CopyToDevice(out, {memory->address() + shift, 1, out.size()}).ok());
     ASSERT_TRUE(queue->CopyToHost({memory->address() + shift, 1, out.size()}, back).ok());
-    Settle(*queue);
+    Complete(*queue);
     EXPECT_EQ(back, out) << shift;
   }
 }
@@ -57,7 +57,7 @@ TEST_F(CudaDeviceTest, CopiesRowsOfAnyPitch) {
   for (const std::int64_t pitch : {999, 400, 100, 57, 0, -450}) {
     Bytes rows(10000);
     ASSERT_TRUE(queue->CopyToHost({memory->address() + 50001, 100, 100, pitch / 2}, rows).ok());
-    Settle(*queue);
+    Complete(*queue);
     for (std::int64_t r = 0; r < 100; ++r) {
       EXPECT_TRUE(std::equal(rows.begin() + r * 100, rows.begin() + r * 100 + 100,
                              content.begin() + 50001 + r * (pitch / 2)))
@@ -76,7 +76,7 @@ TEST_F(CudaDeviceTest, WritesRowsAndNothingBetween) {
     ASSERT_TRUE(queue->CopyToDevice(rows, {memory->address() + 701, 10, 20, pitch}).ok());
     Bytes back(expected.size());
     ASSERT_TRUE(queue->CopyToHost({memory->address(), 1, back.size()}, back).ok());
-    Settle(*queue);
+    Complete(*queue);
     for (std::int64_t i = 0; i < 200; ++i) {
       expected.at(static_cast<std::size_t>(701 + i / 20 * pitch + i % 20)) =
           rows[static_cast<std::size_t>(i)];
@@ -103,13 +103,13 @@ TEST_F(CudaDeviceTest, RunsBehindTheCallersStream) {
       QueueWrite(stream, late.bytes(), memory->address());
       ASSERT_TRUE(queue->WaitFor(stream).ok());
       ASSERT_TRUE(queue->CopyToHost({memory->address(), 1, 16 * kMiB}, copied.bytes()).ok());
-      Settle(*queue);
+      Complete(*queue);
       EXPECT_TRUE(std::equal(copied.bytes().begin(), copied.bytes().end(), late.bytes().begin()));
     }
   }
 }
 
-TEST_F(CudaDeviceTest, AnotherThreadSettlesWhatThisOneQueues) {
+TEST_F(CudaDeviceTest, AnotherThreadCompletesWhatThisOneQueues) {
   const Bytes content = RandomBytes(kMiB, 5);
   const auto memory = Allocate(content.size());
   Write(content, memory->address());
@@ -120,20 +120,20 @@ TEST_F(CudaDeviceTest, AnotherThreadSettlesWhatThisOneQueues) {
     ASSERT_TRUE(queue->CopyToHost({memory->address(), 1, copy.size()}, copy).ok());
     tickets.push_back(queue->Mark().value());
   }
-  std::thread settler([&] {
+  std::thread completer([&] {
     for (std::size_t i = 0; i < copies.size(); ++i) {
       EXPECT_TRUE(queue->Wait(tickets[i]).ok());
       EXPECT_TRUE(queue->IsDone(tickets[i]).value());
       EXPECT_EQ(copies[i], content);
     }
   });
-  settler.join();
+  completer.join();
 }
 
 TEST_F(CudaDeviceTest, TheUsersContextStaysCurrent) {
   const auto queue = MakeQueue();
   const internal::cuda::CurrentContext current(driver_, context_);
-  Settle(*queue);
+  Complete(*queue);
   internal::cuda::Context* top = nullptr;
   ASSERT_EQ(driver_.context_pop(&top), 0);
   EXPECT_EQ(top, context_);
@@ -152,7 +152,7 @@ TEST_F(CudaDeviceTest, PinsTheStagingPool) {
   const Bytes content = RandomBytes(4 * kMiB, 6);
   Write(content, memory->address());
   ASSERT_TRUE(queue->CopyToHost({memory->address(), 1, 4 * kMiB}, buffer.bytes()).ok());
-  Settle(*queue);
+  Complete(*queue);
   EXPECT_TRUE(std::equal(content.begin(), content.end(), buffer.bytes().begin()));
 }
 
@@ -182,7 +182,7 @@ class CudaDigestTest : public CudaDeviceTest {
     const auto queue = MakeQueue();
     const Status status = queue->QueueDigests(chunks, digests);
     ASSERT_TRUE(status.ok()) << status.ToString();
-    Settle(*queue);
+    Complete(*queue);
     for (std::size_t i = 0; i < digests.size(); ++i) {
       const ByteSpan rest = part.subspan(i * chunk_size);
       ASSERT_EQ(digests[i], ComputeDigest(rest.first(std::min(chunk_size, rest.size()))))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast a load to device memory is, beside the slower of link and storage: one pinned copy of
 // the same bytes to the device, and plain direct reads of the same file into pinned memory, on as
-// many threads. All three in each round; printed, and judged as the design says.
+// many threads. All three in each round; printed, and checked as the design says.
 // SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. SEALPOINT_CUDA_LOAD_FOLDER: where the
 // checkpoint is written, a temporary folder by default. SEALPOINT_CUDA_LOAD_THREADS: 4 by default.
 #include <algorithm>

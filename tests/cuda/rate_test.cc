@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast a queue copies and digests are computed, beside one copy of the same bytes by the driver
-// alone. SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. Printed; judged as the design says.
+// alone. SEALPOINT_CUDA_RATE_MIB: the size, 1024 by default. Printed; checked as the design says.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -26,7 +26,7 @@ class CudaRateTest : public CudaRateFixture {
     ASSERT_EQ(driver_.copy_to_host(host_.data(), address, size_, stream_), 0);
     ASSERT_EQ(driver_.stream_synchronize(stream_), 0);
   }
-  void Settle() const { ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok()); }
+  void Complete() const { ASSERT_TRUE(queue_->Wait(queue_->Mark().value()).ok()); }
   // Pieces of the size of staging buffers, each with a ticket.
   void CopyInPieces() const {
     constexpr std::uint64_t kPiece = 4 * kMiB;
@@ -36,7 +36,7 @@ class CudaRateTest : public CudaRateFixture {
           queue_->CopyToHost({memory_->address() + at, 1, piece}, host_.subspan(at, piece)).ok());
       ASSERT_TRUE(queue_->Mark().ok());
     }
-    Settle();
+    Complete();
   }
 
   // The median over rounds of how long `ours` takes by how long the plain copy does.
@@ -67,7 +67,7 @@ TEST_F(CudaRateTest, DigestsAreAtLeastTwiceAsFastAsTheLink) {
   std::vector<Digest> digests(chunks.count());
   const auto compute = [&] {
     ASSERT_TRUE(queue_->QueueDigests(chunks, digests).ok());
-    Settle();
+    Complete();
   };
   EXPECT_LE(MedianRatio("digests of 4 MiB", compute), 0.5);
 }

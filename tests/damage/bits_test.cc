@@ -18,8 +18,8 @@ constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.bits";
 
 TEST(DamageBits, GoodCheckpointsAreCommittedAndLoad) {
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
-    EXPECT_EQ(judge.Both({}), "") << one.name;
+    DamageChecker checker(one);
+    EXPECT_EQ(checker.Both({}), "") << one.name;
   }
 }
 
@@ -28,23 +28,23 @@ TEST(DamageBits, EveryFlippedBitIsToldAsItsPlaceSays) {
   std::uint64_t loads = 0;
   std::uint64_t files = 0;
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
       ++files;
-      Bytes& bytes = judge.bytes(name);
+      Bytes& bytes = checker.bytes(name);
       for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
         FlipBit(bytes, bit);
-        ASSERT_EQ(judge.Verification({name}), "") << one.name << ", " << name << " bit " << bit;
+        ASSERT_EQ(checker.Verification({name}), "") << one.name << ", " << name << " bit " << bit;
         ++bits;
         // One bit of each byte, another one from byte to byte.
         if (bit % 8 == bit / 8 % 8) {
-          ASSERT_EQ(judge.Load({name}), "") << one.name << ", " << name << " bit " << bit;
+          ASSERT_EQ(checker.Load({name}), "") << one.name << ", " << name << " bit " << bit;
           ++loads;
         }
         FlipBit(bytes, bit);
       }
     }
-    ASSERT_EQ(judge.Both({}), "") << one.name;
+    ASSERT_EQ(checker.Both({}), "") << one.name;
   }
   RecordRun({.row = "damage-bits",
              .title = "Every single bit flipped",
@@ -54,13 +54,13 @@ TEST(DamageBits, EveryFlippedBitIsToldAsItsPlaceSays) {
 
 TEST(DamageBits, EveryZeroedByteIsToldAsItsPlaceSays) {
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
       for (std::size_t at = 0; at < good.size(); ++at) {
         if (good[at] == std::byte{0}) continue;
-        judge.bytes(name)[at] = std::byte{0};
-        ASSERT_EQ(judge.Verification({name}), "") << one.name << ", " << name << " byte " << at;
-        judge.bytes(name)[at] = good[at];
+        checker.bytes(name)[at] = std::byte{0};
+        ASSERT_EQ(checker.Verification({name}), "") << one.name << ", " << name << " byte " << at;
+        checker.bytes(name)[at] = good[at];
       }
     }
   }

@@ -22,7 +22,7 @@ constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.blocks";
 
 struct Tally {
   std::uint64_t changed = 0;
-  std::uint64_t harmless = 0;  // no byte differs: must be judged good
+  std::uint64_t harmless = 0;  // no byte differs: must be checked good
 };
 
 // The file of the older version that has the place of `name`.
@@ -36,7 +36,7 @@ class BlockDamage {
       : case_(one),
         older_(BuildMini(OlderVersion(one.spec))),
         size_(block_size),
-        judge_(one),
+        checker_(one),
         tally_(tally) {}
 
   void Run() {
@@ -53,47 +53,47 @@ class BlockDamage {
  private:
   using Change = std::function<void(Bytes& file)>;
 
-  void Judge(const std::string& name, std::uint64_t at, std::string_view what,
+  void Check(const std::string& name, std::uint64_t at, std::string_view what,
              const Change& change) {
-    Bytes& file = judge_.bytes(name);
+    Bytes& file = checker_.bytes(name);
     change(file);
-    (file == judge_.good(name) ? tally_.harmless : tally_.changed) += 1;
-    ASSERT_EQ(judge_.Both({name}), "")
+    (file == checker_.good(name) ? tally_.harmless : tally_.changed) += 1;
+    ASSERT_EQ(checker_.Both({name}), "")
         << case_.name << ", " << name << ": " << size_ << " bytes at " << at << ' ' << what;
-    file = judge_.good(name);
+    file = checker_.good(name);
   }
 
   void InPlace(const std::string& name, std::uint64_t at) {
-    const std::uint64_t end = std::min<std::uint64_t>(at + size_, judge_.good(name).size());
+    const std::uint64_t end = std::min<std::uint64_t>(at + size_, checker_.good(name).size());
     const auto fill = [=](std::byte value) {
       return
           [=](Bytes& file) { std::fill(file.begin() + Diff(at), file.begin() + Diff(end), value); };
     };
-    Judge(name, at, "zeroed", fill(std::byte{0}));
-    Judge(name, at, "set to ones", fill(std::byte{0xff}));
-    Judge(name, at, "moved by a byte", [=](Bytes& file) {
+    Check(name, at, "zeroed", fill(std::byte{0}));
+    Check(name, at, "set to ones", fill(std::byte{0xff}));
+    Check(name, at, "moved by a byte", [=](Bytes& file) {
       std::rotate(file.begin() + Diff(at), file.begin() + Diff(at + 1), file.begin() + Diff(end));
     });
   }
 
   void Moves(const std::string& name, std::uint64_t at) {
-    const std::uint64_t file_size = judge_.good(name).size();
+    const std::uint64_t file_size = checker_.good(name).size();
     if (file_size < at + 2 * size_) return;
-    Judge(name, at, "written over the next ones too", [=, this](Bytes& file) {
+    Check(name, at, "written over the next ones too", [=, this](Bytes& file) {
       std::copy_n(file.begin() + Diff(at), size_, file.begin() + Diff(at + size_));
     });
     for (std::uint64_t other = at + size_; other + size_ <= file_size;
          other += Stride(other - at)) {
-      Judge(name, at, "exchanged with those at " + std::to_string(other), [=, this](Bytes& file) {
+      Check(name, at, "exchanged with those at " + std::to_string(other), [=, this](Bytes& file) {
         std::swap_ranges(file.begin() + Diff(at), file.begin() + Diff(at + size_),
                          file.begin() + Diff(other));
       });
     }
-    Judge(name, at, "lost, what follows moved up", [=, this](Bytes& file) {
+    Check(name, at, "lost, what follows moved up", [=, this](Bytes& file) {
       std::move(file.begin() + Diff(at + size_), file.end(), file.begin() + Diff(at));
       std::fill(file.end() - Diff(size_), file.end(), std::byte{0});
     });
-    Judge(name, at, "repeated, what follows moved down", [=, this](Bytes& file) {
+    Check(name, at, "repeated, what follows moved down", [=, this](Bytes& file) {
       std::move_backward(file.begin() + Diff(at), file.end() - Diff(size_), file.end());
     });
   }
@@ -111,9 +111,9 @@ class BlockDamage {
   void Overwrite(const std::string& name, std::uint64_t at, const Bytes& source,
                  const std::string& what) {
     const std::uint64_t end =
-        std::min<std::uint64_t>({at + size_, judge_.good(name).size(), source.size()});
+        std::min<std::uint64_t>({at + size_, checker_.good(name).size(), source.size()});
     if (end <= at) return;
-    Judge(name, at, what, [&](Bytes& file) {
+    Check(name, at, what, [&](Bytes& file) {
       std::copy(source.begin() + Diff(at), source.begin() + Diff(end), file.begin() + Diff(at));
     });
   }
@@ -123,7 +123,7 @@ class BlockDamage {
   const DamageCase& case_;
   const MiniContainer older_;
   const std::uint64_t size_;
-  DamageJudge judge_;
+  DamageChecker checker_;
   Tally& tally_;
 };
 
@@ -154,17 +154,17 @@ TEST(DamageBlocks, BurstsAreToldAsTheirPlacesSay) {
   std::mt19937_64 random(20260801);
   std::uint64_t count = 0;
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
       for (int i = 0; i < kBurstsPerFile; ++i) {
-        Bytes& bytes = judge.bytes(name);
+        Bytes& bytes = checker.bytes(name);
         const std::uint64_t length = 2 + random() % 63;
         const std::uint64_t first = random() % (8 * good.size() - length + 1);
         const std::uint64_t pattern = random() | 1 | std::uint64_t{1} << (length - 1);
         for (std::uint64_t bit = 0; bit < length; ++bit) {
           if ((pattern >> bit & 1) != 0) FlipBit(bytes, first + bit);
         }
-        ASSERT_EQ(judge.Both({name}), "")
+        ASSERT_EQ(checker.Both({name}), "")
             << one.name << ", " << name << ": pattern " << pattern << " at bit " << first;
         bytes = good;
         ++count;

@@ -43,15 +43,15 @@ std::set<std::string> NamesOf(const DamageCase& one) {
 
 // Each file becomes each of these things.
 std::uint64_t ReplaceEachFile(const DamageCase& one) {
-  DamageJudge judge(one);
+  DamageChecker checker(one);
   std::uint64_t count = 0;
   const auto expect = [&](const std::string& name, const std::string& what) {
-    EXPECT_EQ(judge.Both({name}), "") << one.name << ", " << name << ' ' << what;
-    judge.Restore(name);
+    EXPECT_EQ(checker.Both({name}), "") << one.name << ", " << name << ' ' << what;
+    checker.Restore(name);
     ++count;
   };
   for (const auto& [name, good] : one.container.files) {
-    DamagedFiles& files = judge.storage().files();
+    DamagedFiles& files = checker.storage().files();
     files.erase(name);
     expect(name, "missing");
     files[name] = {.bytes = {}};
@@ -74,22 +74,22 @@ std::uint64_t ReplaceEachFile(const DamageCase& one) {
 }
 
 std::uint64_t ExchangeFiles(const DamageCase& one) {
-  DamageJudge judge(one);
+  DamageChecker checker(one);
   std::uint64_t count = 0;
   const auto& good = one.container.files;
   for (auto a = good.begin(); a != good.end(); ++a) {
     for (auto b = std::next(a); b != good.end(); ++b) {
-      judge.bytes(a->first) = b->second;
-      judge.bytes(b->first) = a->second;
-      EXPECT_EQ(judge.Both({a->first, b->first}), "") << one.name << ", " << a->first;
-      judge.Restore();
+      checker.bytes(a->first) = b->second;
+      checker.bytes(b->first) = a->second;
+      EXPECT_EQ(checker.Both({a->first, b->first}), "") << one.name << ", " << a->first;
+      checker.Restore();
       ++count;
     }
     // Renamed: as if it were a blob that no index knows.
-    judge.storage().files()[internal::BlobName(MiniSpec::MakeId(0xee))] = {.bytes = a->second};
-    judge.storage().files().erase(a->first);
-    EXPECT_EQ(judge.Both({a->first}), "") << one.name << ", " << a->first << " renamed";
-    judge.Restore();
+    checker.storage().files()[internal::BlobName(MiniSpec::MakeId(0xee))] = {.bytes = a->second};
+    checker.storage().files().erase(a->first);
+    EXPECT_EQ(checker.Both({a->first}), "") << one.name << ", " << a->first << " renamed";
+    checker.Restore();
     ++count;
   }
   return count;
@@ -100,7 +100,7 @@ std::uint64_t ExchangeFiles(const DamageCase& one) {
 std::uint64_t MixVersions(const DamageCase& one) {
   const DamageCase older = MakeDamageCase("older " + one.name, OlderVersion(one.spec));
   const std::array<const DamageCase*, 2> versions = {&one, &older};
-  std::array<DamageJudge, 2> judges = {DamageJudge(one), DamageJudge(older)};
+  std::array<DamageChecker, 2> checks = {DamageChecker(one), DamageChecker(older)};
   std::uint64_t blob_choices = 1;
   for (std::size_t i = 0; i < one.container.blobs.size(); ++i) blob_choices *= 3;
   std::uint64_t count = 0;
@@ -120,8 +120,8 @@ std::uint64_t MixVersions(const DamageCase& one) {
             files[blob.name].bytes = versions[rest % 3]->container.files.at(blob.name);
           rest /= 3;
         }
-        judges[marker].storage().files() = files;
-        EXPECT_EQ(judges[marker].Both(NamesOf(*versions[marker])), "")
+        checks[marker].storage().files() = files;
+        EXPECT_EQ(checks[marker].Both(NamesOf(*versions[marker])), "")
             << one.name << ": marker " << marker << ", indexes " << indexes << ", blobs " << choice;
         ++count;
       }
@@ -156,11 +156,11 @@ TEST(DamageFiles, BlobOfAnotherCheckpointUnderOurName) {
     }
     for (MiniObject& object : spec.objects) object.blob += kOtherIds;
     const MiniContainer other = BuildMini(spec);
-    DamageJudge judge(*one);
+    DamageChecker checker(*one);
     for (const auto& [number, blob] : one->container.blobs) {
-      judge.bytes(blob.name) = other.files.at(other.blobs.at(number + kOtherIds).name);
-      EXPECT_EQ(judge.Both({blob.name}), "") << one->name << ", " << blob.name;
-      judge.Restore();
+      checker.bytes(blob.name) = other.files.at(other.blobs.at(number + kOtherIds).name);
+      EXPECT_EQ(checker.Both({blob.name}), "") << one->name << ", " << blob.name;
+      checker.Restore();
     }
   }
 }
@@ -168,29 +168,30 @@ TEST(DamageFiles, BlobOfAnotherCheckpointUnderOurName) {
 TEST(DamageFiles, IndexOfAnotherAttemptUnderOurName) {
   for (const DamageCase* one : AllCases()) {
     const MiniContainer older = BuildMini(OlderVersion(one->spec));
-    DamageJudge judge(*one);
+    DamageChecker checker(*one);
     const std::string& name = one->container.index_name;
-    judge.bytes(name) = older.files.at(older.index_name);
-    EXPECT_EQ(judge.Both({name}), "") << one->name;
+    checker.bytes(name) = older.files.at(older.index_name);
+    EXPECT_EQ(checker.Both({name}), "") << one->name;
   }
 }
 
 // Was told as an error of the storage, as if the disk had failed.
 TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
   const DamageCase& one = SmallDamageCases().front();
-  DamageJudge judge(one);
-  DamagedFiles& files = judge.storage().files();
+  DamageChecker checker(one);
+  DamagedFiles& files = checker.storage().files();
   files[one.container.index_name] = {.kind = EntryKind::kDirectory};
-  const Status index = LoadEverything(judge.shared_storage()).error();
+  const Status index = LoadEverything(checker.shared_storage()).error();
   EXPECT_EQ(index.code(), Code::kIncomplete);
   EXPECT_EQ(index.place().rule, "R-MRK-05");
-  judge.Restore();
+  checker.Restore();
 
   const std::string& blob = one.container.blobs.at(0).name;
   files[blob] = {.kind = EntryKind::kDirectory};
-  const auto checkpoint = Checkpoint::Open(DamageStorage::kPath, {.storage = judge.shared_storage(),
-                                                                  .check_files = false})
-                              .value();
+  const auto checkpoint =
+      Checkpoint::Open(DamageStorage::kPath,
+                       {.storage = checker.shared_storage(), .check_files = false})
+          .value();
   Bytes bytes(one.content.tensors.at("grid").size());
   ReadRequest request;
   request.Add("grid", MemoryView::MutableHost(bytes.data()));
@@ -202,11 +203,11 @@ TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
 
 TEST(DamageFiles, VoidMarkerBarsACommittedCheckpoint) {
   const DamageCase& one = SmallDamageCases().front();
-  DamageJudge judge(one);
+  DamageChecker checker(one);
   const internal::MarkerBytes bytes =
       internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()});
-  judge.bytes("COMMIT").assign(bytes.begin(), bytes.end());
-  EXPECT_EQ(judge.Both({"COMMIT"}), "");
+  checker.bytes("COMMIT").assign(bytes.begin(), bytes.end());
+  EXPECT_EQ(checker.Both({"COMMIT"}), "");
 }
 
 // How a file changes while it is read.
@@ -224,20 +225,20 @@ std::vector<Change> Changes() {
 }
 
 // Runs `use` once for each read that it makes of `name`, with the change before that read.
-std::uint64_t ChangeBeforeEachRead(DamageJudge& judge, const std::string& name,
+std::uint64_t ChangeBeforeEachRead(DamageChecker& checker, const std::string& name,
                                    const Change& change, const std::function<void()>& use) {
   std::uint64_t count = 0;
   for (bool happened = true; happened;) {
     happened = false;
     std::uint64_t reads = 0;
-    judge.storage().before_read = [&](const std::string& read, std::uint64_t) {
+    checker.storage().before_read = [&](const std::string& read, std::uint64_t) {
       if (read != name || reads++ != count) return;
       happened = true;
-      change.apply(judge.bytes(name));
+      change.apply(checker.bytes(name));
     };
     use();
-    judge.storage().before_read = {};
-    judge.Restore(name);
+    checker.storage().before_read = {};
+    checker.Restore(name);
     if (happened) ++count;
   }
   return count;
@@ -245,26 +246,26 @@ std::uint64_t ChangeBeforeEachRead(DamageJudge& judge, const std::string& name,
 
 TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
       for (const Change& change : Changes()) {
         Verdict verdict{};
         std::vector<Status> violations;
         const auto use = [&] {
           const VerifyReport report =
-              Verify(DamageStorage::kPath, {.storage = judge.shared_storage()}).value();
+              Verify(DamageStorage::kPath, {.storage = checker.shared_storage()}).value();
           verdict = report.verdict;
           violations = report.violations;
           for (const Status& violation : violations) {
             EXPECT_EQ(violation.place().path, JoinPath(DamageStorage::kPath, name))
                 << violation.ToString();
           }
-          EXPECT_EQ(verdict, VerdictOfAll(violations));
-          if (change.loses_all && judge.bytes(name).empty()) {
+          EXPECT_EQ(verdict, CombinedVerdict(violations));
+          if (change.loses_all && checker.bytes(name).empty()) {
             EXPECT_NE(verdict, Verdict::kCommitted) << one.name << ", " << name;
           }
         };
-        EXPECT_GT(ChangeBeforeEachRead(judge, name, change, use), 0u) << name << change.what;
+        EXPECT_GT(ChangeBeforeEachRead(checker, name, change, use), 0u) << name << change.what;
       }
     }
   }
@@ -273,13 +274,14 @@ TEST(DamageFiles, FilesThatChangeWhileTheyAreVerified) {
 // Either an error that names the file, or exactly what was saved.
 TEST(DamageFiles, FilesThatChangeWhileTheyAreLoaded) {
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
       for (const Change& change : Changes()) {
         const auto use = [&] {
-          const Result<CorpusContent> loaded = LoadEverything(judge.shared_storage());
+          const Result<CorpusContent> loaded = LoadEverything(checker.shared_storage());
           if (loaded.ok()) {
-            EXPECT_FALSE(change.loses_all && judge.bytes(name).empty()) << one.name << ", " << name;
+            EXPECT_FALSE(change.loses_all && checker.bytes(name).empty())
+                << one.name << ", " << name;
             EXPECT_EQ(loaded->tensors, one.content.tensors);
             EXPECT_EQ(loaded->objects, one.content.objects);
           } else {
@@ -289,7 +291,7 @@ TEST(DamageFiles, FilesThatChangeWhileTheyAreLoaded) {
                 << loaded.error().ToString();
           }
         };
-        EXPECT_GT(ChangeBeforeEachRead(judge, name, change, use), 0u) << name << change.what;
+        EXPECT_GT(ChangeBeforeEachRead(checker, name, change, use), 0u) << name << change.what;
       }
     }
   }

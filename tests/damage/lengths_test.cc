@@ -18,15 +18,15 @@ constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.lengths";
 TEST(DamageLengths, EveryTruncationIsToldAsItsFileSays) {
   std::uint64_t count = 0;
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
-      Bytes& bytes = judge.bytes(name);
+      Bytes& bytes = checker.bytes(name);
       for (bytes.pop_back();; bytes.pop_back()) {
-        ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " of " << bytes.size();
+        ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " of " << bytes.size();
         ++count;
         if (bytes.empty()) break;
       }
-      judge.Restore(name);
+      checker.Restore(name);
     }
   }
   RecordRun({.row = "damage-truncations",
@@ -41,19 +41,19 @@ TEST(DamageLengths, ExtensionsAreToldAsTheirFileSays) {
   constexpr std::size_t kMax = 1 << 20;
   std::uint64_t count = 0;
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     for (const auto& [name, good] : one.container.files) {
-      Bytes& bytes = judge.bytes(name);
+      Bytes& bytes = checker.bytes(name);
       for (std::size_t more = 1; more <= kMax; more = more < kEachUpTo ? more + 1 : 2 * more) {
         bytes.resize(good.size() + more);
-        ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " and " << more;
+        ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " and " << more;
         ++count;
       }
       bytes = good;
       bytes.insert(bytes.end(), good.begin(), good.end());
-      ASSERT_EQ(judge.Both({name}), "") << one.name << ", " << name << " twice";
+      ASSERT_EQ(checker.Both({name}), "") << one.name << ", " << name << " twice";
       ++count;
-      judge.Restore(name);
+      checker.Restore(name);
     }
   }
   RecordRun({.row = "damage-extensions",

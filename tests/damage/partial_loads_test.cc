@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A load is judged by what it touches: each stored chunk is read alone, with each part of each blob
-// damaged in turn.
+// A load is checked by what it touches: each stored chunk is read alone, with each part of each
+// blob damaged in turn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,12 +66,12 @@ std::string RuleOf(AreaKind kind) {
 class PartialLoads {
  public:
   explicit PartialLoads(const DamageCase& one)
-      : case_(one), judge_(one), chunks_(FindWantedChunks(one)) {}
+      : case_(one), checker_(one), chunks_(FindWantedChunks(one)) {}
 
   void Run(Counts& counts) {
-    for (const auto& [blob, areas] : judge_.model().areas()) {
+    for (const auto& [blob, areas] : checker_.model().areas()) {
       for (const BlobArea& area : areas) {
-        judge_.bytes(blob)[area.begin + (area.end - area.begin) / 2] ^= std::byte{4};
+        checker_.bytes(blob)[area.begin + (area.end - area.begin) / 2] ^= std::byte{4};
         for (const WantedChunk& chunk : chunks_) {
           const bool is_touched = chunk.blob == blob && Touches(chunk, area);
           (is_touched ? counts.touched : counts.untouched) += 1;
@@ -80,14 +80,15 @@ class PartialLoads {
               << case_.name << ": record " << chunk.record << " of " << chunk.blob
               << " with damage in " << blob << " from " << area.begin << " to " << area.end;
         }
-        judge_.Restore(blob);
+        checker_.Restore(blob);
       }
     }
   }
 
  private:
   Status Load(const WantedChunk& chunk, Bytes& bytes) {
-    auto checkpoint = Checkpoint::Open(DamageStorage::kPath, {.storage = judge_.shared_storage()});
+    auto checkpoint =
+        Checkpoint::Open(DamageStorage::kPath, {.storage = checker_.shared_storage()});
     if (!checkpoint.ok()) return std::move(checkpoint).error();
     ReadRequest request;
     request.Add(chunk.content.owner, chunk.content.elements, MemoryView::MutableHost(bytes.data()));
@@ -121,7 +122,7 @@ class PartialLoads {
   }
 
   const DamageCase& case_;
-  DamageJudge judge_;
+  DamageChecker checker_;
   const std::vector<WantedChunk> chunks_;
 };
 
@@ -141,20 +142,21 @@ TEST(DamagePartialLoads, DamageMattersExactlyWhereItIsTouched) {
 }
 
 // Damages every chunk that is not the item's.
-void DamageAllBut(DamageJudge& judge, const std::string& item) {
-  for (const auto& [blob, areas] : judge.model().areas()) {
+void DamageAllBut(DamageChecker& checker, const std::string& item) {
+  for (const auto& [blob, areas] : checker.model().areas()) {
     for (const BlobArea& area : areas) {
-      if (!area.owner.empty() && area.owner != item) judge.bytes(blob)[area.begin] ^= std::byte{1};
+      if (!area.owner.empty() && area.owner != item)
+        checker.bytes(blob)[area.begin] ^= std::byte{1};
     }
   }
 }
 
 TEST(DamagePartialLoads, OneItemLoadsWithDamageInAllOthers) {
   for (const DamageCase& one : SmallDamageCases()) {
-    DamageJudge judge(one);
+    DamageChecker checker(one);
     const auto open = [&](const std::string& item) {
-      DamageAllBut(judge, item);
-      return Checkpoint::Open(DamageStorage::kPath, {.storage = judge.shared_storage()}).value();
+      DamageAllBut(checker, item);
+      return Checkpoint::Open(DamageStorage::kPath, {.storage = checker.shared_storage()}).value();
     };
     for (const auto& [item, expected] : one.content.tensors) {
       Bytes bytes(expected.size());
@@ -163,13 +165,13 @@ TEST(DamagePartialLoads, OneItemLoadsWithDamageInAllOthers) {
       const Status status = open(item)->Load(request, LoadContract::Partial()).status();
       EXPECT_TRUE(status.ok()) << one.name << ", " << item << ": " << status.ToString();
       EXPECT_EQ(bytes, expected) << one.name << ", " << item;
-      judge.Restore();
+      checker.Restore();
     }
     for (const auto& [item, expected] : one.content.objects) {
       const Result<Bytes> bytes = open(item)->ReadObject(item);
       ASSERT_TRUE(bytes.ok()) << one.name << ", " << item << ": " << bytes.error().ToString();
       EXPECT_EQ(*bytes, expected) << one.name << ", " << item;
-      judge.Restore();
+      checker.Restore();
     }
   }
 }

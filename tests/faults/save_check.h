@@ -14,7 +14,7 @@ namespace sealpoint::testing {
 // May files of a failed save remain because one of these faults kept them from being removed?
 bool BlocksCleanUp(const std::vector<StorageFault>& faults);
 
-// What must be true of a save into `directory` that told `status`, judged on the healthy storage
+// What must be true of a save into `directory` that told `status`, checked on the healthy storage
 // below: success means that every byte is there; an unknown outcome that nothing was removed, and
 // that the checkpoint is whole or uncommitted; any other failure that there is no checkpoint, and
 // no file where the fault allowed removing them. The error tells of a fault.

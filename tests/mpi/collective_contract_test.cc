@@ -39,11 +39,11 @@ const MiniContainer& NumbersContainer() {
 
 // [begin, end) of "numbers" in another dtype.
 template <typename T>
-struct NumbersWish {
+struct NumbersSlice {
   std::uint64_t begin;
   std::vector<T> memory;
 
-  NumbersWish(std::uint64_t first, std::uint64_t end) : begin(first), memory(end - first) {}
+  NumbersSlice(std::uint64_t first, std::uint64_t end) : begin(first), memory(end - first) {}
   void AddTo(ReadRequest& request, const Conversion& conversion) {
     request.Add("numbers", Slice(begin, begin + memory.size()),
                 MemoryView::MutableHost(memory.data()));
@@ -63,8 +63,8 @@ TEST(CollectiveConversionTest, EachRankConvertsWhatItGets) {
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     // The same elements in one dtype on even and in another on odd ranks.
-    NumbersWish<double> wide(100, 12000);
-    NumbersWish<std::int8_t> narrow(5000, 12000);
+    NumbersSlice<double> wide(100, 12000);
+    NumbersSlice<std::int8_t> narrow(5000, 12000);
     ReadRequest request;
     if (comm.rank() % 2 == 0) {
       wide.AddTo(request, {DType::kF64});
@@ -89,10 +89,10 @@ TEST(CollectiveConversionTest, AnElementWithoutCounterpartFailsOnAllAndIsNamed) 
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     const int last = comm.size() - 1;
-    NumbersWish<std::int32_t> whole(0, comm.rank() == last ? kElements : kOdd);
+    NumbersSlice<std::int32_t> whole(0, comm.rank() == last ? kElements : kOdd);
     ReadRequest request;
     whole.AddTo(request, {DType::kInt32});
-    // Rounds of few chunks: the others meet the error in the middle of the load.
+    // CollectiveLoad of few chunks: the others meet the error in the middle of the load.
     const Status error =
         reader->Load(request, LoadContract::Partial(), {.memory_budget_bytes = 40000}).error();
     EXPECT_THAT(error, HasCode(Code::kMismatch));
@@ -155,7 +155,7 @@ TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
     CollectiveLoadJob job(comm, NumbersContainer());
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    // Both tensors are judged by other ranks than one if there are two.
+    // Both tensors are checked by other ranks than one if there are two.
     const Status unexpected = reader->Load({}).status();
     EXPECT_EQ(unexpected.message(),
               "the stored tensor of shape [] and dtype bool is wanted by no rank; and 1 more "

@@ -58,13 +58,13 @@ struct LoadJob : CollectiveLoadJob {
       : CollectiveLoadJob(communicator, GoodContainer(), damage) {}
 };
 
-// A wish and the memory for it.
-struct Wish {
+// A slice and the memory for it.
+struct Wanted {
   std::string tensor;
   Region region;
   Bytes bytes;
 
-  Wish(std::string name, Region of, std::uint64_t element_size)
+  Wanted(std::string name, Region of, std::uint64_t element_size)
       : tensor(std::move(name)),
         region(std::move(of)),
         bytes(region.element_count() * element_size) {}
@@ -76,9 +76,9 @@ struct Wish {
   }
 };
 
-Wish MatrixWish(Region region) { return {"matrix", std::move(region), 4}; }
-void ExpectMatrix(const Wish& wish) {
-  wish.Expect(NoiseBytes(1, kMatrixBytes), {kRows, kColumns}, 4);
+Wanted MatrixSlice(Region region) { return {"matrix", std::move(region), 4}; }
+void ExpectMatrix(const Wanted& slice) {
+  slice.Expect(NoiseBytes(1, kMatrixBytes), {kRows, kColumns}, 4);
 }
 
 TEST(CollectiveLoadTest, OtherRanksInAnotherLayoutGetTheirParts) {
@@ -86,9 +86,9 @@ TEST(CollectiveLoadTest, OtherRanksInAnotherLayoutGetTheirParts) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish columns = MatrixWish(
+    Wanted columns = MatrixSlice(
         Columns(job.rank() * kColumns / job.size(), (job.rank() + 1) * kColumns / job.size()));
-    Wish run(
+    Wanted run(
         "vector",
         Slice(job.rank() * kVectorBytes / job.size(), (job.rank() + 1) * kVectorBytes / job.size()),
         1);
@@ -111,12 +111,12 @@ TEST(CollectiveLoadTest, EachWantedChunkIsReadByOneRank) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Columns(0, kColumns - job.rank()));  // nested wishes
+    Wanted slice = MatrixSlice(Columns(0, kColumns - job.rank()));  // nested slices
     ReadRequest request;
-    wish.AddTo(request);
+    slice.AddTo(request);
     const auto report = reader->Load(request, LoadContract::Partial());
     ASSERT_TRUE(report.ok()) << report.error().ToString();
-    ExpectMatrix(wish);
+    ExpectMatrix(slice);
     EXPECT_EQ(job.PayloadRead(), report->bytes_read);
     EXPECT_EQ(job.Sum(job.PayloadRead()), kMatrixBytes);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
@@ -129,14 +129,14 @@ TEST(CollectiveLoadTest, OnlyWantedPartsOfChunksAreSent) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Columns(0, kColumns / 4));
+    Wanted slice = MatrixSlice(Columns(0, kColumns / 4));
     ReadRequest request;
-    wish.AddTo(request);
+    slice.AddTo(request);
     const auto report = reader->Load(request, LoadContract::Partial());
     ASSERT_TRUE(report.ok()) << report.error().ToString();
-    ExpectMatrix(wish);
+    ExpectMatrix(slice);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
-    EXPECT_LE(report->bytes_received, wish.bytes.size());
+    EXPECT_LE(report->bytes_received, slice.bytes.size());
     EXPECT_EQ(report->bytes_received == 0, job.size() == 1);
   });
 }
@@ -146,15 +146,15 @@ TEST(CollectiveLoadTest, ReadingIsDealtEvenly) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Rows(0, kRows));
+    Wanted slice = MatrixSlice(Rows(0, kRows));
     ReadRequest request;
-    if (comm.rank() == 0) wish.AddTo(request);  // one rank wants it, all read
+    if (comm.rank() == 0) slice.AddTo(request);  // one rank wants it, all read
     const auto report = reader->Load(request, LoadContract::Partial());
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     constexpr std::uint64_t kChunk = 4096;
     EXPECT_LE(report->bytes_read, kMatrixBytes / job.size() + 2 * kChunk);
     if (comm.rank() == 0) {
-      ExpectMatrix(wish);
+      ExpectMatrix(slice);
       EXPECT_EQ(report->bytes_received, kMatrixBytes - report->bytes_read);
     }
   });
@@ -165,13 +165,13 @@ TEST(CollectiveLoadTest, ASmallBudgetTakesMoreRoundsAndGivesTheSame) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Rows(0, kRows));  // replicas
+    Wanted slice = MatrixSlice(Rows(0, kRows));  // replicas
     ReadRequest request;
-    wish.AddTo(request);
+    slice.AddTo(request);
     const auto report = reader->Load(request, LoadContract::Partial(),
                                      {.memory_budget_bytes = 3 * 8192, .threads = 2});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
-    ExpectMatrix(wish);
+    ExpectMatrix(slice);
     EXPECT_GE(report->rounds, kMatrixBytes / 8192);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
   });
@@ -217,10 +217,10 @@ TEST(CollectiveLoadTest, ATensorIsUnexpectedOnlyIfNoRankWantsIt) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Rows(0, 1));
+    Wanted slice = MatrixSlice(Rows(0, 1));
     Bytes scalar(8);
     ReadRequest request;
-    wish.AddTo(request);
+    slice.AddTo(request);
     if (comm.rank() == 0) request.Add("scalar", MemoryView::MutableHost(scalar.data()));
     if (comm.rank() == comm.size() - 1) {
       request.Add("empty", MemoryView::MutableHost(scalar.data()));
@@ -241,10 +241,10 @@ TEST(CollectiveLoadTest, RanksCoverATensorTogether) {
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     const auto load = [&](std::uint64_t rows) {
-      Wish wish =
-          MatrixWish(Rows(job.rank() * rows / job.size(), (job.rank() + 1) * rows / job.size()));
+      Wanted slice =
+          MatrixSlice(Rows(job.rank() * rows / job.size(), (job.rank() + 1) * rows / job.size()));
       ReadRequest request;
-      wish.AddTo(request);
+      slice.AddTo(request);
       return reader
           ->Load(request, {.unexpected = OnMismatch::kAllow, .coverage = OnMismatch::kError})
           .status();
@@ -256,7 +256,7 @@ TEST(CollectiveLoadTest, RanksCoverATensorTogether) {
   });
 }
 
-TEST(CollectiveLoadTest, AWishThatOneRankCannotHaveFailsOnAll) {
+TEST(CollectiveLoadTest, ASliceThatOneRankCannotHaveFailsOnAll) {
   OnRanks([](Communicator& comm) {
     LoadJob job(comm);
     const auto reader = job.Open();
@@ -280,15 +280,15 @@ TEST(CollectiveLoadTest, DamageThatOneRankReadsFailsOnAllAndNamesTheFile) {
     });
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    Wish wish = MatrixWish(Rows(0, kRows));
+    Wanted slice = MatrixSlice(Rows(0, kRows));
     ReadRequest request;
-    wish.AddTo(request);
+    slice.AddTo(request);
     const Status error = reader->Load(request, LoadContract::Partial()).error();
     EXPECT_THAT(error, FailsRule(Code::kCorrupt, "R-CHK-02"));
     EXPECT_EQ(error.place().path, "c/" + job.container.blobs.at(2).name);
     EXPECT_EQ(error.place().tensor, "matrix");
     EXPECT_TRUE(error.place().rank.has_value());
-    Wish intact = MatrixWish(Rows(0, 7));
+    Wanted intact = MatrixSlice(Rows(0, 7));
     ReadRequest others;
     intact.AddTo(others);
     EXPECT_TRUE(reader->Load(others, LoadContract::Partial()).ok());

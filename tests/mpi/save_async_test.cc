@@ -252,7 +252,7 @@ TEST(SaveAsyncTest, FailsOnAllRanksAndTrainingGoesOn) {
   });
 }
 
-// The wish of one rank is enough. The disk stands still, so that it does not come too late.
+// The slice of one rank is enough. The disk stands still, so that it does not come too late.
 TEST(SaveAsyncTest, IsCancelledOnAllRanks) {
   OnJobs([](SaveJob& job) {
     std::atomic<bool> is_open = false;
@@ -319,7 +319,7 @@ TEST(SaveAsyncTest, ADestroyedSaverGivesUp) {
   });
 }
 
-// Without other ranks nothing interrupts it but the wish itself.
+// Without other ranks nothing interrupts it but the slice itself.
 TEST(SaveAsyncTest, ADestroyedSaverCancelsWhatIsUnderWay) {
   const auto storage = std::make_shared<FailingStorage>(MemoryStorage());
   std::atomic<bool> has_begun = false;

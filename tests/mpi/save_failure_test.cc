@@ -490,7 +490,7 @@ TEST(SaveFailureTest, NothingIsPublishedWhereTheBlobsAreNotKnownToAll) {
 }
 
 // Before it there is that of the names that were declared.
-TEST(SaveFailureTest, NothingIsPublishedWhereTheJudgesCannotMerge) {
+TEST(SaveFailureTest, NothingIsPublishedIfTheOwnersCannotMerge) {
   ExpectAKnownFailure([](WatchedCommunicator& comm) { comm.BreakAfterAllToAll(2); });
 }
 

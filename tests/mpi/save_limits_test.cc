@@ -24,7 +24,7 @@ struct Outcome {
 // What comes of a save on `size` ranks, on each of them.
 void SaveWithin(int size, const Limits& limits,
                 const std::function<void(Communicator&, Declaration&)>& declare,
-                const std::function<void(const Outcome&)>& judge) {
+                const std::function<void(const Outcome&)>& check) {
   WithRanks(size, [&](Communicator& comm) {
     Outcome outcome;
     SaverOptions options{.limits = limits};
@@ -35,7 +35,7 @@ void SaveWithin(int size, const Limits& limits,
     Declaration declaration;
     declare(comm, declaration);
     outcome.status = job.Save(declaration).status();
-    judge(outcome);
+    check(outcome);
   });
 }
 

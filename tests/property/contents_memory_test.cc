@@ -41,12 +41,12 @@ using sealpoint::testing::HostileBoxes;
 using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
 
-struct Judgement {
+struct Answer {
   Status status;
   std::size_t allocated_bytes = 0;
 };
 
-Judgement Judge(const HostileContents& index) {
+Answer Check(const HostileContents& index) {
   const auto owner = std::make_shared<const Bytes>(EncodeHostileIndex(index));
   const std::size_t before = g_allocated_bytes;
   Status status =
@@ -67,17 +67,17 @@ TEST(ContentsMemory, RecordCountAboveTheLimitTakesNoBitmap) {
   for (std::uint8_t id = 1; id < 100; ++id) {
     index.blobs.push_back({.id = id, .record_count = ~0u});
   }
-  const Judgement judgement = Judge(index);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-04");
-  EXPECT_LT(judgement.allocated_bytes, kSmall);
+  const Answer verification = Check(index);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-04");
+  EXPECT_LT(verification.allocated_bytes, kSmall);
 }
 
 TEST(ContentsMemory, RecordCountAtTheLimitTakesABitEach) {
   HostileContents index;
   index.blobs.push_back({.id = 1, .record_count = 1u << 28});
-  const Judgement judgement = Judge(index);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-21");
-  EXPECT_LT(judgement.allocated_bytes, 33 * kMiB);
+  const Answer verification = Check(index);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-21");
+  EXPECT_LT(verification.allocated_bytes, 33 * kMiB);
 }
 
 TEST(ContentsMemory, GridThatPromisesManyCells) {
@@ -88,9 +88,9 @@ TEST(ContentsMemory, GridThatPromisesManyCells) {
        .grid = HostileGrid{.cuts = {}, .cut_counts = std::vector<std::uint32_t>(8, 99)},
        .shards = {{0, 0}}});
   index.blobs.push_back({.id = 1, .record_count = 1, .shard_count = 1});
-  const Judgement judgement = Judge(index);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-14");
-  EXPECT_LT(judgement.allocated_bytes, kSmall);
+  const Answer verification = Check(index);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-14");
+  EXPECT_LT(verification.allocated_bytes, kSmall);
 }
 
 TEST(ContentsMemory, ShardOfManyRecords) {
@@ -100,9 +100,9 @@ TEST(ContentsMemory, ShardOfManyRecords) {
                            .grid = HostileGrid{.cuts = {}, .cut_counts = {0}},
                            .shards = {{0, 0}}});
   index.blobs.push_back({.id = 1, .record_count = 1, .shard_count = 1});
-  const Judgement judgement = Judge(index);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-20");
-  EXPECT_LT(judgement.allocated_bytes, kSmall);
+  const Answer verification = Check(index);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-20");
+  EXPECT_LT(verification.allocated_bytes, kSmall);
 }
 
 // A box in many dimensions has 2^ndim corners.
@@ -118,10 +118,10 @@ TEST(ContentsMemory, BoxesOfManyDimensions) {
   index.tensors.push_back(
       {.name = "t", .shape = shape, .boxes = boxes, .shards = {{0, 0}, {0, 1}, {0, 2}}});
   index.blobs.push_back({.id = 1, .record_count = 3, .shard_count = 3});
-  const Judgement judgement = Judge(index);
-  EXPECT_EQ(judgement.status.code(), Code::kLimitExceeded);
-  EXPECT_EQ(judgement.status.place().rule, "R-IDX-04");
-  EXPECT_LT(judgement.allocated_bytes, kSmall);
+  const Answer verification = Check(index);
+  EXPECT_EQ(verification.status.code(), Code::kLimitExceeded);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-04");
+  EXPECT_LT(verification.allocated_bytes, kSmall);
 }
 
 // Tensors that share their shards: the second one already takes the records of the first.

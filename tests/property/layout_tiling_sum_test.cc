@@ -15,7 +15,7 @@ using test::AnyShape;
 using test::AnyTiling;
 using test::DisturbAtRandom;
 
-// The exact check is the judge.
+// The exact check is the owner.
 void ExpectSameVerdict(const Shape& shape, const std::vector<Region>& regions) {
   const TilingSum::Key key = {AnyIn(0, ~std::uint64_t{0} - 1), AnyIn(0, ~std::uint64_t{0} - 1)};
   TilingSum sum;

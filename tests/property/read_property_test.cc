@@ -56,7 +56,7 @@ StoredTensor AnyTensor(const std::string& name, int blob_count, DType dtype = kA
 }
 
 // Memory around a destination, and what it must hold after the read.
-struct Wish {
+struct Slice {
   Region region;
   std::vector<std::int64_t> strides;
   std::size_t origin = 0;  // of the region's first element, in `memory`
@@ -65,45 +65,45 @@ struct Wish {
 };
 
 // `bytes` are the whole tensor as it is wanted, in elements of this size.
-Wish AnyWish(const Shape& shape, const Bytes& bytes, std::uint32_t element_size) {
-  Wish wish{.region = test::AnyRegion(shape)};
-  const Bytes dense = ExtractRegion(bytes, shape, element_size, wish.region);
-  const std::vector<std::uint64_t>& extent = wish.region.box.extent;
-  const bool is_whole_box = wish.region == Region::Of(wish.region.box);
+Slice AnySlice(const Shape& shape, const Bytes& bytes, std::uint32_t element_size) {
+  Slice slice{.region = test::AnyRegion(shape)};
+  const Bytes dense = ExtractRegion(bytes, shape, element_size, slice.region);
+  const std::vector<std::uint64_t>& extent = slice.region.box.extent;
+  const bool is_whole_box = slice.region == Region::Of(slice.region.box);
   if (!is_whole_box || *rc::gen::arbitrary<bool>()) {
-    wish.memory.assign(dense.size(), std::byte{0xee});
-    wish.expected = dense;
-    return wish;
+    slice.memory.assign(dense.size(), std::byte{0xee});
+    slice.expected = dense;
+    return slice;
   }
   // Dimensions in any order, each with padding behind it and any sign.
   std::vector<std::size_t> order(extent.size());
   for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
   for (std::size_t d = order.size(); d > 1; --d) std::swap(order[d - 1], order[AnyIn(0, d - 1)]);
-  wish.strides.resize(extent.size());
+  slice.strides.resize(extent.size());
   std::uint64_t span = element_size;
   for (const std::size_t d : order) {
     const std::uint64_t stride = span + AnyIn(0, 3);
     const bool is_negative = *rc::gen::arbitrary<bool>();
-    wish.strides[d] = static_cast<std::int64_t>(stride);
+    slice.strides[d] = static_cast<std::int64_t>(stride);
     if (is_negative) {
-      wish.strides[d] = -wish.strides[d];
-      wish.origin += stride * (extent[d] - 1);
+      slice.strides[d] = -slice.strides[d];
+      slice.origin += stride * (extent[d] - 1);
     }
     span = stride * (extent[d] - 1) + span;
   }
-  wish.memory.assign(span, std::byte{0xee});
-  wish.expected = wish.memory;
-  for (std::uint64_t element = 0; element < wish.region.element_count(); ++element) {
+  slice.memory.assign(span, std::byte{0xee});
+  slice.expected = slice.memory;
+  for (std::uint64_t element = 0; element < slice.region.element_count(); ++element) {
     std::uint64_t rest = element;
-    auto at = static_cast<std::int64_t>(wish.origin);
+    auto at = static_cast<std::int64_t>(slice.origin);
     for (std::size_t d = extent.size(); d-- > 0;) {
-      at += static_cast<std::int64_t>(rest % extent[d]) * wish.strides[d];
+      at += static_cast<std::int64_t>(rest % extent[d]) * slice.strides[d];
       rest /= extent[d];
     }
     std::copy_n(dense.begin() + static_cast<std::ptrdiff_t>(element * element_size), element_size,
-                wish.expected.begin() + at);
+                slice.expected.begin() + at);
   }
-  return wish;
+  return slice;
 }
 
 RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
@@ -120,19 +120,19 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
   const auto storage = std::make_shared<ReadingStorage>(memory);
   const auto checkpoint = Checkpoint::Open("c", {.storage = storage}).value();
 
-  std::vector<Wish> wishes;
+  std::vector<Slice> slices;
   std::vector<std::string> names;
-  const std::uint64_t wish_count = AnyIn(1, 4);
-  for (std::uint64_t i = 0; i < wish_count; ++i) {
+  const std::uint64_t slice_count = AnyIn(1, 4);
+  for (std::uint64_t i = 0; i < slice_count; ++i) {
     const StoredTensor& tensor = tensors[AnyIn(0, tensors.size() - 1)];
-    wishes.push_back(AnyWish(tensor.spec.shape, tensor.bytes, tensor.spec.element_size));
+    slices.push_back(AnySlice(tensor.spec.shape, tensor.bytes, tensor.spec.element_size));
     names.push_back(tensor.spec.name);
   }
   ReadRequest request;
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
+  for (std::size_t i = 0; i < slices.size(); ++i) {
     request.Add(
-        names[i], wishes[i].region,
-        MemoryView::MutableHost(wishes[i].memory.data() + wishes[i].origin, wishes[i].strides));
+        names[i], slices[i].region,
+        MemoryView::MutableHost(slices[i].memory.data() + slices[i].origin, slices[i].strides));
   }
   storage->ClearLog();
   const auto plan = checkpoint->Plan(request, LoadContract::Partial());
@@ -149,7 +149,7 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
                             .isolate = *rc::gen::arbitrary<bool>()};
   const auto report = checkpoint->Read(*plan, options);
   if (!report) RC_FAIL(report.error().ToString());
-  for (const Wish& wish : wishes) RC_ASSERT(wish.memory == wish.expected);
+  for (const Slice& slice : slices) RC_ASSERT(slice.memory == slice.expected);
   RC_ASSERT(bytes_seen() == plan->Summary().bytes_read);
   // In place a range is read in pieces.
   if (options.isolate) RC_ASSERT(storage->log().reads.size() == plan->Summary().requests);
@@ -190,21 +190,21 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsAreConvertedElementByElement, ()) {
   const auto checkpoint = Checkpoint::Open("c", {.storage = memory}).value();
 
   const Bytes all = pair.convert(tensor.bytes);
-  std::vector<Wish> wishes;
-  const std::uint64_t wish_count = AnyIn(1, 3);
-  for (std::uint64_t i = 0; i < wish_count; ++i) {
-    wishes.push_back(AnyWish(tensor.spec.shape, all, DTypeSizeBytes(pair.conversion.to)));
+  std::vector<Slice> slices;
+  const std::uint64_t slice_count = AnyIn(1, 3);
+  for (std::uint64_t i = 0; i < slice_count; ++i) {
+    slices.push_back(AnySlice(tensor.spec.shape, all, DTypeSizeBytes(pair.conversion.to)));
   }
   ReadRequest request;
-  for (Wish& wish : wishes) {
-    request.Add("t", wish.region,
-                MemoryView::MutableHost(wish.memory.data() + wish.origin, wish.strides));
+  for (Slice& slice : slices) {
+    request.Add("t", slice.region,
+                MemoryView::MutableHost(slice.memory.data() + slice.origin, slice.strides));
     request.items.back().convert = pair.conversion;
   }
   const auto report = checkpoint->Load(request, LoadContract::Partial(),
                                        {.threads = static_cast<int>(AnyIn(1, 2))});
   if (!report) RC_FAIL(report.error().ToString());
-  for (const Wish& wish : wishes) RC_ASSERT(wish.memory == wish.expected);
+  for (const Slice& slice : slices) RC_ASSERT(slice.memory == slice.expected);
 }
 
 // To devices that are late, with budgets of few slots, beside destinations on the host.
@@ -226,34 +226,34 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReachDevicesAsTheyWereStored, ()) {
 
   const std::uint32_t element_size =
       converts ? DTypeSizeBytes(pair.conversion.to) : tensor.spec.element_size;
-  std::vector<Wish> wishes;
+  std::vector<Slice> slices;
   std::vector<std::unique_ptr<DeviceMemory>> memories;  // null: on the host
   ReadRequest request;
-  const std::uint64_t wish_count = AnyIn(1, 3);
-  for (std::uint64_t i = 0; i < wish_count; ++i) {
-    wishes.push_back(AnyWish(tensor.spec.shape, all, element_size));
+  const std::uint64_t slice_count = AnyIn(1, 3);
+  for (std::uint64_t i = 0; i < slice_count; ++i) {
+    slices.push_back(AnySlice(tensor.spec.shape, all, element_size));
     memories.push_back(nullptr);
   }
-  for (std::uint64_t i = 0; i < wish_count; ++i) {
-    Wish& wish = wishes[i];
-    auto view = MemoryView::MutableHost(wish.memory.data() + wish.origin, wish.strides);
+  for (std::uint64_t i = 0; i < slice_count; ++i) {
+    Slice& slice = slices[i];
+    auto view = MemoryView::MutableHost(slice.memory.data() + slice.origin, slice.strides);
     if (AnyIn(0, 3) != 0) {
       const int device = static_cast<int>(AnyIn(0, 1));
-      memories[i] = devices->Allocate(device, wish.memory.size());
-      std::copy(wish.memory.begin(), wish.memory.end(), memories[i]->contents().begin());
-      view = MemoryView::MutableCuda(memories[i]->address() + wish.origin, device, nullptr,
-                                     wish.strides);
+      memories[i] = devices->Allocate(device, slice.memory.size());
+      std::copy(slice.memory.begin(), slice.memory.end(), memories[i]->contents().begin());
+      view = MemoryView::MutableCuda(memories[i]->address() + slice.origin, device, nullptr,
+                                     slice.strides);
     }
-    request.Add("t", wish.region, view);
+    request.Add("t", slice.region, view);
     if (converts) request.items.back().convert = pair.conversion;
   }
   const auto report = checkpoint->Load(
       request, LoadContract::Partial(),
       {.threads = static_cast<int>(AnyIn(1, 3)), .verify_on_device = *rc::gen::arbitrary<bool>()});
   if (!report) RC_FAIL(report.error().ToString());
-  for (std::uint64_t i = 0; i < wish_count; ++i) {
-    const ByteSpan arrived = memories[i] ? ByteSpan(memories[i]->contents()) : wishes[i].memory;
-    RC_ASSERT(std::equal(arrived.begin(), arrived.end(), wishes[i].expected.begin()));
+  for (std::uint64_t i = 0; i < slice_count; ++i) {
+    const ByteSpan arrived = memories[i] ? ByteSpan(memories[i]->contents()) : slices[i].memory;
+    RC_ASSERT(std::equal(arrived.begin(), arrived.end(), slices[i].expected.begin()));
   }
 }
 

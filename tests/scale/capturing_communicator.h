@@ -16,18 +16,18 @@ namespace sealpoint::testing {
 // given, or Timeout; reductions see this rank alone.
 class CapturingCommunicator final : public Communicator {
  public:
-  // Keeps the sizes of its messages, and the message to `judge`.
-  CapturingCommunicator(int rank, int size, std::size_t judge)
-      : rank_(rank), size_(size), judge_(judge) {}
+  // Keeps the sizes of its messages, and the message to `owner`.
+  CapturingCommunicator(int rank, int size, std::size_t owner)
+      : rank_(rank), size_(size), checker_(owner) {}
   CapturingCommunicator(int rank, std::vector<Bytes> exchanged, std::vector<Bytes> gathered)
       : rank_(rank),
         size_(static_cast<int>(gathered.size())),
-        judge_(0),
+        checker_(0),
         exchanged_(std::move(exchanged)),
         gathered_(std::move(gathered)) {}
 
   const std::vector<std::uint64_t>& sent_sizes() const { return sent_sizes_; }
-  const Bytes& to_judge() const { return to_judge_; }
+  const Bytes& to_owner() const { return to_owner_; }
   const Bytes& told_to_all() const { return told_to_all_; }
 
   int rank() const override { return rank_; }
@@ -45,7 +45,7 @@ class CapturingCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
     sent_sizes_.clear();
     for (const Bytes& message : outgoing) sent_sizes_.push_back(message.size());
-    to_judge_ = outgoing[judge_];
+    to_owner_ = outgoing[checker_];
     return exchanged_;
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
@@ -58,12 +58,12 @@ class CapturingCommunicator final : public Communicator {
 
   const int rank_;
   const int size_;
-  const std::size_t judge_;
+  const std::size_t checker_;
   const std::string host_ = "nowhere";
   const std::vector<Bytes> exchanged_;
   const std::vector<Bytes> gathered_;
   std::vector<std::uint64_t> sent_sizes_;
-  Bytes to_judge_;
+  Bytes to_owner_;
   Bytes told_to_all_;
 };
 

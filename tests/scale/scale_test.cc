@@ -65,7 +65,7 @@ class Scale : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(Scale, DeclarationsAddUpAndWhatWasWrittenTiles) {
+TEST_P(Scale, DeclarationsAgreeAndWhatWasWrittenTiles) {
   Simulation simulation(Saved(), {});
   SaveAndOpen(simulation);
   EXPECT_TRUE(simulation.figures().adds_up);
@@ -106,7 +106,7 @@ TEST_P(Scale, AReshardedLoadReadsOnceWhatItWants) {
   EXPECT_GE(wanted, simulation.figures().raw_bytes);
 }
 
-// One rank of 16,384: most of them judge none of its names.
+// One rank of 16,384: most of them owner none of its names.
 TEST(ScaleOfOneRank, WhatItSendsBeforeTheFirstSaveGrowsWithWhatItHolds) {
   const Scenario megatron = MegatronScenario({});
   Simulation simulation(megatron, {.stride = static_cast<std::size_t>(megatron.mesh.size())});
@@ -144,7 +144,7 @@ TEST_F(ScaleGrowth, AGridShardCostsTheIndexItsReference) {
   EXPECT_LE(whole_.figures().bytes_per_shard, 16);
 }
 
-// A grid has its cuts once, however many tensors have it; a judge sends equal steps as three
+// A grid has its cuts once, however many tensors have it; a owner sends equal steps as three
 // numbers.
 TEST_F(ScaleGrowth, AGridShardComesToRankZeroAsItsReference) {
   ExpectItsReference(&ScaleFigures::gathered_bytes);

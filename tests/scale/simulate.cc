@@ -57,9 +57,9 @@ void PrintSave(const ScaleFigures& f) {
   Line("plan the first save, all ranks", f.first_plan_seconds.sum, "s");
   Line("plan a later save, per rank, mean", f.later_plan_seconds.mean() * 1e3, "ms");
   Line("plan a later save, per rank, max", f.later_plan_seconds.max * 1e3, "ms");
-  Line("declared to judges, per rank, max", f.declared_bytes.max / 1e6, "MB");
-  Line("declared to one judge, max", f.judged_bytes.max / 1e6, "MB");
-  Line("judge of the most names", f.judge_seconds * 1e3, "ms");
+  Line("declared to owners, per rank, max", f.declared_bytes.max / 1e6, "MB");
+  Line("declared to one owner, max", f.owned_bytes.max / 1e6, "MB");
+  Line("owner of the most names", f.owner_seconds * 1e3, "ms");
   if (f.adds_up) std::printf("  declarations add up\n");
   Line("payload", static_cast<double>(f.raw_bytes) / 1e12, "TB");
   Line("blobs", static_cast<double>(f.blobs), "");
@@ -69,10 +69,10 @@ void PrintSave(const ScaleFigures& f) {
 }
 
 void PrintCommit(const ScaleFigures& f) {
-  Line("entries to judges, per rank, max", f.entry_bytes.max / 1e3, "kB");
-  Line("entries at one judge, max", f.merged_bytes.max / 1e6, "MB");
-  Line("merge at a judge, max", f.merge_seconds.max * 1e3, "ms");
-  Line("merge at all judges", f.merge_seconds.sum, "s");
+  Line("entries to owners, per rank, max", f.entry_bytes.max / 1e3, "kB");
+  Line("entries at one owner, max", f.merged_bytes.max / 1e6, "MB");
+  Line("merge at a owner, max", f.merge_seconds.max * 1e3, "ms");
+  Line("merge at all owners", f.merge_seconds.sum, "s");
   Line("gathered to rank 0", static_cast<double>(f.gathered_bytes) / 1e6, "MB");
   Line("rank 0: index made", f.join_seconds, "s");
   Line("rank 0: index checked", f.check_seconds, "s");

@@ -17,9 +17,9 @@
 
 #include "lib/metadata/index_parts.h"
 #include "lib/metadata/merge_manifests.h"
-#include "lib/saver/declarations_add_up.h"
-#include "lib/saver/judge_of_name.h"
-#include "lib/saver/merge_at_judges.h"
+#include "lib/saver/fast_check_declarations.h"
+#include "lib/saver/merge_at_owners.h"
+#include "lib/saver/owner_rank.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/commit_steps.h"
 #include "tests/scale/capturing_communicator.h"
@@ -95,8 +95,8 @@ struct Simulation::RankCost {
   double declare_seconds = 0;
   double first_plan_seconds = 0;
   double later_plan_seconds = 0;
-  std::vector<std::uint64_t> sent_sizes{};  // by judge
-  Bytes to_judge{};
+  std::vector<std::uint64_t> sent_sizes{};  // by owner
+  Bytes to_owner{};
   Bytes to_all{};
 };
 
@@ -125,10 +125,10 @@ std::vector<HollowBlob> Simulation::PlanRank(int rank, RankCost& cost) {
   cost.later_plan_seconds = plan_watch.seconds();
   const internal::SavePlan plan = Require(internal::MakeSavePlan(declaration, rank, size(), {}));
   if (options_.with_agreement) {
-    CapturingCommunicator comm(rank, size(), judge_);
-    static_cast<void>(internal::DeclarationsAddUp(comm, declaration, {}, Limits()));
+    CapturingCommunicator comm(rank, size(), checker_);
+    static_cast<void>(internal::FastCheckDeclarations(comm, declaration, {}, Limits()));
     cost.sent_sizes = comm.sent_sizes();
-    cost.to_judge = comm.to_judge();
+    cost.to_owner = comm.to_owner();
     cost.to_all = comm.told_to_all();
   }
   cost.first_plan_seconds = plan_watch.seconds();
@@ -142,44 +142,44 @@ void Simulation::Note(int rank, const RankCost& cost) {
   figures_.later_plan_seconds.Add(cost.later_plan_seconds);
   if (cost.sent_sizes.empty()) return;
   std::uint64_t sent = 0;
-  for (std::size_t judge = 0; judge < cost.sent_sizes.size(); ++judge) {
-    sent += cost.sent_sizes[judge];
-    judged_bytes_[judge] += cost.sent_sizes[judge];
+  for (std::size_t owner = 0; owner < cost.sent_sizes.size(); ++owner) {
+    sent += cost.sent_sizes[owner];
+    owned_bytes_[owner] += cost.sent_sizes[owner];
   }
   figures_.declared_bytes.Add(static_cast<double>(sent));
-  to_judge_[static_cast<std::size_t>(rank)] = cost.to_judge;
+  to_owner_[static_cast<std::size_t>(rank)] = cost.to_owner;
   to_all_[static_cast<std::size_t>(rank)] = cost.to_all;
 }
 
-void Simulation::ChooseJudge() {
+void Simulation::ChooseOwner() {
   std::vector<int> names(figures_.ranks);
   const auto count = [&](const std::vector<ScenarioTensor>& tensors) {
     for (const ScenarioTensor& one : tensors) {
-      ++names[internal::JudgeOfName(one.tensor.name, size())];
+      ++names[internal::OwnerRank(one.tensor.name, size())];
     }
   };
   count(scenario_.everywhere);
   for (const auto& tensors : scenario_.by_place) count(tensors);
   for (const ScenarioBucket& bucket : scenario_.buckets) count(bucket.members);
-  judge_ = static_cast<std::size_t>(std::max_element(names.begin(), names.end()) - names.begin());
+  checker_ = static_cast<std::size_t>(std::max_element(names.begin(), names.end()) - names.begin());
 }
 
-void Simulation::MeasureJudge() {
-  for (const std::uint64_t bytes : judged_bytes_) {
-    figures_.judged_bytes.Add(static_cast<double>(bytes));
+void Simulation::MeasureCheck() {
+  for (const std::uint64_t bytes : owned_bytes_) {
+    figures_.owned_bytes.Add(static_cast<double>(bytes));
   }
-  CapturingCommunicator comm(static_cast<int>(judge_), std::move(to_judge_), std::move(to_all_));
+  CapturingCommunicator comm(static_cast<int>(checker_), std::move(to_owner_), std::move(to_all_));
   const CpuWatch watch;
-  figures_.adds_up = Require(internal::DeclarationsAddUp(comm, Declaration(), {}, Limits()));
-  figures_.judge_seconds = watch.seconds();
+  figures_.adds_up = Require(internal::FastCheckDeclarations(comm, Declaration(), {}, Limits()));
+  figures_.owner_seconds = watch.seconds();
 }
 
 void Simulation::PlanAndWrite() {
-  ChooseJudge();
+  ChooseOwner();
   summaries_.resize(figures_.ranks);
-  to_judge_.resize(figures_.ranks);
+  to_owner_.resize(figures_.ranks);
   to_all_.resize(figures_.ranks);
-  judged_bytes_.resize(figures_.ranks);
+  owned_bytes_.resize(figures_.ranks);
   const std::size_t planned = figures_.ranks / options_.stride;
   ForEachOnThreads(options_.threads, planned, [&](std::size_t number) {
     const std::size_t rank = number * options_.stride;
@@ -201,7 +201,7 @@ void Simulation::PlanAndWrite() {
     }
     summaries_[rank] = std::move(summaries);
   });
-  if (options_.with_agreement && options_.stride == 1) MeasureJudge();
+  if (options_.with_agreement && options_.stride == 1) MeasureCheck();
 }
 
 // The exchange and the merge of every rank: what arrives at rank 0.
@@ -209,32 +209,32 @@ std::vector<Bytes> Simulation::MergeAll() {
   std::vector<Bytes> ids;
   for (const auto& of_rank : summaries_) ids.push_back(internal::EncodeBlobIds(of_rank));
   const std::vector<BlobId> blobs = Require(internal::DecodeBlobIds(ids));
-  std::vector<std::vector<Bytes>> received(figures_.ranks);  // by judge; no empty messages
+  std::vector<std::vector<Bytes>> received(figures_.ranks);  // by owner; no empty messages
   ForEachOnThreads(options_.threads, figures_.ranks, [&](std::size_t rank) {
-    std::vector<Bytes> outgoing = internal::EncodeForJudges(summaries_[rank], blobs, size());
+    std::vector<Bytes> outgoing = internal::EncodeForOwners(summaries_[rank], blobs, size());
     const std::lock_guard lock(mutex_);
     double sent = 0;
-    for (std::size_t judge = 0; judge < outgoing.size(); ++judge) {
-      if (outgoing[judge].empty()) continue;
-      sent += static_cast<double>(outgoing[judge].size());
-      outgoing[judge].shrink_to_fit();
-      received[judge].push_back(std::move(outgoing[judge]));
+    for (std::size_t owner = 0; owner < outgoing.size(); ++owner) {
+      if (outgoing[owner].empty()) continue;
+      sent += static_cast<double>(outgoing[owner].size());
+      outgoing[owner].shrink_to_fit();
+      received[owner].push_back(std::move(outgoing[owner]));
     }
     figures_.entry_bytes.Add(sent);
   });
   std::vector<Bytes> gathered(figures_.ranks);
-  ForEachOnThreads(options_.threads, figures_.ranks, [&](std::size_t judge) {
+  ForEachOnThreads(options_.threads, figures_.ranks, [&](std::size_t owner) {
     std::uint64_t bytes = 0;
-    for (const Bytes& message : received[judge]) bytes += message.size();
+    for (const Bytes& message : received[owner]) bytes += message.size();
     const CpuWatch watch;
-    const Bytes part = Require(internal::MergeEntries(received[judge], blobs, Limits()));
-    gathered[judge] = internal::EncodeForCommitter(summaries_[judge], part);
+    const Bytes part = Require(internal::MergeEntries(received[owner], blobs, Limits()));
+    gathered[owner] = internal::EncodeForCommitter(summaries_[owner], part);
     const double seconds = watch.seconds();
-    received[judge] = {};
+    received[owner] = {};
     const std::lock_guard lock(mutex_);
     figures_.merged_bytes.Add(static_cast<double>(bytes));
     figures_.merge_seconds.Add(seconds);
-    figures_.gathered_bytes += gathered[judge].size();
+    figures_.gathered_bytes += gathered[owner].size();
   });
   return gathered;
 }

@@ -27,11 +27,11 @@ struct ScaleFigures {
   std::uint64_t ranks = 0;
   std::uint64_t slots_max = 0;  // regions that one rank holds
   Spread declare_seconds{};     // PlaceTensor and Declaration::Add, per rank; once per run
-  Spread first_plan_seconds{};  // digest, plan and messages to the judges, per rank
+  Spread first_plan_seconds{};  // digest, plan and messages to the owners, per rank
   Spread later_plan_seconds{};  // digest, per rank
-  Spread declared_bytes{};      // to all judges, per rank
-  Spread judged_bytes{};        // from all ranks, per judge
-  double judge_seconds = 0;     // of the judge with the most names
+  Spread declared_bytes{};      // to all owners, per rank
+  Spread owned_bytes{};         // from all ranks, per owner
+  double owner_seconds = 0;     // of the owner with the most names
   bool adds_up = false;         // exact tiling, by the sums of all ranks
 
   std::uint64_t blobs = 0;
@@ -39,9 +39,9 @@ struct ScaleFigures {
   std::uint64_t records = 0;
   std::uint64_t raw_bytes = 0;
   std::uint64_t summary_bytes = 0;   // of all ranks together
-  Spread entry_bytes{};              // to all judges, per rank
-  Spread merged_bytes{};             // from all ranks, per judge
-  Spread merge_seconds{};            // per judge
+  Spread entry_bytes{};              // to all owners, per rank
+  Spread merged_bytes{};             // from all ranks, per owner
+  Spread merge_seconds{};            // per owner
   std::uint64_t gathered_bytes = 0;  // at rank 0
   double join_seconds = 0;
   double check_seconds = 0;
@@ -58,7 +58,7 @@ struct LoadFigures {
   PlanSummary plan{};
 };
 
-// The ranks of a scenario, one after the other in this process, through the real planner, judges,
+// The ranks of a scenario, one after the other in this process, through the real planner, owners,
 // merge, commit and readers; no byte of payload exists.
 class Simulation {
  public:
@@ -89,8 +89,8 @@ class Simulation {
   Declaration Declare(int rank) const;
   std::vector<HollowBlob> PlanRank(int rank, RankCost& cost);
   void Note(int rank, const RankCost& cost);
-  void ChooseJudge();
-  void MeasureJudge();
+  void ChooseOwner();
+  void MeasureCheck();
   std::vector<Bytes> MergeAll();
 
   const Scenario scenario_;
@@ -100,10 +100,10 @@ class Simulation {
   ScaleFigures figures_;
   std::mutex mutex_;
   std::vector<std::vector<BlobSummary>> summaries_;  // by rank
-  std::size_t judge_ = 0;                            // of the most names
-  std::vector<Bytes> to_judge_;                      // by rank
+  std::size_t checker_ = 0;                          // of the most names
+  std::vector<Bytes> to_owner_;                      // by rank
   std::vector<Bytes> to_all_;                        // by rank
-  std::vector<std::uint64_t> judged_bytes_;          // by judge
+  std::vector<std::uint64_t> owned_bytes_;           // by owner
   std::unique_ptr<Checkpoint> checkpoint_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace sealpoint::tools {
 
-// A directory as ckpt-inspect sees it: judged at the level of files, and open where marker and
+// A directory as ckpt-inspect sees it: checked at the level of files, and open where marker and
 // index are good.
 struct CheckpointView {
   VerifyReport report;
@@ -26,7 +26,7 @@ struct CheckpointView {
 // Errors: those of Verify.
 Result<CheckpointView> ViewCheckpoint(const std::string& path);
 
-// A series with each committed checkpoint judged at the level of files.
+// A series with each committed checkpoint checked at the level of files.
 struct SeriesView {
   std::string path;
   SeriesListing listing;

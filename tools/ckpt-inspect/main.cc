@@ -29,7 +29,7 @@ std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Option
                "ckpt-inspect");
   AddVersionFlag(app);
   app.footer(
-      "Verdicts are at the level of files; ckpt-verify judges the content.\n"
+      "Verdicts are at the level of files; ckpt-verify checks the content.\n"
       "Exit status: as ckpt-verify's; 0 for a series that could be listed.");
   app.add_option("PATH", options.path, "Directory of a checkpoint or of a series")
       ->required()

@@ -36,7 +36,7 @@ std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Option
   options.threads = DefaultThreads();
   std::string level = "full";
   app.add_option("PATH", options.paths, "Directories of checkpoints")->type_name("");
-  app.add_option("--series", options.series, "Judge every checkpoint of a series")
+  app.add_option("--series", options.series, "Check every checkpoint of a series")
       ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -19,8 +19,8 @@ class Run {
   explicit Run(const Options& options) : options_(options) {}
 
   ExitStatus All() {
-    for (const std::string& path : options_.paths) JudgePath(path);
-    for (const std::string& path : options_.series) JudgeSeries(path);
+    for (const std::string& path : options_.paths) CheckPath(path);
+    for (const std::string& path : options_.series) CheckSeries(path);
     if (options_.json) {
       PrintJson({{"reports", reports_}, {"exit_status", static_cast<int>(status_)}});
     }
@@ -35,7 +35,7 @@ class Run {
   }
 
   // The checkpoint's verdict counts.
-  VerifyReport JudgePath(const std::string& path) {
+  VerifyReport CheckPath(const std::string& path) {
     ProgressLine line;
     const Result<VerifyReport> result =
         Verify(path, {.level = options_.level,
@@ -59,17 +59,17 @@ class Run {
     return report;
   }
 
-  void JudgeEntry(const SeriesEntry& entry, int& valid) {
+  void CheckEntry(const SeriesEntry& entry, int& valid) {
     if (entry.verdict == Verdict::kUncommitted) {
       Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
                                    FormatBytes(entry.size_bytes)));
-    } else if (JudgePath(entry.path).verdict == Verdict::kCommitted) {
+    } else if (CheckPath(entry.path).verdict == Verdict::kCommitted) {
       ++valid;
     }
   }
 
   // Valid: the newest committed checkpoint is there and every committed one is good.
-  void JudgeSeries(const std::string& path) {
+  void CheckSeries(const std::string& path) {
     const Result<SeriesListing> listing = Series(path).List();
     if (!listing) {
       status_ = Worse(status_, ExitStatusOf(VerdictOf(listing.error())));
@@ -80,12 +80,12 @@ class Run {
     std::size_t uncommitted = 0;
     for (const SeriesEntry& entry : listing->entries) {
       uncommitted += entry.verdict == Verdict::kUncommitted ? 1 : 0;
-      JudgeEntry(entry, valid);
+      CheckEntry(entry, valid);
     }
     for (const AttemptId& fork : listing->forks) {
       Note(path, fmt::format("attempt {} shares its parent with another", fork.ToHex()));
     }
-    for (const std::string& name : listing->foreign) Note(path, "foreign, not judged: " + name);
+    for (const std::string& name : listing->foreign) Note(path, "foreign, not checked: " + name);
     if (listing->newest() == nullptr) {
       const bool is_empty = listing->entries.empty();
       status_ = Worse(status_, is_empty ? ExitStatus::kUnreadable : ExitStatus::kUncommitted);

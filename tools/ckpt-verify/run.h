@@ -7,7 +7,7 @@
 
 namespace sealpoint::tools {
 
-// Judges all paths and series, and prints.
+// Owners all paths and series, and prints.
 ExitStatus RunVerify(const Options& options);
 
 }  // namespace sealpoint::tools

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs the digest that covers a damaged field, so that the check of the field's meaning is what
-// judges it. Independent of lib/format: the offsets are those of spec/container.md.
+// checks it. Independent of lib/format: the offsets are those of spec/container.md.
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 

@@ -63,7 +63,7 @@ std::shared_ptr<Storage> StorageOfFolder(const CrashFolder& folder) {
   return StorageOf(image);
 }
 
-CrashFinding Judge(const CrashFolder& folder) {
+CrashFinding CheckFolder(const CrashFolder& folder) {
   const auto storage = StorageOfFolder(folder);
   CrashFinding finding;
   const auto opened = Checkpoint::Open("d", {.storage = storage});
@@ -101,15 +101,15 @@ Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string
   return ReadAll(*opened);
 }
 
-CrashFinding CrashJudge::Look(const CrashImage& image, const std::string& directory) {
+CrashFinding CrashChecker::Look(const CrashImage& image, const std::string& directory) {
   const CrashFolder* const folder = image.Find(directory);
   if (folder == nullptr) return {};
   const auto [found, is_new] = findings_.try_emplace(folder->hash());
-  if (is_new) found->second = Judge(*folder);
+  if (is_new) found->second = CheckFolder(*folder);
   return found->second;
 }
 
-std::vector<CrashFinding> CrashJudge::LookAtAll(const CrashImage& image) {
+std::vector<CrashFinding> CrashChecker::LookAtAll(const CrashImage& image) {
   const std::string below = std::string(kCrashSeries) + "/";
   std::vector<CrashFinding> findings;
   for (auto folder = image.folders.lower_bound(below);
@@ -121,7 +121,7 @@ std::vector<CrashFinding> CrashJudge::LookAtAll(const CrashImage& image) {
   return findings;
 }
 
-const Result<std::uint64_t>& CrashJudge::NewestStep(const CrashImage& image) {
+const Result<std::uint64_t>& CrashChecker::NewestStep(const CrashImage& image) {
   std::uint64_t key = 0;
   for (const auto& [path, folder] : image.folders) {
     std::uint64_t of_folder = HashOf(AsBytes(path));
@@ -140,7 +140,7 @@ const Result<std::uint64_t>& CrashJudge::NewestStep(const CrashImage& image) {
   return newest_.emplace(key, step).first->second;
 }
 
-std::string CrashJudge::Check(const CrashImage& image, const CrashPromise& promise) {
+std::string CrashChecker::Check(const CrashImage& image, const CrashPromise& promise) {
   std::vector<std::uint64_t> whole;
   for (const CrashFinding& finding : LookAtAll(image)) {
     if (finding.verdict == CrashVerdict::kDamaged || finding.verdict == CrashVerdict::kWrong) {
@@ -162,7 +162,7 @@ std::string CrashJudge::Check(const CrashImage& image, const CrashPromise& promi
   return *newest == greatest ? "" : "resuming takes another checkpoint";
 }
 
-std::string CrashJudge::CheckNothingIsWrong(const CrashImage& image) {
+std::string CrashChecker::CheckNothingIsWrong(const CrashImage& image) {
   for (const CrashFinding& finding : LookAtAll(image)) {
     if (finding.verdict == CrashVerdict::kWrong) return finding.detail;
   }

@@ -35,15 +35,15 @@ struct CrashPromise {
 };
 
 // Opens the checkpoint and reads every byte of it: success where it is what its step says, Internal
-// where a wrong byte was given out, else why it was refused. The readers' part of a judgement, fit
-// for a directory that changes meanwhile.
+// where a wrong byte was given out, else why it was refused. The readers' part of a verification,
+// fit for a directory that changes meanwhile.
 Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string& directory);
 
 // Shows images to the real readers: Checkpoint::Open, every byte of it, Verify at full level, and
-// Series. A directory with the same content is judged once. So is resuming, for a series with the
+// Series. A directory with the same content is checked once. So is resuming, for a series with the
 // same markers and the same names and lengths of files: it looks at nothing else but at whole
 // checkpoints.
-class CrashJudge {
+class CrashChecker {
  public:
   // "" where the promise is kept: no directory is damaged or wrong, the committed ones are those
   // of the promise, and resuming takes the greatest step.
@@ -52,7 +52,7 @@ class CrashJudge {
   std::string CheckNothingIsWrong(const CrashImage& image);
   CrashFinding Look(const CrashImage& image, const std::string& directory);
 
-  std::uint64_t judged_count() const { return findings_.size(); }
+  std::uint64_t checked_count() const { return findings_.size(); }
 
  private:
   std::vector<CrashFinding> LookAtAll(const CrashImage& image);

@@ -131,14 +131,14 @@ CrashContentPtr CrashTimeline::WholeContent(const CrashCut& cut, CrashNodeId nod
 std::vector<std::size_t> PendingNames(const CrashTimeline& timeline, const CrashCut& cut) {
   const auto& ops = timeline.history().ops;
   std::vector<std::size_t> pending;
-  std::set<CrashKey> settled;  // by a durable change further down
+  std::set<CrashKey> completed;  // by a durable change further down
   for (std::size_t i = ops.size(); i-- > 0;) {
     if (!ChangesNames(ops[i]) || !timeline.IsIn(cut, i)) continue;
     const CrashNames effect = EffectOf(ops[i]);
     if (timeline.IsDurable(cut, i)) {
-      for (const auto& [key, node] : effect) settled.insert(key);
+      for (const auto& [key, node] : effect) completed.insert(key);
     } else if (!std::all_of(effect.begin(), effect.end(),
-                            [&](const auto& one) { return settled.contains(one.first); })) {
+                            [&](const auto& one) { return completed.contains(one.first); })) {
       pending.push_back(i);
     }
   }

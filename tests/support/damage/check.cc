@@ -40,12 +40,12 @@ Result<CorpusContent> LoadEverything(const std::shared_ptr<Storage>& storage) {
   return content;
 }
 
-DamageJudge::DamageJudge(const DamageCase& one)
+DamageChecker::DamageChecker(const DamageCase& one)
     : case_(one),
       model_(one),
       storage_(std::make_shared<DamageStorage>(AsDamagedFiles(one.container.files))) {}
 
-void DamageJudge::Restore(const std::string& name) {
+void DamageChecker::Restore(const std::string& name) {
   const auto found = case_.container.files.find(name);
   if (found == case_.container.files.end()) {
     storage_->files().erase(name);
@@ -54,9 +54,9 @@ void DamageJudge::Restore(const std::string& name) {
   }
 }
 
-void DamageJudge::Restore() { storage_->files() = AsDamagedFiles(case_.container.files); }
+void DamageChecker::Restore() { storage_->files() = AsDamagedFiles(case_.container.files); }
 
-std::string DamageJudge::Verification(const std::set<std::string>& changed) {
+std::string DamageChecker::Verification(const std::set<std::string>& changed) {
   const std::vector<ExpectedFinding> expected = model_.Expect(storage_->files(), changed);
   const VerifyReport report = Verify(DamageStorage::kPath, {.storage = storage_}).value();
   std::string wrong;
@@ -73,14 +73,14 @@ std::string DamageJudge::Verification(const std::set<std::string>& changed) {
         [&](const ExpectedFinding& finding) { return IsExpected(finding, violation, true); });
     if (!is_expected || !wrong.empty()) wrong += "reported: " + violation.ToString() + "\n";
   }
-  if (report.verdict != VerdictOfAll(report.violations) ||
+  if (report.verdict != CombinedVerdict(report.violations) ||
       expected.empty() != (report.verdict == Verdict::kCommitted)) {
     wrong += "verdict " + std::string(VerdictName(report.verdict)) + "\n";
   }
   return wrong;
 }
 
-std::string DamageJudge::Load(const std::set<std::string>& changed) {
+std::string DamageChecker::Load(const std::set<std::string>& changed) {
   std::vector<ExpectedFinding> expected = model_.Expect(storage_->files(), changed);
   std::erase_if(expected, [](const ExpectedFinding& finding) { return !finding.stops_load; });
   const Result<CorpusContent> loaded = LoadEverything(storage_);
@@ -97,7 +97,7 @@ std::string DamageJudge::Load(const std::set<std::string>& changed) {
   return is_expected ? "" : "loading failed otherwise: " + loaded.error().ToString() + "\n";
 }
 
-std::string DamageJudge::Both(const std::set<std::string>& changed) {
+std::string DamageChecker::Both(const std::set<std::string>& changed) {
   return Verification(changed) + Load(changed);
 }
 

@@ -13,10 +13,10 @@ namespace sealpoint::testing {
 // Loads all tensors in one read, then each object. The first error, or what was loaded.
 Result<CorpusContent> LoadEverything(const std::shared_ptr<Storage>& storage);
 
-// A checkpoint in memory that is damaged and judged, again and again.
-class DamageJudge {
+// A checkpoint in memory that is damaged and checked, again and again.
+class DamageChecker {
  public:
-  explicit DamageJudge(const DamageCase& one);
+  explicit DamageChecker(const DamageCase& one);
 
   DamageStorage& storage() { return *storage_; }
   std::shared_ptr<Storage> shared_storage() const { return storage_; }
@@ -30,7 +30,7 @@ class DamageJudge {
 
   // Full verification, and loading everything, say what the model says of the files as they are;
   // only `changed` may differ from the good ones. Empty, or what is wrong. A change that leaves all
-  // bytes as they were must be judged good.
+  // bytes as they were must be checked good.
   std::string Verification(const std::set<std::string>& changed);
   std::string Load(const std::set<std::string>& changed);
   std::string Both(const std::set<std::string>& changed);

@@ -101,7 +101,7 @@ std::vector<ExpectedFinding> DamageModel::Expect(const DamagedFiles& files,
       is_hidden = true;
     }
   }
-  if (is_hidden) return found;  // what nothing good pins cannot be judged
+  if (is_hidden) return found;  // what nothing good pins cannot be checked
   for (const auto& [name, areas] : areas_) {
     if (changed.contains(name)) ExpectBlob(name, files, found);
   }
@@ -250,7 +250,7 @@ bool IsExpected(const ExpectedFinding& expected, const Status& violation, bool w
   return !with_place || !expected.offset || place.offset == expected.offset;
 }
 
-Verdict VerdictOfAll(const std::vector<Status>& violations) {
+Verdict CombinedVerdict(const std::vector<Status>& violations) {
   const auto has = [&](std::initializer_list<Code> codes) {
     return std::any_of(violations.begin(), violations.end(), [&](const Status& violation) {
       return std::find(codes.begin(), codes.end(), violation.code()) != codes.end();

@@ -60,7 +60,7 @@ std::string CodeOfRule(const std::string& rule);
 bool IsExpected(const ExpectedFinding& expected, const Status& violation, bool with_place);
 
 // Of the violations found, as spec/reader-rules.md section 5 says.
-Verdict VerdictOfAll(const std::vector<Status>& violations);
+Verdict CombinedVerdict(const std::vector<Status>& violations);
 
 }  // namespace sealpoint::testing
 

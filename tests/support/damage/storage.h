@@ -23,7 +23,7 @@ using DamagedFiles = std::map<std::string, DamagedEntry, std::less<>>;
 DamagedFiles AsDamagedFiles(const std::map<std::string, Bytes>& files);
 
 // One read-only directory, "ckpt", whose bytes lie in memory and may be changed between two uses:
-// nothing is copied, so that hundreds of thousands of damages can be judged.
+// nothing is copied, so that hundreds of thousands of damages can be checked.
 class DamageStorage final : public Storage {
  public:
   static constexpr const char* kPath = "ckpt";

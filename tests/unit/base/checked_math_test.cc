@@ -21,7 +21,7 @@ TEST(CheckedAdd, RefusesTheFirstSumThatDoesNotFit) {
   EXPECT_EQ(CheckedAdd<std::uint64_t>(kMax, kMax), std::nullopt);
 }
 
-TEST(CheckedAdd, JudgesByTheTypeAndNotByThePromotedInt) {
+TEST(CheckedAdd, ChecksByTheTypeAndNotByThePromotedInt) {
   EXPECT_EQ(CheckedAdd<std::uint8_t>(200, 100), std::nullopt);
   EXPECT_EQ(CheckedAdd<std::uint32_t>(0xffffffffu, 1), std::nullopt);
 }

@@ -140,7 +140,7 @@ TEST(ChunkParts, ComeAsTheyWereSent) {
 
 using Pattern = std::array<std::uint64_t, 4>;  // begin, length, count, distance
 
-Status Judge(const std::vector<Pattern>& patterns) {
+Status Check(const std::vector<Pattern>& patterns) {
   Bytes bytes;
   WireWriter out(bytes);
   out.Put(std::uint64_t{patterns.size()});
@@ -153,27 +153,27 @@ Status Judge(const std::vector<Pattern>& patterns) {
 
 TEST(ChunkParts, RefusePiecesThatTheChunkHasNot) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_TRUE(Judge({{0, 10, 10, 10}}).ok());
-  EXPECT_TRUE(Judge({{0, 10, 1, 0}, {10, 90, 1, 0}}).ok());
-  EXPECT_THAT(Judge({}), HasCode(Code::kComm)) << "none";
-  EXPECT_THAT(Judge({{0, 0, 1, 0}}), HasCode(Code::kComm)) << "empty";
-  EXPECT_THAT(Judge({{0, 10, 0, 10}}), HasCode(Code::kComm)) << "empty";
-  EXPECT_THAT(Judge({{0, 101, 1, 0}}), HasCode(Code::kComm)) << "behind the end";
-  EXPECT_THAT(Judge({{1, 10, 10, 10}}), HasCode(Code::kComm)) << "behind the end";
-  EXPECT_THAT(Judge({{0, 10, 11, 10}}), HasCode(Code::kComm)) << "behind the end";
-  EXPECT_THAT(Judge({{kMax, 10, 1, 0}}), HasCode(Code::kComm)) << "begins behind the end";
-  EXPECT_THAT(Judge({{0, 10, kMax, kMax}}), HasCode(Code::kComm)) << "overflow";
-  EXPECT_THAT(Judge({{0, 10, 2, 9}}), HasCode(Code::kComm)) << "over each other";
-  EXPECT_THAT(Judge({{0, 10, 2, 0}}), HasCode(Code::kComm)) << "over each other";
-  EXPECT_THAT(Judge({{0, 10, 1, 0}, {9, 10, 1, 0}}), HasCode(Code::kComm)) << "back";
+  EXPECT_TRUE(Check({{0, 10, 10, 10}}).ok());
+  EXPECT_TRUE(Check({{0, 10, 1, 0}, {10, 90, 1, 0}}).ok());
+  EXPECT_THAT(Check({}), HasCode(Code::kComm)) << "none";
+  EXPECT_THAT(Check({{0, 0, 1, 0}}), HasCode(Code::kComm)) << "empty";
+  EXPECT_THAT(Check({{0, 10, 0, 10}}), HasCode(Code::kComm)) << "empty";
+  EXPECT_THAT(Check({{0, 101, 1, 0}}), HasCode(Code::kComm)) << "behind the end";
+  EXPECT_THAT(Check({{1, 10, 10, 10}}), HasCode(Code::kComm)) << "behind the end";
+  EXPECT_THAT(Check({{0, 10, 11, 10}}), HasCode(Code::kComm)) << "behind the end";
+  EXPECT_THAT(Check({{kMax, 10, 1, 0}}), HasCode(Code::kComm)) << "begins behind the end";
+  EXPECT_THAT(Check({{0, 10, kMax, kMax}}), HasCode(Code::kComm)) << "overflow";
+  EXPECT_THAT(Check({{0, 10, 2, 9}}), HasCode(Code::kComm)) << "over each other";
+  EXPECT_THAT(Check({{0, 10, 2, 0}}), HasCode(Code::kComm)) << "over each other";
+  EXPECT_THAT(Check({{0, 10, 1, 0}, {9, 10, 1, 0}}), HasCode(Code::kComm)) << "back";
 }
 
 TEST(ChunkParts, RefuseMorePatternsThanAnyRankSends) {
   std::vector<Pattern> patterns;
   for (std::uint64_t i = 0; i < 64; ++i) patterns.push_back({i, 1, 1, 0});
-  EXPECT_TRUE(Judge(patterns).ok());
+  EXPECT_TRUE(Check(patterns).ok());
   patterns.push_back({64, 1, 1, 0});
-  EXPECT_THAT(Judge(patterns), HasCode(Code::kComm));
+  EXPECT_THAT(Check(patterns), HasCode(Code::kComm));
 }
 
 }  // namespace

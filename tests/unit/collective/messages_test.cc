@@ -10,15 +10,15 @@
 
 #include "lib/base/wire.h"
 #include "lib/container/open_checkpoint.h"
-#include "readers/collective/chunk_wish.h"
-#include "readers/collective/contract_of_all.h"
-#include "readers/collective/pass_on.h"
+#include "readers/collective/chunk_request.h"
+#include "readers/collective/collective_contract.h"
+#include "readers/collective/exchange_chunks.h"
 #include "sealpoint/communicator.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
 
-// What another rank sent is judged before it is used.
+// What another rank sent is checked before it is used.
 
 namespace sealpoint::internal {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 using sealpoint::testing::ForgedCommunicator;
 using sealpoint::testing::HasCode;
 
-struct WireWish {
+struct WireSlice {
   std::uint64_t blob = 0;
   std::uint64_t tensor = 0;
   std::uint64_t offset = 128;
@@ -35,9 +35,9 @@ struct WireWish {
   std::uint64_t element_size = 1;
 };
 
-class ChunkWishTest : public ::testing::Test {
+class ChunkRequestTest : public ::testing::Test {
  protected:
-  ChunkWishTest() {
+  ChunkRequestTest() {
     testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
     tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
     testing::MiniSpec spec{.tensors = {tensor}};
@@ -48,70 +48,71 @@ class ChunkWishTest : public ::testing::Test {
     files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
   }
 
-  Status Judge(const std::function<void(WireWish&)>& change) {
-    WireWish wish;
-    change(wish);
+  Status Check(const std::function<void(WireSlice&)>& change) {
+    WireSlice slice;
+    change(slice);
     Bytes bytes;
     WireWriter out(bytes);
-    for (const std::uint64_t number : {wish.blob, wish.tensor, wish.offset, wish.stored_size,
-                                       wish.raw_size, std::uint64_t{0}, wish.element_size}) {
+    for (const std::uint64_t number : {slice.blob, slice.tensor, slice.offset, slice.stored_size,
+                                       slice.raw_size, std::uint64_t{0}, slice.element_size}) {
       out.Put(number);
     }
     out.Put(Digest());
     out.Put(Digest());
-    ChunkParts(wish.raw_size).Encode(out);
-    return DecodeWishes(bytes, files_->index.contents).status();
+    ChunkParts(slice.raw_size).Encode(out);
+    return DecodeRequests(bytes, files_->index.contents).status();
   }
 
   const std::shared_ptr<Storage> storage_ = MemoryStorage();
   std::optional<CommittedFiles> files_;
 };
 
-TEST_F(ChunkWishTest, TakesWhatTheCheckpointMayHold) {
-  EXPECT_TRUE(Judge([](WireWish&) {}).ok());
-  EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes; }).ok());
-  EXPECT_TRUE(Judge([](WireWish& wish) { wish.raw_size = 1; }).ok());
-  EXPECT_TRUE(Judge([](WireWish& wish) { wish.stored_size = 1; }).ok());
-  EXPECT_TRUE(Judge([](WireWish& wish) { wish.stored_size = kChunkSizeMaxBytes; }).ok());
-  EXPECT_TRUE(Judge([](WireWish& wish) { wish.element_size = 256; }).ok());
+TEST_F(ChunkRequestTest, TakesWhatTheCheckpointMayHold) {
+  EXPECT_TRUE(Check([](WireSlice&) {}).ok());
+  EXPECT_TRUE(Check([](WireSlice& slice) { slice.raw_size = kChunkSizeMaxBytes; }).ok());
+  EXPECT_TRUE(Check([](WireSlice& slice) { slice.raw_size = 1; }).ok());
+  EXPECT_TRUE(Check([](WireSlice& slice) { slice.stored_size = 1; }).ok());
+  EXPECT_TRUE(Check([](WireSlice& slice) { slice.stored_size = kChunkSizeMaxBytes; }).ok());
+  EXPECT_TRUE(Check([](WireSlice& slice) { slice.element_size = 256; }).ok());
 }
 
-TEST_F(ChunkWishTest, RefusesWhatItCannotHold) {
-  const std::vector<std::function<void(WireWish&)>> changes = {
-      [](WireWish& wish) { wish.blob = 1; },
-      [](WireWish& wish) { wish.tensor = 1; },
-      [](WireWish& wish) { wish.stored_size = 0; },
-      [](WireWish& wish) { wish.stored_size = kChunkSizeMaxBytes + 1; },
-      [](WireWish& wish) { wish.offset = kChunkSizeMaxBytes + kMiB; },
-      [](WireWish& wish) { wish.raw_size = 0; },
-      [](WireWish& wish) { wish.raw_size = kChunkSizeMaxBytes + 1; },
-      [](WireWish& wish) { wish.element_size = 257; },
-      [](WireWish& wish) { wish.offset = std::numeric_limits<std::uint64_t>::max(); },
+TEST_F(ChunkRequestTest, RefusesWhatItCannotHold) {
+  const std::vector<std::function<void(WireSlice&)>> changes = {
+      [](WireSlice& slice) { slice.blob = 1; },
+      [](WireSlice& slice) { slice.tensor = 1; },
+      [](WireSlice& slice) { slice.stored_size = 0; },
+      [](WireSlice& slice) { slice.stored_size = kChunkSizeMaxBytes + 1; },
+      [](WireSlice& slice) { slice.offset = kChunkSizeMaxBytes + kMiB; },
+      [](WireSlice& slice) { slice.raw_size = 0; },
+      [](WireSlice& slice) { slice.raw_size = kChunkSizeMaxBytes + 1; },
+      [](WireSlice& slice) { slice.element_size = 257; },
+      [](WireSlice& slice) { slice.offset = std::numeric_limits<std::uint64_t>::max(); },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    EXPECT_THAT(Judge(changes[i]), HasCode(Code::kComm)) << i;
+    EXPECT_THAT(Check(changes[i]), HasCode(Code::kComm)) << i;
   }
 }
 
-using ContractOfAllTest = ChunkWishTest;
+using CollectiveContractTest = ChunkRequestTest;
 
-TEST_F(ContractOfAllTest, RefusesATensorThatIsNotInTheIndex) {
-  const auto judge = [&](std::uint64_t tensor) {
+TEST_F(CollectiveContractTest, RefusesATensorThatIsNotInTheIndex) {
+  const auto check = [&](std::uint64_t tensor) {
     Bytes bytes;
     WireWriter out(bytes);
     out.Put(tensor);
     out.Put(std::uint64_t{0});  // no region
     ForgedCommunicator comm(std::vector<Bytes>{bytes});
-    return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
+    return CheckContractTogether(comm, files_->index.contents, {},
+                                 {.unexpected = OnMismatch::kReport})
         .status();
   };
-  EXPECT_TRUE(judge(0).ok());
-  EXPECT_THAT(judge(1), HasCode(Code::kComm));
-  EXPECT_THAT(judge(2), HasCode(Code::kComm));
+  EXPECT_TRUE(check(0).ok());
+  EXPECT_THAT(check(1), HasCode(Code::kComm));
+  EXPECT_THAT(check(2), HasCode(Code::kComm));
 }
 
-TEST_F(ContractOfAllTest, RefusesARegionOutsideOfItsTensor) {
-  const auto judge = [&](std::uint64_t extent) {
+TEST_F(CollectiveContractTest, RefusesARegionOutsideOfItsTensor) {
+  const auto check = [&](std::uint64_t extent) {
     Bytes bytes;
     WireWriter out(bytes);
     out.Put(std::uint64_t{0});  // the tensor
@@ -121,44 +122,46 @@ TEST_F(ContractOfAllTest, RefusesARegionOutsideOfItsTensor) {
     out.Put(std::uint64_t{0});
     out.Put(extent);
     ForgedCommunicator comm(std::vector<Bytes>{bytes});
-    return JudgeTogether(comm, files_->index.contents, {}, {.unexpected = OnMismatch::kReport})
+    return CheckContractTogether(comm, files_->index.contents, {},
+                                 {.unexpected = OnMismatch::kReport})
         .status();
   };
-  EXPECT_TRUE(judge(5).ok());
-  EXPECT_THAT(judge(6), HasCode(Code::kComm));
+  EXPECT_TRUE(check(5).ok());
+  EXPECT_THAT(check(6), HasCode(Code::kComm));
 }
 
-TEST_F(ContractOfAllTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
-  const auto judge = [&](std::uint64_t tensor) {
+TEST_F(CollectiveContractTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
+  const auto check = [&](std::uint64_t tensor) {
     Bytes bytes;
     WireWriter out(bytes);
     out.Put(std::uint64_t{1});
     out.Put(tensor);
     out.Put(std::string_view("why"));
     ForgedCommunicator comm(std::vector<Bytes>{Bytes()}, std::vector<Bytes>{bytes});
-    return JudgeTogether(comm, files_->index.contents, {}, LoadContract::Partial()).status();
+    return CheckContractTogether(comm, files_->index.contents, {}, LoadContract::Partial())
+        .status();
   };
-  EXPECT_THAT(judge(0), HasCode(Code::kMismatch));
-  EXPECT_EQ(judge(0).message(), "why");
-  EXPECT_THAT(judge(1), HasCode(Code::kComm));
+  EXPECT_THAT(check(0), HasCode(Code::kMismatch));
+  EXPECT_EQ(check(0).message(), "why");
+  EXPECT_THAT(check(1), HasCode(Code::kComm));
 }
 
 Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
   const auto comm = SelfCommunicator();
   RequestedChunks requested;
-  requested.wishers.assign(held.size(), {{.rank = 0, .parts = ChunkParts(4)}});
-  return PassOn(*comm, requested, std::move(held), {std::move(expected)}, 100,
-                [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); })
+  requested.requesters.assign(held.size(), {{.rank = 0, .parts = ChunkParts(4)}});
+  return ExchangeChunks(*comm, requested, std::move(held), {std::move(expected)}, 100,
+                        [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); })
       .status();
 }
 
-TEST(PassOn, RefusesWhatWasNotAskedFor) {
+TEST(ExchangeChunks, RefusesWhatWasNotAskedFor) {
   EXPECT_TRUE(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(4)}}).ok());
   EXPECT_THAT(PassToSelf({Bytes(4)}, {}), HasCode(Code::kComm));
   EXPECT_THAT(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(5)}}), HasCode(Code::kComm));
 }
 
-TEST(PassOn, RefusesLessThanWasAskedFor) {
+TEST(ExchangeChunks, RefusesLessThanWasAskedFor) {
   EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .parts = ChunkParts(4)}}), HasCode(Code::kComm));
 }
 

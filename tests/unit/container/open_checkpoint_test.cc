@@ -326,7 +326,7 @@ TEST_F(OpenCommittedTest, NoBlobIsOpened) {
   EXPECT_EQ(storage.log().reads, expected);
 }
 
-TEST_F(OpenCommittedTest, GivenBytesAreJudgedAlike) {
+TEST_F(OpenCommittedTest, GivenBytesAreCheckedAlike) {
   MiniContainer container = BuildMini(TwoBlobs());
   std::map<std::string, Bytes> blobs = container.files;
   blobs.erase("COMMIT");

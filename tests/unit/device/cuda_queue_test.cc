@@ -32,7 +32,7 @@ class CudaQueueTest : public ::testing::Test {
   std::unique_ptr<CopyQueue> MakeQueue(int device = 0) {
     return runtime_->MakeQueue(device).value();
   }
-  static void Settle(CopyQueue& queue) { ASSERT_TRUE(queue.Wait(queue.Mark().value()).ok()); }
+  static void Complete(CopyQueue& queue) { ASSERT_TRUE(queue.Wait(queue.Mark().value()).ok()); }
 
   FakeCudaDriver fake_{2};
   std::shared_ptr<internal::DeviceRuntime> runtime_ = internal::MakeCudaRuntime(
@@ -47,7 +47,7 @@ TEST_F(CudaQueueTest, CopiesBothWaysInOrder) {
   ASSERT_TRUE(queue->CopyToDevice(out, {device.data(), 1, 1000}).ok());
   ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 1000}, back).ok());
   EXPECT_NE(back, out) << "a copy ran when it was queued";
-  Settle(*queue);
+  Complete(*queue);
   EXPECT_EQ(back, out);
 }
 
@@ -57,7 +57,7 @@ TEST_F(CudaQueueTest, CopiesRowsOfAnyPitch) {
   for (const std::int64_t pitch : {30, 10, 7, 0, -30}) {
     Bytes rows(100);
     ASSERT_TRUE(queue->CopyToHost({device.data() + 500, 10, 10, pitch}, rows).ok());
-    Settle(*queue);
+    Complete(*queue);
     for (std::int64_t r = 0; r < 10; ++r) {
       EXPECT_TRUE(std::equal(rows.begin() + r * 10, rows.begin() + r * 10 + 10,
                              device.begin() + 500 + r * pitch))
@@ -75,7 +75,7 @@ TEST_F(CudaQueueTest, RowsFurtherApartThanTheEngineTakesAreCopiedOneByOne) {
   const auto queue = MakeQueue();
   for (const std::int64_t pitch : {kPitchMax, kPitchMax + 1}) {
     ASSERT_TRUE(queue->CopyToHost({device.data(), 3, 4, pitch}, rows).ok());
-    Settle(*queue);
+    Complete(*queue);
     for (std::int64_t r = 0; r < 3; ++r) {
       EXPECT_TRUE(
           std::equal(rows.begin() + r * 4, rows.begin() + r * 4 + 4, device.begin() + r * pitch));
@@ -90,7 +90,7 @@ TEST_F(CudaQueueTest, WritesRowsAndNothingBetween) {
     Bytes device(60);
     const auto queue = MakeQueue();
     ASSERT_TRUE(queue->CopyToDevice(rows, MutableDeviceRows{device.data() + 25, 3, 4, pitch}).ok());
-    Settle(*queue);
+    Complete(*queue);
     Bytes expected(60);
     for (std::int64_t i = 0; i < 12; ++i) {
       expected.at(static_cast<std::size_t>(25 + i / 4 * pitch + i % 4)) =
@@ -117,7 +117,7 @@ TEST_F(CudaQueueTest, RunsBehindWhatTheCallersStreamHoldsAtThatMoment) {
     ASSERT_TRUE(queue->WaitFor(stream).ok());
     ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 1}, copied).ok());
     fake_.QueueWrite(0, stream, byte, 9);  // behind the call: not waited for
-    Settle(*queue);
+    Complete(*queue);
     EXPECT_EQ(copied[0], std::byte{7});
     device[0] = {};
   }
@@ -135,7 +135,7 @@ TEST_F(CudaQueueTest, SeveralStreamsAreWaitedForOneByOne) {
   ASSERT_TRUE(queue->WaitFor(first).ok());
   ASSERT_TRUE(queue->WaitFor(second).ok());
   ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 2}, copied).ok());
-  Settle(*queue);
+  Complete(*queue);
   EXPECT_EQ(copied, (Bytes{std::byte{1}, std::byte{2}}));
 }
 
@@ -179,7 +179,7 @@ TEST_F(CudaQueueTest, EventsAreUsedAgain) {
   const auto queue = MakeQueue();
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(queue->WaitFor(nullptr).ok());
-    Settle(*queue);
+    Complete(*queue);
   }
   EXPECT_LE(fake_.Calls("event_create"), 3U);
 }
@@ -205,7 +205,7 @@ TEST_F(CudaQueueTest, TheCallersContextStaysCurrent) {
   {
     const auto queue = MakeQueue();
     ASSERT_TRUE(queue->CopyToHost({device.data(), 1, 100}, host).ok());
-    Settle(*queue);
+    Complete(*queue);
     ASSERT_TRUE(runtime_->Pin(host).ok());
     runtime_->Unpin(host);
     EXPECT_EQ(fake_.CurrentOfThisThread(), own);
@@ -214,13 +214,13 @@ TEST_F(CudaQueueTest, TheCallersContextStaysCurrent) {
   EXPECT_EQ(fake_.PopForeign(), own);
 }
 
-TEST_F(CudaQueueTest, AnotherThreadSettles) {
+TEST_F(CudaQueueTest, AnotherThreadCompletes) {
   const Bytes device = Pattern(100);
   std::vector<Bytes> hosts(50, Bytes(100));
   std::vector<std::uint64_t> tickets(50);
   std::atomic<std::size_t> queued = 0;
   const auto queue = MakeQueue();
-  std::thread settler([&] {
+  std::thread completer([&] {
     for (std::size_t i = 0; i < hosts.size(); ++i) {
       while (queued.load() <= i) std::this_thread::yield();
       if (i % 2 == 0) {
@@ -236,7 +236,7 @@ TEST_F(CudaQueueTest, AnotherThreadSettles) {
     tickets[i] = queue->Mark().value();
     ++queued;
   }
-  settler.join();
+  completer.join();
 }
 
 // Each call may fail, is reported by name, and leaves the contexts as they were.
@@ -334,7 +334,7 @@ TEST_F(CudaDigestsTest, AreThoseOfTheHost) {
     const DeviceChunks chunks{device.data() + 1, 300000, chunk_size};
     std::vector<Digest> digests(chunks.count());
     ASSERT_TRUE(queue->QueueDigests(chunks, digests).ok());
-    Settle(*queue);
+    Complete(*queue);
     for (std::size_t i = 0; i < digests.size(); ++i) {
       const ByteSpan rest = ByteSpan(device).subspan(1 + i * chunk_size);
       EXPECT_EQ(digests[i], ComputeDigest(rest.first(std::min(chunk_size, rest.size()))))
@@ -350,7 +350,7 @@ TEST_F(CudaDigestsTest, PassThroughTheScratchMemoryInBatches) {
   const DeviceChunks chunks{device.data(), device.size(), 16};
   std::vector<Digest> digests(chunks.count());
   ASSERT_TRUE(queue->QueueDigests(chunks, digests).ok());
-  Settle(*queue);
+  Complete(*queue);
   EXPECT_EQ(fake_.Calls("memory_allocate"), 1U);
   for (const std::size_t i : {0UL, 32767UL, 32768UL, 65535UL, 65536UL, 69999UL, 70000UL}) {
     const ByteSpan rest = ByteSpan(device).subspan(i * 16);
@@ -415,7 +415,7 @@ TEST_F(CudaDigestsTest, ChunksOfTheLargestSizeOfTheFormatAreTaken) {
   Digest digest;
   const auto queue = MakeQueue();
   ASSERT_TRUE(queue->QueueDigests({device.data(), 5000, 128 * kMiB}, {&digest, 1}).ok());
-  Settle(*queue);
+  Complete(*queue);
   EXPECT_EQ(digest, ComputeDigest(device));
 }
 

@@ -124,7 +124,7 @@ TEST(HostDevice, ANullStreamIsTheDefaultStream) {
   EXPECT_EQ(copied, Pattern(10));
 }
 
-TEST(HostDevice, AnotherThreadMaySettleWhatThisOneQueues) {
+TEST(HostDevice, AnotherThreadMayCompleteWhatThisOneQueues) {
   HostDevice device({.delay_max = std::chrono::microseconds(50)});
   const auto memory = device.Allocate(0, 4096);
   Fill(*memory, Pattern(4096));
@@ -132,7 +132,7 @@ TEST(HostDevice, AnotherThreadMaySettleWhatThisOneQueues) {
   std::vector<Bytes> copies(50, Bytes(4096));
   std::atomic<std::uint64_t> tickets = 0;  // taken, one per copy
   std::vector<std::uint64_t> ticket_of(copies.size());
-  std::thread settler([&] {
+  std::thread completer([&] {
     for (std::size_t i = 0; i < copies.size(); ++i) {
       while (tickets.load() <= i) std::this_thread::yield();
       EXPECT_TRUE(queue->Wait(ticket_of[i]).ok());
@@ -144,7 +144,7 @@ TEST(HostDevice, AnotherThreadMaySettleWhatThisOneQueues) {
     ticket_of[i] = queue->Mark().value();
     ++tickets;
   }
-  settler.join();
+  completer.join();
 }
 
 TEST(HostDevice, QueuesOvertakeEachOther) {

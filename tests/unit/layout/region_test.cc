@@ -141,7 +141,7 @@ TEST(CheckRegion, RefusesAnyRegionOfAnEmptyTensor) {
 }
 
 TEST(CheckRegion, RefusesAShapeWhoseElementCountDoesNotFit) {
-  // The box has 2^64 elements, which is 0 in 64 bits; so no run could be judged.
+  // The box has 2^64 elements, which is 0 in 64 bits; so no run could be checked.
   const Shape shape = {1ull << 32, 1ull << 32};
   EXPECT_EQ(CheckedCode(shape, {.box = {.offset = {0, 0}, .extent = shape}, .run = {0, 1}}),
             Code::kLimitExceeded);

@@ -178,7 +178,7 @@ TEST_F(ConvertTest, DTypesThatDoNotConvertAreRefusedBeforeAnyByteIsRead) {
   EXPECT_THAT(storage_->log().reads, IsEmpty());
 }
 
-TEST_F(ConvertTest, StridesAreJudgedByTheWantedDType) {
+TEST_F(ConvertTest, StridesAreCheckedByTheWantedDType) {
   OpenValues();
   std::vector<double> out(10);
   const Region row = Region::Of({{0, 0}, {1, 5}});
@@ -187,7 +187,7 @@ TEST_F(ConvertTest, StridesAreJudgedByTheWantedDType) {
   EXPECT_TRUE(Load("w", row, out, {DType::kInt16}, {2, 2}).ok());
 }
 
-TEST_F(ConvertTest, BeliefAboutTheStoredDTypeIsJudgedAllTheSame) {
+TEST_F(ConvertTest, BeliefAboutTheStoredDTypeIsCheckedAllTheSame) {
   OpenValues();
   std::vector<double> out(3 * kValueColumns);
   ReadItem item{.tensor = "w",

@@ -38,14 +38,14 @@ HostileContents ValidIndex() {
 }
 
 // One tensor of two shards, of the same or of two boxes, each with a run.
-Status JudgeTwoShards(std::vector<std::uint64_t> boxes, std::vector<std::uint64_t> runs) {
+Status CheckTwoShards(std::vector<std::uint64_t> boxes, std::vector<std::uint64_t> runs) {
   HostileContents manifest;
   manifest.tensors.push_back(
       {.name = "w",
        .shape = {4, 4},
        .boxes = HostileBoxes{.boxes = std::move(boxes), .runs = std::move(runs)},
        .shards = {{0, 0}, {0, 1}}});
-  return JudgeManifest(manifest, {.record_count = 2, .shard_count = 2});
+  return CheckManifest(manifest, {.record_count = 2, .shard_count = 2});
 }
 
 flatbuffers::Table* TensorTable(Bytes& bytes, flatbuffers::uoffset_t number) {
@@ -63,8 +63,8 @@ void Misalign(flatbuffers::Table* table, flatbuffers::voffset_t field) {
 }
 
 TEST(ContentsBounds, TheUndamagedPass) {
-  EXPECT_EQ(Judge(ValidIndex()), Status());
-  EXPECT_EQ(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Status());
+  EXPECT_EQ(Check(ValidIndex()), Status());
+  EXPECT_EQ(CheckTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Status());
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
@@ -73,7 +73,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
            fb::Grid::VT_CUTS);
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
@@ -82,7 +82,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
            fb::Grid::VT_RUN_CUTS);
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
@@ -91,7 +91,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
            fb::BoxList::VT_BOXES);
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
@@ -100,7 +100,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
            fb::BoxList::VT_RUNS);
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 // Far enough for the memory there not to be ours.
@@ -109,49 +109,49 @@ TEST(ContentsBounds, R_IDX_02_RootWhoseFieldsLieFarOutside) {
   std::uint8_t* const root = reinterpret_cast<std::uint8_t*>(
       flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data()));
   flatbuffers::WriteScalar(root, flatbuffers::soffset_t{0x7fff0000});
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_02_TensorWhoseFieldsLieFarOutside) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   flatbuffers::WriteScalar(reinterpret_cast<std::uint8_t*>(TensorTable(bytes, 1)),
                            flatbuffers::soffset_t{0x7fff0000});
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsBounds, R_IDX_04_ABlobAtItsSizeLimit) {
-  EXPECT_EQ(Judge(ValidIndex(), Limits{.blob_size_max_bytes = 8192}), Status());
+  EXPECT_EQ(Check(ValidIndex(), Limits{.blob_size_max_bytes = 8192}), Status());
 }
 
 TEST(ContentsBounds, R_IDX_10_TheLargestChunkSize) {
   HostileContents index = ValidIndex();
   index.tensors[0].chunk_size_log2 = 27;
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsBounds, R_IDX_14_MoreCellsThanShardsBesideRunCuts) {
   HostileContents index = ValidIndex();
   index.tensors[1].grid->cuts = {1, 2, 5};
   index.tensors[1].grid->cut_counts = {3};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-14"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-14"));
 }
 
 TEST(ContentsBounds, R_IDX_16_BoxesDescendWhileTheirRunsAscend) {
-  EXPECT_THAT(JudgeTwoShards({2, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Corrupt("R-IDX-16"));
+  EXPECT_THAT(CheckTwoShards({2, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 4, 8}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_16_RunsOfOneBoxDescend) {
-  EXPECT_THAT(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {4, 8, 0, 4}), Corrupt("R-IDX-16"));
+  EXPECT_THAT(CheckTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {4, 8, 0, 4}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_16_RunsOfOneBoxBeginAtTheSameElement) {
-  EXPECT_THAT(JudgeTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 0, 8}), Corrupt("R-IDX-16"));
+  EXPECT_THAT(CheckTwoShards({0, 0, 2, 4, 0, 0, 2, 4}, {0, 4, 0, 8}), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsBounds, R_IDX_21_ATableDirectlyBehindTheHeader) {
   HostileContents index = ValidIndex();
   index.blobs.push_back({.id = 2, .file_size = 4096, .table_offset = 128});
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsBounds, ShardsTouchingABoxWithoutElementsOrOutsideOfTheShapeAreNone) {

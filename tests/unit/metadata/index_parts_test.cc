@@ -97,16 +97,16 @@ std::vector<Blob> UsualBlobs() {
   return blobs;
 }
 
-// What each of so many judges gets, one message per blob.
+// What each of so many checks gets, one message per blob.
 std::vector<std::vector<Bytes>> SendEntries(const std::vector<Blob>& blobs,
-                                            const std::vector<BlobId>& ids, std::size_t judges) {
-  std::vector<std::vector<Bytes>> received(judges, std::vector<Bytes>(blobs.size()));
+                                            const std::vector<BlobId>& ids, std::size_t checks) {
+  std::vector<std::vector<Bytes>> received(checks, std::vector<Bytes>(blobs.size()));
   for (std::size_t i = 0; i < blobs.size(); ++i) {
     const auto place = std::find(ids.begin(), ids.end(), blobs[i].pin.id);
     EncodeEntries(
         blobs[i].manifest, static_cast<std::uint32_t>(place - ids.begin()),
         [&](std::string_view name) -> Bytes& {
-          return received[(name.size() * 7 + static_cast<std::uint8_t>(name[0])) % judges][i];
+          return received[(name.size() * 7 + static_cast<std::uint8_t>(name[0])) % checks][i];
         });
   }
   return received;
@@ -132,11 +132,11 @@ const IndexAttributes& Facts() {
   return facts;
 }
 
-Result<Bytes> JoinedIndex(const std::vector<Blob>& blobs, std::size_t judges) {
+Result<Bytes> JoinedIndex(const std::vector<Blob>& blobs, std::size_t checks) {
   const std::vector<BlobPin> pins = SortedPins(blobs);
   const std::vector<BlobId> ids = IdsOf(pins);
   std::vector<Bytes> parts;
-  for (const auto& received : SendEntries(blobs, ids, judges)) {
+  for (const auto& received : SendEntries(blobs, ids, checks)) {
     auto part = MergeEntries(received, ids, Limits());
     if (!part.ok()) return std::move(part).error();
     parts.push_back(std::move(part).value());
@@ -153,21 +153,21 @@ Result<Bytes> IndexOfManifests(const std::vector<Blob>& blobs) {
 TEST(ContentsExchange, JoinsTheBytesThatOneProcessWouldEncode) {
   const std::vector<Blob> blobs = UsualBlobs();
   const Bytes expected = IndexOfManifests(blobs).value();
-  for (std::size_t judges = 1; judges < 9; ++judges) {
-    const auto joined = JoinedIndex(blobs, judges);
+  for (std::size_t checks = 1; checks < 9; ++checks) {
+    const auto joined = JoinedIndex(blobs, checks);
     ASSERT_TRUE(joined.ok()) << joined.error().ToString();
-    EXPECT_EQ(*joined, expected) << judges;
+    EXPECT_EQ(*joined, expected) << checks;
   }
 }
 
-TEST(ContentsExchange, TheJudgeFindsAHole) {
+TEST(ContentsExchange, TheOwnerFindsAHole) {
   const std::vector<Blob> blobs = {MakeBlob(1, {Bytewise("w", {8, 8}, {{.region = Rows(0, 7)}})})};
   const Status status = JoinedIndex(blobs, 2).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_EQ(status, IndexOfManifests(blobs).status());
 }
 
-TEST(ContentsExchange, TheJudgeNamesTheBlobsThatOverlap) {
+TEST(ContentsExchange, TheOwnerNamesTheBlobsThatOverlap) {
   const std::vector<Blob> blobs = {MakeBlob(1, {Bytewise("w", {8, 8}, {{.region = Rows(0, 5)}})}),
                                    MakeBlob(2, {Bytewise("w", {8, 8}, {{.region = Rows(4, 8)}})})};
   const Status status = JoinedIndex(blobs, 2).status();
@@ -175,7 +175,7 @@ TEST(ContentsExchange, TheJudgeNamesTheBlobsThatOverlap) {
   EXPECT_EQ(status, IndexOfManifests(blobs).status());
 }
 
-TEST(ContentsExchange, TheJudgeFindsBlobsThatDisagree) {
+TEST(ContentsExchange, TheOwnerFindsBlobsThatDisagree) {
   ManifestTensor other = Bytewise("w", {8, 8}, {{.region = Rows(4, 8)}});
   other.dtype = DType::kInt8;
   const std::vector<Blob> blobs = {MakeBlob(1, {Bytewise("w", {8, 8}, {{.region = Rows(0, 4)}})}),
@@ -185,7 +185,7 @@ TEST(ContentsExchange, TheJudgeFindsBlobsThatDisagree) {
   EXPECT_EQ(status, IndexOfManifests(blobs).status());
 }
 
-TEST(ContentsExchange, TheJudgeFindsAnObjectInTwoBlobs) {
+TEST(ContentsExchange, TheOwnerFindsAnObjectInTwoBlobs) {
   const ManifestObject object{.name = "o", .media_type = "t", .size = 1, .chunk_size = kChunkSize};
   const std::vector<Blob> blobs = {MakeBlob(1, {}, {object}), MakeBlob(2, {}, {object})};
   const Status status = JoinedIndex(blobs, 2).status();
@@ -215,7 +215,7 @@ TEST(ContentsExchange, TheCommitterKeepsTheLimits) {
             Code::kLimitExceeded);
 }
 
-// Every cut of a message is noticed, by the judge as by the committer.
+// Every cut of a message is noticed, by the owner as by the committer.
 TEST(ContentsExchange, RefusesTruncatedMessages) {
   const std::vector<Blob> blobs = {MakeBlob(1, {Bytewise("w", {8, 8}, {{.region = Rows(0, 8)}})})};
   const std::vector<BlobPin> pins = SortedPins(blobs);

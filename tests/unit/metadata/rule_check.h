@@ -21,17 +21,17 @@ MATCHER_P2(Breaks, code, rule, std::string("breaks ") + rule) {
 inline auto Corrupt(const char* rule) { return Breaks(Code::kCorrupt, rule); }
 
 // What the reader's whole pass says of the bytes of an index.
-inline Status JudgeBytes(Bytes bytes, const Limits& limits = {}) {
+inline Status CheckBytes(Bytes bytes, const Limits& limits = {}) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
   return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
 }
 
-inline Status Judge(const testing::HostileContents& index, const Limits& limits = {}) {
-  return JudgeBytes(testing::EncodeHostileIndex(index), limits);
+inline Status Check(const testing::HostileContents& index, const Limits& limits = {}) {
+  return CheckBytes(testing::EncodeHostileIndex(index), limits);
 }
 
 // The same of the manifest of a blob with these counts.
-inline Status JudgeManifest(const testing::HostileContents& manifest,
+inline Status CheckManifest(const testing::HostileContents& manifest,
                             Metadata::ManifestCounts counts) {
   const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileManifest(manifest));
   return Metadata::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();

@@ -75,19 +75,19 @@ HostileContents ValidManifest() {
 }
 
 TEST(ContentsRules, TheUndamagedPassAll) {
-  EXPECT_EQ(Judge(ValidIndex()), Status());
-  EXPECT_EQ(JudgeManifest(ValidManifest(), kValidCounts), Status());
+  EXPECT_EQ(Check(ValidIndex()), Status());
+  EXPECT_EQ(CheckManifest(ValidManifest(), kValidCounts), Status());
 }
 
 TEST(ContentsRules, NothingAtAllIsValid) {
-  EXPECT_EQ(Judge(HostileContents{}), Status());
-  EXPECT_EQ(JudgeManifest(HostileContents{}, {}), Status());
+  EXPECT_EQ(Check(HostileContents{}), Status());
+  EXPECT_EQ(CheckManifest(HostileContents{}, {}), Status());
 }
 
 TEST(ContentsRules, R_IDX_01_IndexAboveItsSizeLimit) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
-  EXPECT_EQ(JudgeBytes(bytes, Limits{.index_size_max_bytes = bytes.size()}), Status());
-  EXPECT_THAT(JudgeBytes(bytes, Limits{.index_size_max_bytes = bytes.size() - 1}),
+  EXPECT_EQ(CheckBytes(bytes, Limits{.index_size_max_bytes = bytes.size()}), Status());
+  EXPECT_THAT(CheckBytes(bytes, Limits{.index_size_max_bytes = bytes.size() - 1}),
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
@@ -98,12 +98,12 @@ TEST(ContentsRules, R_IDX_01_ManifestAboveItsSizeLimit) {
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
-TEST(ContentsRules, R_IDX_02_NoBytes) { EXPECT_THAT(JudgeBytes({}), Corrupt("R-IDX-02")); }
+TEST(ContentsRules, R_IDX_02_NoBytes) { EXPECT_THAT(CheckBytes({}), Corrupt("R-IDX-02")); }
 
 TEST(ContentsRules, R_IDX_02_CutShort) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
   for (const std::size_t size : {std::size_t{4}, std::size_t{8}, bytes.size() / 2}) {
-    EXPECT_THAT(JudgeBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<long>(size))),
+    EXPECT_THAT(CheckBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<long>(size))),
                 Corrupt("R-IDX-02"));
   }
 }
@@ -111,11 +111,11 @@ TEST(ContentsRules, R_IDX_02_CutShort) {
 TEST(ContentsRules, R_IDX_02_OtherIdentifier) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   bytes[7] = std::byte{'Y'};
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_ManifestInsteadOfIndex) {
-  EXPECT_THAT(JudgeBytes(EncodeHostileManifest(ValidManifest())), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(EncodeHostileManifest(ValidManifest())), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
@@ -123,7 +123,7 @@ TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
   const auto start = builder.StartTable();
   builder.Finish(flatbuffers::Offset<fb::Index>(builder.EndTable(start)), "SPIX");
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  EXPECT_THAT(JudgeBytes(Bytes(bytes.begin(), bytes.end())), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(Bytes(bytes.begin(), bytes.end())), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
@@ -137,15 +137,15 @@ TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
   auto* tensor = const_cast<flatbuffers::Table*>(tensors->Get(kGrid));
   std::uint8_t* field = tensor->GetAddressOf(fb::Tensor::VT_SHAPE);
   flatbuffers::WriteScalar(field, flatbuffers::ReadScalar<flatbuffers::uoffset_t>(field) + 4);
-  EXPECT_THAT(JudgeBytes(bytes), Corrupt("R-IDX-02"));
+  EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_02_MorePlacementsThanAllowed) {
   HostileContents index = ValidIndex();
   index.tensors[kGrid].placement.assign(32, "x");
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
   index.tensors[kGrid].placement.assign(33, "x");
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-02"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-02"));
 }
 
 TEST(ContentsRules, R_IDX_03_UnknownField) {
@@ -155,23 +155,23 @@ TEST(ContentsRules, R_IDX_03_UnknownField) {
         UnknownField::kProvenance}) {
     HostileContents index = ValidIndex();
     index.unknown_field = field;
-    EXPECT_THAT(Judge(index), Breaks(Code::kUnsupported, "R-IDX-03"))
+    EXPECT_THAT(Check(index), Breaks(Code::kUnsupported, "R-IDX-03"))
         << "field " << static_cast<int>(field);
   }
   HostileContents manifest = ValidManifest();
   manifest.unknown_field = UnknownField::kRoot;
-  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Breaks(Code::kUnsupported, "R-IDX-03"));
+  EXPECT_THAT(CheckManifest(manifest, kValidCounts), Breaks(Code::kUnsupported, "R-IDX-03"));
 }
 
 TEST(ContentsRules, R_IDX_04_CountsAboveTheirLimits) {
   const HostileContents index = ValidIndex();
   const auto passes = Breaks(Code::kLimitExceeded, "R-IDX-04");
-  EXPECT_THAT(Judge(index, Limits{.tensor_count_max = 4}), passes);
-  EXPECT_THAT(Judge(index, Limits{.object_count_max = 2}), passes);
-  EXPECT_THAT(Judge(index, Limits{.blob_count_max = 1}), passes);
-  EXPECT_THAT(Judge(index, Limits{.shard_count_max = 12}), passes);
-  EXPECT_THAT(Judge(index, Limits{.record_count_max = 12}), passes);
-  EXPECT_EQ(Judge(index, Limits{.tensor_count_max = 5,
+  EXPECT_THAT(Check(index, Limits{.tensor_count_max = 4}), passes);
+  EXPECT_THAT(Check(index, Limits{.object_count_max = 2}), passes);
+  EXPECT_THAT(Check(index, Limits{.blob_count_max = 1}), passes);
+  EXPECT_THAT(Check(index, Limits{.shard_count_max = 12}), passes);
+  EXPECT_THAT(Check(index, Limits{.record_count_max = 12}), passes);
+  EXPECT_EQ(Check(index, Limits{.tensor_count_max = 5,
                                 .object_count_max = 3,
                                 .blob_count_max = 2,
                                 .shard_count_max = 13,
@@ -185,22 +185,22 @@ TEST(ContentsRules, R_IDX_05_BadTexts) {
        {std::string(), std::string("z\n"), std::string("z\xff"), std::string("z\0", 2), too_long}) {
     HostileContents index = ValidIndex();
     index.tensors[kScalar].name = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "tensor name";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "tensor name";
     index = ValidIndex();
     index.objects[2].name = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "object name";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "object name";
     index = ValidIndex();
     index.objects[2].media_type = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "media type";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "media type";
     index = ValidIndex();
     index.tensors[kRuns].placement[0] = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "placement";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "placement";
     index = ValidIndex();
     index.mesh[0].first = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "mesh axis";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "mesh axis";
     index = ValidIndex();
     index.provenance[1].first = text;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-05")) << "provenance key";
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "provenance key";
   }
 }
 
@@ -209,33 +209,33 @@ TEST(ContentsRules, R_IDX_05_TextsAtTheirLimit) {
   index.tensors[kScalar].name = std::string(1024, 'z');
   index.objects[2].media_type = std::string(255, 'z');
   index.provenance[1].second = std::string(64 * kKiB, 'z');
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
   index.objects[2].media_type = std::string(256, 'z');
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-05"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
 }
 
 TEST(ContentsRules, R_IDX_05_ProvenanceValueTooLong) {
   HostileContents index = ValidIndex();
   index.provenance[1].second = std::string(64 * kKiB + 1, 'z');
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-05"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
 }
 
 TEST(ContentsRules, R_IDX_06_NamesNotAscending) {
   HostileContents index = ValidIndex();
   std::swap(index.tensors[kGrid], index.tensors[kRuns]);
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-06"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
   index = ValidIndex();
   std::swap(index.objects[0], index.objects[1]);
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-06"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
   index = ValidIndex();
   std::swap(index.provenance[0], index.provenance[1]);
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-06"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
 }
 
 TEST(ContentsRules, R_IDX_06_SameNameTwice) {
   HostileContents index = ValidIndex();
   index.tensors[kRuns].name = "grid";
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-06"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
 }
 
 TEST(ContentsRules, R_IDX_07_BlobIdsNotAscending) {
@@ -243,7 +243,7 @@ TEST(ContentsRules, R_IDX_07_BlobIdsNotAscending) {
     HostileContents index = ValidIndex();
     index.blobs[0].id = static_cast<std::uint8_t>(first);
     index.blobs[1].id = static_cast<std::uint8_t>(second);
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-07")) << first << " " << second;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-07")) << first << " " << second;
   }
 }
 
@@ -251,7 +251,7 @@ TEST(ContentsRules, R_IDX_08_UnknownDigestAlgorithm) {
   for (const std::uint16_t algorithm : {std::uint16_t{0}, std::uint16_t{2}}) {
     HostileContents index = ValidIndex();
     index.digest_algorithm = algorithm;
-    EXPECT_THAT(Judge(index), Breaks(Code::kUnsupported, "R-IDX-08"));
+    EXPECT_THAT(Check(index), Breaks(Code::kUnsupported, "R-IDX-08"));
   }
 }
 
@@ -262,7 +262,7 @@ TEST(ContentsRules, R_IDX_09_DTypeAndElementSize) {
     HostileContents index = ValidIndex();
     index.tensors[kGrid].dtype = static_cast<std::uint16_t>(dtype);
     index.tensors[kGrid].element_size = static_cast<std::uint16_t>(size);
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-09")) << dtype << " " << size;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-09")) << dtype << " " << size;
   }
 }
 
@@ -272,17 +272,17 @@ TEST(ContentsRules, R_IDX_09_UnregisteredDTypeIsLegal) {
   index.tensors[kGrid].element_size = 256;
   index.tensors[kGrid].chunk_size_log2 = 13;
   index.raw_bytes += 24 * 252;
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsRules, R_IDX_10_ChunkSize) {
   for (const std::uint8_t log2 : {std::uint8_t{11}, std::uint8_t{28}, std::uint8_t{255}}) {
     HostileContents index = ValidIndex();
     index.tensors[kGrid].chunk_size_log2 = log2;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-10"));
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-10"));
     index = ValidIndex();
     index.objects[1].chunk_size_log2 = log2;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-10"));
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-10"));
   }
 }
 
@@ -290,72 +290,72 @@ TEST(ContentsRules, R_IDX_10_ChunkSizeNoMultipleOfTheElementSize) {
   HostileContents index = ValidIndex();
   index.tensors[kGrid].dtype = 999;
   index.tensors[kGrid].element_size = 3;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-10"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-10"));
 }
 
 TEST(ContentsRules, R_IDX_11_TooManyDimensions) {
   HostileContents index = ValidIndex();
   index.tensors[kScalar].shape.assign(33, 1);
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-11"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-11"));
   index.tensors[kScalar].shape.assign(32, 1);
   index.tensors[kScalar].grid->cut_counts.assign(32, 0);
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsRules, R_IDX_11_SizesThatDoNotFit) {
   const std::uint64_t high = std::uint64_t{1} << 63;
   HostileContents index = ValidIndex();
   index.tensors[kGrid].shape = {high, 2};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-11")) << "elements";
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-11")) << "elements";
   index.tensors[kGrid].shape = {high, 1};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-11")) << "bytes";
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-11")) << "bytes";
   index = ValidIndex();
   index.objects[0].size = ~std::uint64_t{0};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-11")) << "sum";
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-11")) << "sum";
 }
 
 TEST(ContentsRules, R_IDX_11_EmptyTensorMayHaveHugeExtents) {
   HostileContents index = ValidIndex();
   index.tensors[kEmpty].shape = {~std::uint64_t{0}, ~std::uint64_t{0}, 0};
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsRules, R_IDX_12_EmptyTensorWithGeometryOrShards) {
   HostileContents index = ValidIndex();
   index.tensors[kEmpty].grid = HostileGrid{.cuts = {}, .cut_counts = {0, 0}};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-12"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
   index = ValidIndex();
   index.tensors[kEmpty].shards = {{0, 0}};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-12"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
 TEST(ContentsRules, R_IDX_12_NotExactlyOneGeometry) {
   HostileContents index = ValidIndex();
   index.tensors[kGrid].grid.reset();
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-12"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
   index = ValidIndex();
   index.tensors[kGrid].boxes = HostileBoxes{};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-12"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
 TEST(ContentsRules, R_IDX_12_NoShards) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].shards.clear();
   index.tensors[kBricks].boxes->boxes.clear();
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-12"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
 TEST(ContentsRules, R_IDX_13_GridInAManifest) {
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].boxes.reset();
   manifest.tensors[0].grid = HostileGrid{.cuts = {2}, .cut_counts = {1, 0}};
-  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-13"));
+  EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-13"));
 }
 
 TEST(ContentsRules, R_IDX_13_BoxListThatIsAGrid) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2, 2, 2, 2, 2};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-13"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-13"));
 }
 
 TEST(ContentsRules, R_IDX_14_GridCuts) {
@@ -374,7 +374,7 @@ TEST(ContentsRules, R_IDX_14_GridCuts) {
   for (const auto& [name, grid] : damages) {
     HostileContents index = ValidIndex();
     index.tensors[kGrid].grid = grid;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-14")) << name;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-14")) << name;
   }
 }
 
@@ -385,7 +385,7 @@ TEST(ContentsRules, R_IDX_14_CutsNotAscending) {
     index.tensors[kGrid].shards = {{0, 2}, {1, 2}, {1, 7}};
     index.blobs[1].record_count = 8;
     index.blobs[1].shard_count = 7;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-14"));
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-14"));
   }
 }
 
@@ -393,7 +393,7 @@ TEST(ContentsRules, R_IDX_14_RunsThatDoNotGiveTheShardCount) {
   HostileContents index = ValidIndex();
   index.tensors[kRuns].grid->run_cut_counts = {{2, 0}};
   index.tensors[kRuns].grid->run_cuts = {{2, 3}};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-14"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-14"));
 }
 
 TEST(ContentsRules, R_IDX_15_RunCuts) {
@@ -414,7 +414,7 @@ TEST(ContentsRules, R_IDX_15_RunCuts) {
     HostileContents index = ValidIndex();
     index.tensors[kRuns].grid->run_cut_counts = counts;
     index.tensors[kRuns].grid->run_cuts = cuts;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-15")) << name;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-15")) << name;
   }
 }
 
@@ -425,7 +425,7 @@ TEST(ContentsRules, R_IDX_15_RunCutsNotAscending) {
   index.tensors[kRuns].shards.push_back({1, 7});
   index.blobs[1].record_count = 8;
   index.blobs[1].shard_count = 7;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-15"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-15"));
 }
 
 TEST(ContentsRules, R_IDX_16_BoxesThatDoNotLieInTheShape) {
@@ -440,7 +440,7 @@ TEST(ContentsRules, R_IDX_16_BoxesThatDoNotLieInTheShape) {
   for (const auto& [name, damage] : damages) {
     HostileContents index = ValidIndex();
     index.tensors[kBricks].boxes->boxes[damage.first] = damage.second;
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-16")) << name;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-16")) << name;
   }
 }
 
@@ -448,25 +448,25 @@ TEST(ContentsRules, R_IDX_16_NumbersThatDoNotFitTheShards) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{15}, std::size_t{20}}) {
     HostileContents index = ValidIndex();
     index.tensors[kBricks].boxes->boxes.resize(size, 1);
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-16")) << size;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-16")) << size;
   }
 }
 
 TEST(ContentsRules, R_IDX_16_BoxesNotSorted) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 1, 2, 3, 0, 0, 2, 1, 2, 0, 2, 3, 2, 3, 2, 1};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-16"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsRules, R_IDX_16_SameBoxTwice) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 1, 0, 0, 2, 1, 2, 0, 2, 3, 2, 3, 2, 1};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-16"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-16"));
 }
 
 TEST(ContentsRules, R_IDX_04_MoreBoxesThanAllowed) {
-  EXPECT_EQ(Judge(ValidIndex(), Limits{.box_list_shard_count_max = 4}), Status());
-  EXPECT_THAT(Judge(ValidIndex(), Limits{.box_list_shard_count_max = 3}),
+  EXPECT_EQ(Check(ValidIndex(), Limits{.box_list_shard_count_max = 4}), Status());
+  EXPECT_THAT(Check(ValidIndex(), Limits{.box_list_shard_count_max = 3}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
@@ -483,7 +483,7 @@ TEST(ContentsRules, R_IDX_17_Runs) {
   for (const auto& [name, runs] : damages) {
     HostileContents manifest = ValidManifest();
     manifest.tensors[0].boxes->runs = runs;
-    EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-17")) << name;
+    EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-17")) << name;
   }
 }
 
@@ -491,7 +491,7 @@ TEST(ContentsRules, R_IDX_18_Hole) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 1, 0, 1, 2, 2, 2, 0, 2, 3, 2, 3, 2, 1};
   index.raw_bytes = ValidIndex().raw_bytes;
-  const Status status = Judge(index);
+  const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-18"));
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 3] lies in 0 shards"));
   EXPECT_EQ(status.place().tensor, "bricks");
@@ -500,62 +500,62 @@ TEST(ContentsRules, R_IDX_18_Hole) {
 TEST(ContentsRules, R_IDX_18_Overlap) {
   HostileContents index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 2, 0, 1, 2, 3, 2, 0, 2, 3, 2, 3, 2, 1};
-  const Status status = Judge(index);
+  const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-18"));
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 1] lies in 2 shards"));
 }
 
 TEST(ContentsRules, R_IDX_04_MoreCornersThanAllowed) {
-  EXPECT_THAT(Judge(ValidIndex(), Limits{.tiling_corner_count_max = 8}),
+  EXPECT_THAT(Check(ValidIndex(), Limits{.tiling_corner_count_max = 8}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
 TEST(ContentsRules, R_IDX_04_MoreCornersPerShardThanAllowed) {
-  EXPECT_THAT(Judge(ValidIndex(), Limits{.tiling_corners_per_shard_max = 3}),
+  EXPECT_THAT(Check(ValidIndex(), Limits{.tiling_corners_per_shard_max = 3}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
-  EXPECT_EQ(Judge(ValidIndex(), Limits{.tiling_corners_per_shard_max = 4}), Status());
+  EXPECT_EQ(Check(ValidIndex(), Limits{.tiling_corners_per_shard_max = 4}), Status());
 }
 
 TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].boxes =
       HostileBoxes{.boxes = {0, 0, 2, 4, 0, 0, 2, 4}, .runs = {{0, 5, 4, 8}}};
-  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-18"));
+  EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-18"));
   manifest.tensors[0].boxes->runs = {{0, 4, 4, 8}};
-  EXPECT_EQ(JudgeManifest(manifest, kValidCounts), Status());
+  EXPECT_EQ(CheckManifest(manifest, kValidCounts), Status());
 }
 
 TEST(ContentsRules, R_IDX_19_BlobThatDoesNotExist) {
   HostileContents index = ValidIndex();
   index.tensors[kGrid].shards[1].blob = 2;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-19"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-19"));
   index = ValidIndex();
   index.objects[2].shard.blob = 2;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-19"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-19"));
   HostileContents manifest = ValidManifest();
   manifest.tensors[0].shards[1].blob = 1;
-  EXPECT_THAT(JudgeManifest(manifest, kValidCounts), Corrupt("R-IDX-19"));
+  EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-19"));
 }
 
 TEST(ContentsRules, R_IDX_20_RecordOfTwoShards) {
   HostileContents index = ValidIndex();
   index.tensors[kGrid].shards[1].first_record = 1;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-20"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
 }
 
 TEST(ContentsRules, R_IDX_20_RecordsBeyondTheTable) {
   HostileContents index = ValidIndex();
   index.objects[2].shard.first_record = 6;  // two records of seven
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-20"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
   index.objects[2].shard.first_record = ~0u;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-20"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
 }
 
 TEST(ContentsRules, R_IDX_20_RecordOfNoShard) {
   HostileContents index = ValidIndex();
   index.blobs[0].record_count = 7;
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-20"));
-  EXPECT_THAT(JudgeManifest(ValidManifest(), {.record_count = 4, .shard_count = 3}),
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
+  EXPECT_THAT(CheckManifest(ValidManifest(), {.record_count = 4, .shard_count = 3}),
               Corrupt("R-IDX-20"));
 }
 
@@ -563,7 +563,7 @@ TEST(ContentsRules, R_IDX_20_MoreShardsThanRecords) {
   HostileContents index = ValidIndex();
   index.blobs[0].record_count = 1;
   index.blobs[1].record_count = 1;
-  const Status status = Judge(index);
+  const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-20"));
   // Before any shard is looked at.
   EXPECT_THAT(status.message(), ::testing::HasSubstr("more shards than records"));
@@ -585,42 +585,42 @@ TEST(ContentsRules, R_IDX_21_BlobLayout) {
   for (const auto& [name, damage] : damages) {
     HostileContents index = ValidIndex();
     damage(&index.blobs[0]);
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-21")) << name;
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-21")) << name;
   }
   HostileContents index = ValidIndex();
   index.blobs[0].table_offset = 8192 - 704;
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsRules, R_IDX_04_BlobAboveItsSizeLimit) {
-  EXPECT_THAT(Judge(ValidIndex(), Limits{.blob_size_max_bytes = 4096}),
+  EXPECT_THAT(Check(ValidIndex(), Limits{.blob_size_max_bytes = 4096}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
 TEST(ContentsRules, R_IDX_21_ShardCountOfAManifest) {
-  EXPECT_THAT(JudgeManifest(ValidManifest(), {.record_count = 3, .shard_count = 2}),
+  EXPECT_THAT(CheckManifest(ValidManifest(), {.record_count = 3, .shard_count = 2}),
               Corrupt("R-IDX-21"));
 }
 
 TEST(ContentsRules, R_IDX_21_BlobWithoutRecordsIsLegal) {
   HostileContents index = ValidIndex();
   index.blobs.push_back({.id = 3});
-  EXPECT_EQ(Judge(index), Status());
+  EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsRules, R_IDX_22_EmptyObjectWithARecord) {
   HostileContents index = ValidIndex();
   index.objects[1].shard = {0, 1};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-22"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-22"));
   index.objects[1].shard = {1, 0};
-  EXPECT_THAT(Judge(index), Corrupt("R-IDX-22"));
+  EXPECT_THAT(Check(index), Corrupt("R-IDX-22"));
 }
 
 TEST(ContentsRules, R_IDX_23_RawBytes) {
   for (const int difference : {-1, 1}) {
     HostileContents index = ValidIndex();
     index.raw_bytes += static_cast<std::uint64_t>(difference);
-    EXPECT_THAT(Judge(index), Corrupt("R-IDX-23"));
+    EXPECT_THAT(Check(index), Corrupt("R-IDX-23"));
   }
 }
 

@@ -163,12 +163,12 @@ TEST(Engine, HoldsAllBuffersButTwo) {
   EngineParts& parts = engine->parts();
   const std::uint64_t count = parts.pool->buffer_count();
   ASSERT_GT(count, 2U);
-  EXPECT_FALSE(parts.TryHold(count - 1));
-  EXPECT_TRUE(parts.TryHold(count - 2));
-  EXPECT_FALSE(parts.TryHold(1)) << "the others are held";
-  parts.TradeHold(count - 2, 0);
-  EXPECT_TRUE(parts.TryHold(1));
-  parts.TradeHold(1, 0);
+  EXPECT_FALSE(parts.TryReserve(count - 1));
+  EXPECT_TRUE(parts.TryReserve(count - 2));
+  EXPECT_FALSE(parts.TryReserve(1)) << "the others are held";
+  parts.ConvertReservation(count - 2, 0);
+  EXPECT_TRUE(parts.TryReserve(1));
+  parts.ConvertReservation(1, 0);
 }
 
 }  // namespace

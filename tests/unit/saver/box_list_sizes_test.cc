@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/saver/declarations_add_up.h"
+#include "lib/saver/fast_check_declarations.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/ranks/with_ranks.h"
 #include "tests/support/state/saved_state.h"
@@ -16,7 +16,7 @@ namespace sealpoint::testing {
 namespace {
 
 using internal::AllFitBoxLists;
-using internal::DeclarationsAddUp;
+using internal::FastCheckDeclarations;
 
 // Two ranks with three shards each: of one tensor, or of two.
 bool AddsUp(bool is_one_tensor, std::uint64_t shard_count_max) {
@@ -32,7 +32,7 @@ bool AddsUp(bool is_one_tensor, std::uint64_t shard_count_max) {
           .value();
     }
     const Limits limits{.box_list_shard_count_max = shard_count_max};
-    if (DeclarationsAddUp(comm, declaration, {}, limits).value()) ++count;
+    if (FastCheckDeclarations(comm, declaration, {}, limits).value()) ++count;
   });
   EXPECT_NE(count, 1) << "the ranks differ";
   return count == 2;

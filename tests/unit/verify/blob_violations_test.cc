@@ -167,7 +167,7 @@ TEST_F(BlobViolations, TrailerWithAnotherGroupListDigest) {
 
 TEST_F(BlobViolations, ManifestUpToTheLimitIsRead) {
   const auto bytes = ByteSpan(container_.blob(0)).subspan(Sections().trailer, 256);
-  const auto judge = [&](std::uint64_t limit) {
+  const auto check = [&](std::uint64_t limit) {
     VerifyOptions options{.storage = storage_};
     options.limits.manifest_size_max_bytes = limit;
     return Verify("ckpt", options).value();
@@ -177,8 +177,8 @@ TEST_F(BlobViolations, ManifestUpToTheLimitIsRead) {
     const ByteSpan file(container_.blob(number));
     largest = std::max(largest, internal::DecodeTrailer(file.last(256)).value().manifest_size);
   }
-  EXPECT_EQ(judge(largest).verdict, Verdict::kCommitted);
-  const VerifyReport report = judge(largest - 1);
+  EXPECT_EQ(check(largest).verdict, Verdict::kCommitted);
+  const VerifyReport report = check(largest - 1);
   ASSERT_FALSE(report.violations.empty());
   EXPECT_EQ(report.violations[0].place().rule, "R-IDX-01");
   EXPECT_EQ(report.violations[0].code(), Code::kLimitExceeded);
@@ -329,7 +329,7 @@ TEST_F(BlobViolations, PaddingBehindEachSection) {
   }
 }
 
-TEST_F(BlobViolations, PaddingBetweenShardsIsJudgedAtFullLevel) {
+TEST_F(BlobViolations, PaddingBetweenShardsIsCheckedAtFullLevel) {
   const std::vector<ChunkRecord>& records = container_.blobs.at(0).records;
   const std::uint64_t offset = records[0].offset + records[0].stored_size;
   ASSERT_LT(offset, records[1].offset);
@@ -385,7 +385,7 @@ TEST_F(BlobViolations, DamagedGroupHidesOnlyItsOwnChunks) {
   EXPECT_EQ(report.violations[1].place().tensor, "t1130");
 }
 
-TEST_F(BlobViolations, ChunksAreJudgedWithoutTrailerAndManifest) {
+TEST_F(BlobViolations, ChunksAreCheckedWithoutTrailerAndManifest) {
   const std::uint64_t offset = container_.blobs.at(0).records[0].offset;
   FlipByte(Sections().trailer);
   FlipByte(offset);

@@ -96,7 +96,7 @@ TEST_F(ChunkViolations, EachDamagedChunkIsListed) {
                           Violates(Code::kCorrupt, "R-CHK-01", BlobPath(0), Record(2).offset)));
 }
 
-TEST_F(ChunkViolations, ChunkOfABadRecordIsNotJudgedButItsNeighboursAre) {
+TEST_F(ChunkViolations, ChunkOfABadRecordIsNotCheckedButItsNeighboursAre) {
   ChangeRecords([](std::vector<ChunkRecord>& records) { records[1].chunk = 5; });
   FlipByte(Record(1).offset);
   FlipByte(Record(2).offset);

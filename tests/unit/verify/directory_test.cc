@@ -178,7 +178,7 @@ TEST_F(VerifyDirectory, DamageBesideAMissingBlobIsFoundAndWins) {
                           Violates(Code::kCorrupt, "R-CHK-02", BlobPath(1), offset)));
 }
 
-TEST_F(VerifyDirectory, LongerBlobIsCorruptAndItsPinnedPartIsJudged) {
+TEST_F(VerifyDirectory, LongerBlobIsCorruptAndItsPinnedPartIsChecked) {
   const std::uint64_t size = container_.blob(0).size();
   FlipBit(container_.blob(0), 0);
   container_.blob(0).resize(size + 1);

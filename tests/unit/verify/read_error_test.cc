@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage that cannot read some bytes: what lies beside them is judged all the same.
+// A storage that cannot read some bytes: what lies beside them is checked all the same.
 #include <memory>
 #include <string>
 
@@ -34,7 +34,7 @@ MiniSpec ManyChunks() {
   return spec;
 }
 
-TEST_F(ReadErrors, ChunksOutsideAnUnreadablePieceAreJudged) {
+TEST_F(ReadErrors, ChunksOutsideAnUnreadablePieceAreChecked) {
   Store(ManyChunks());
   const auto& records = container_.blobs.at(0).records;
   for (const std::size_t i : {0u, 31u}) container_.blob(0)[records[i].offset] ^= std::byte{1};
@@ -70,7 +70,7 @@ TEST_F(ReadErrors, UnreadableMarkerAndIndex) {
   }
 }
 
-TEST_F(ReadErrors, OtherBlobsAreJudgedBesideAnUnreadableOne) {
+TEST_F(ReadErrors, OtherBlobsAreCheckedBesideAnUnreadableOne) {
   Store(SmallSpec());
   container_.blob(1)[100] ^= std::byte{1};
   StoreAgain();

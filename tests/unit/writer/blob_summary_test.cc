@@ -9,7 +9,7 @@
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 
-// The summary of a blob comes from another process: its three parts are judged together.
+// The summary of a blob comes from another process: its three parts are checked together.
 
 namespace sealpoint::testing {
 namespace {
@@ -38,7 +38,7 @@ Parts MakeParts(const MiniHooks& hooks = {}) {
           .manifest = part(sections.manifest, sections.manifest_end)};
 }
 
-Status Judge(const Parts& parts, const Limits& limits = {}) {
+Status Check(const Parts& parts, const Limits& limits = {}) {
   const Bytes bytes = internal::JoinSummaryParts(parts.header, parts.trailer, parts.manifest);
   return BlobSummary::Deserialize(bytes, limits).status();
 }
@@ -49,38 +49,38 @@ MiniHooks ChangeTrailer(std::function<void(internal::Trailer&)> change) {
   return hooks;
 }
 
-TEST(BlobSummaryTest, PartsOfOneBlobAreASummary) { EXPECT_TRUE(Judge(MakeParts()).ok()); }
+TEST(BlobSummaryTest, PartsOfOneBlobAreASummary) { EXPECT_TRUE(Check(MakeParts()).ok()); }
 
 TEST(BlobSummaryTest, RefusesATrailerOfAnotherBlob) {
   const MiniHooks hooks =
       ChangeTrailer([](auto& trailer) { trailer.blob = MiniSpec::MakeId(0x55); });
-  EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
+  EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
 }
 
 TEST(BlobSummaryTest, RefusesATrailerThatPinsAnotherHeader) {
   const MiniHooks hooks =
       ChangeTrailer([](auto& trailer) { trailer.header_digest = MiniSpec::MakeId(1); });
-  EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
+  EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-03"));
 }
 
 TEST(BlobSummaryTest, RefusesATrailerThatPinsAnotherManifest) {
   const MiniHooks hooks =
       ChangeTrailer([](auto& trailer) { trailer.manifest_digest = MiniSpec::MakeId(1); });
-  EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
+  EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
 }
 
 // The file's sections are found by this size, and its padding hides a byte more.
 TEST(BlobSummaryTest, RefusesATrailerThatGivesTheManifestAnotherSize) {
   const MiniHooks hooks = ChangeTrailer([](auto& trailer) { trailer.manifest_size += 1; });
-  EXPECT_THAT(Judge(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
+  EXPECT_THAT(Check(MakeParts(hooks)), FailsRule(Code::kCorrupt, "R-BLB-06"));
 }
 
 TEST(BlobSummaryTest, TooShortIsToldFromAMissingManifest) {
   Parts parts = MakeParts();
   parts.manifest.clear();
-  EXPECT_THAT(Judge(parts), FailsRule(Code::kCorrupt, "R-BLB-06"));
+  EXPECT_THAT(Check(parts), FailsRule(Code::kCorrupt, "R-BLB-06"));
   parts.trailer.pop_back();
-  const Status status = Judge(parts);
+  const Status status = Check(parts);
   EXPECT_THAT(status, HasCode(Code::kCorrupt));
   EXPECT_THAT(status.message(), ::testing::HasSubstr("too short"));
 }

@@ -112,7 +112,7 @@ TEST_F(CommitTest, CommitsSummariesReadBack) {
   EXPECT_EQ(LoadWhole(*OpenFrom(memory_, kDir), "w"), bytes_);
 }
 
-TEST_F(CommitTest, ReadSummaryJudgesTheBlob) {
+TEST_F(CommitTest, ReadSummaryChecksTheBlob) {
   const BlobSummary summary = WriteBlob(Slice(0, kSize));
   EXPECT_EQ(ReadSummary(*storage_, kDir, summary.blob()).value(), summary);
   EXPECT_THAT(ReadSummary(*storage_, kDir, MiniSpec::MakeId(1)).status(), HasCode(Code::kNotFound));
@@ -267,7 +267,7 @@ TEST_F(CommitTest, RefusesAParentThatNoCheckpointCanHave) {
 TEST_F(CommitTest, ChecksTheIndexAsAReaderDoes) {
   const auto summaries = WriteTwoBlobs();
   const auto files = Files();
-  // Each manifest is within this limit, which only the pass over the whole index judges.
+  // Each manifest is within this limit, which only the pass over the whole index checks.
   EXPECT_THAT(CommitAll(summaries, {.limits = {.record_count_max = 4}}).status(),
               HasCode(Code::kLimitExceeded));
   EXPECT_EQ(Files(), files);

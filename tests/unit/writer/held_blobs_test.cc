@@ -29,7 +29,7 @@ class HeldBlobsTest : public ::testing::Test {
 
   void MakeWriter() {
     constexpr std::uint64_t kHeld = 200;
-    EXPECT_TRUE(engine_->parts().TryHold(kHeld));
+    EXPECT_TRUE(engine_->parts().TryReserve(kHeld));
     writer_ = std::make_unique<BlobWriterImpl>(engine_->parts(), kHeld,
                                                BlobWriterOptions{.size_max_bytes = kMiB});
   }
@@ -65,9 +65,9 @@ TEST_F(HeldBlobsTest, AreNotFinishedBeforeTheyAreBound) {
 
 TEST_F(HeldBlobsTest, GiveTheirMemoryBackWhenTheyAreAbandoned) {
   AddTensors();
-  EXPECT_FALSE(engine_->parts().TryHold(200)) << "of 300 buffers";
+  EXPECT_FALSE(engine_->parts().TryReserve(200)) << "of 300 buffers";
   ASSERT_TRUE(writer_->Abandon().ok());
-  EXPECT_TRUE(engine_->parts().TryHold(200));
+  EXPECT_TRUE(engine_->parts().TryReserve(200));
 }
 
 TEST_F(HeldBlobsTest, EachThatCannotBeSyncedIsAnError) {

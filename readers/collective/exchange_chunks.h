@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_
-#define SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_
+#ifndef SEALPOINT_READERS_COLLECTIVE_EXCHANGE_CHUNKS_H_
+#define SEALPOINT_READERS_COLLECTIVE_EXCHANGE_CHUNKS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "readers/collective/chunk_wish.h"
+#include "readers/collective/chunk_request.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
@@ -20,22 +20,21 @@ struct ExpectedChunk {
   ChunkParts parts;
 };
 
-struct PassedOn {
+struct ExchangeTotals {
   std::uint64_t bytes_received = 0;  // from other ranks
   std::uint64_t exchanges = 0;
 };
 
-// Sends of each chunk that this rank read the wished parts to all who wished them, in as many
+// Sends of each chunk that this rank read the requested parts to all who requested them, in as many
 // exchanges as it takes to send no more than `send_max_bytes` (or the parts of one chunk) at a time
 // from each rank, and gives what arrives to `take`, packed. `held` has the raw bytes of each
 // requested chunk, and is emptied on the way; `expected[r]` are the chunks that rank r was asked
 // for, in the order of their place in the files. Collective. Errors: Comm, Timeout.
-Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
-                        std::vector<Bytes> held,
-                        const std::vector<std::vector<ExpectedChunk>>& expected,
-                        std::uint64_t send_max_bytes,
-                        const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take);
+Result<ExchangeTotals> ExchangeChunks(
+    Communicator& comm, const RequestedChunks& requested, std::vector<Bytes> held,
+    const std::vector<std::vector<ExpectedChunk>>& expected, std::uint64_t send_max_bytes,
+    const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take);
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_COLLECTIVE_PASS_ON_H_
+#endif  // SEALPOINT_READERS_COLLECTIVE_EXCHANGE_CHUNKS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_
-#define SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_
+#ifndef SEALPOINT_LIB_SAVER_OWNER_RANK_H_
+#define SEALPOINT_LIB_SAVER_OWNER_RANK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace sealpoint::internal {
 
 // The rank to which all ranks send what they know of a tensor or object of this name.
-inline std::size_t JudgeOfName(std::string_view name, int size) {
+inline std::size_t OwnerRank(std::string_view name, int size) {
   const Digest digest = ComputeDigest(AsBytes(name));
   return static_cast<std::size_t>(LoadLe<std::uint64_t>(digest.bytes, 0) %
                                   static_cast<std::uint64_t>(size));
@@ -21,4 +21,4 @@ inline std::size_t JudgeOfName(std::string_view name, int size) {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_SAVER_JUDGE_OF_NAME_H_
+#endif  // SEALPOINT_LIB_SAVER_OWNER_RANK_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/collective/rounds.h"
+#include "readers/collective/collective_load.h"
 
 #include <algorithm>
 #include <set>
@@ -38,7 +38,7 @@ Status DecodeRanges(ByteSpan bytes, std::vector<BlobBytes>& ranges) {
     range.blob = static_cast<std::uint32_t>(blob);
     ranges.push_back(range);
   }
-  return Status();
+  return {};
 }
 
 Result<std::vector<BlobBytes>> DecodeUnion(const std::vector<Bytes>& messages) {
@@ -52,12 +52,12 @@ Result<std::vector<BlobBytes>> DecodeUnion(const std::vector<Bytes>& messages) {
 // What all ranks want, joined per blob by rank (blob mod size) and then known to all: no rank ever
 // holds more than the joined ranges.
 Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData& plan) {
-  std::vector<BlobBytes> mine;
+  std::vector<BlobBytes> local_ranges;
   for (const PlanRange& range : plan.ranges) {
-    mine.push_back({range.blob, range.offset, range.offset + range.size});
+    local_ranges.push_back({range.blob, range.offset, range.offset + range.size});
   }
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
-  for (const BlobBytes& range : UnionOf(std::move(mine))) {
+  for (const BlobBytes& range : UnionOf(std::move(local_ranges))) {
     WireWriter out(outgoing[range.blob % outgoing.size()]);
     EncodeRanges({&range, 1}, out);
   }
@@ -72,7 +72,7 @@ Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData
 
 }  // namespace
 
-void Rounds::SortChunks(const ReadingOrder& order) {
+void CollectiveLoad::SortChunks(const ReadingOrder& order) {
   for (const PlanRange& range : plan_.ranges) {
     for (std::size_t i = range.first_chunk; i < range.first_chunk + range.chunk_count; ++i) {
       own_.push_back({order.PositionOf(range.blob, plan_.chunks[i].offset), i, range.blob});
@@ -86,25 +86,27 @@ void Rounds::SortChunks(const ReadingOrder& order) {
 }
 
 // As far as no rank gets or reads more than its share, but for one chunk.
-Result<ReadingWindow> Rounds::AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const {
-  std::uint64_t mine = end;
+Result<ReadingWindow> CollectiveLoad::AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const {
+  std::uint64_t local_end = end;
   std::uint64_t received = 0;
   for (std::size_t i = next_; i < own_.size(); ++i) {
     const std::uint64_t raw_size = plan_.chunks[own_[i].chunk].raw_size;
     if (i > next_ && received + raw_size > share()) {
-      mine = own_[i].position;
+      local_end = own_[i].position;
       break;
     }
     received += raw_size;
   }
   const auto ranks = static_cast<std::uint64_t>(comm_.size());
-  if (share() < (end - begin) / ranks) mine = std::min(mine, begin + ranks * share());
+  if (share() < (end - begin) / ranks) local_end = std::min(local_end, begin + ranks * share());
   // The least of all.
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most, comm_.AllReduceMax({~mine}));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most,
+                             comm_.AllReduceMax({~local_end}));
   return ReadingWindow{.begin = begin, .end = ~most.front()};
 }
 
-Result<RequestedChunks> Rounds::AskReaders(const ReadingWindow& window, Expected& expected) {
+Result<RequestedChunks> CollectiveLoad::AskReaders(const ReadingWindow& window,
+                                                   Expected& expected) {
   std::vector<OwnChunk> wanted;
   for (; next_ < own_.size() && own_[next_].position < window.end; ++next_) {
     wanted.push_back(own_[next_]);
@@ -117,20 +119,22 @@ Result<RequestedChunks> Rounds::AskReaders(const ReadingWindow& window, Expected
     const auto reader = static_cast<std::size_t>(window.ReaderOf(one.position, comm_.size()));
     const PlanChunk& chunk = plan_.chunks[one.chunk];
     ChunkParts parts = ChunkParts::WantedOf(plan_, chunk);
-    EncodeWish({.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk, .parts = parts},
-               outgoing[reader]);
+    EncodeRequest(
+        {.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk, .parts = parts},
+        outgoing[reader]);
     expected[reader].push_back({.chunk = one.chunk, .parts = std::move(parts)});
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm_.AllToAll(outgoing));
-  std::vector<std::vector<ChunkWish>> wishes;
+  std::vector<std::vector<ChunkRequest>> requests;
   for (const Bytes& message : incoming) {
-    SEALPOINT_ASSIGN_OR_RETURN(auto one, DecodeWishes(message, checkpoint_.index()));
-    wishes.push_back(std::move(one));
+    SEALPOINT_ASSIGN_OR_RETURN(auto one, DecodeRequests(message, checkpoint_.index()));
+    requests.push_back(std::move(one));
   }
-  return MergeWishes(wishes, checkpoint_.index(), kRangeSizeMax);
+  return MergeRequests(requests, checkpoint_.index(), kRangeSizeMax);
 }
 
-Status Rounds::ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const {
+Status CollectiveLoad::ReadRequested(const RequestedChunks& requested,
+                                     std::vector<Bytes>& held) const {
   const PlanChunk* const first = requested.plan.chunks.data();
   return checkpoint_.ReadChunks(
       requested.plan, options_.threads, [&](const PlanChunk& chunk, ByteSpan raw) {
@@ -139,14 +143,14 @@ Status Rounds::ReadRequested(const RequestedChunks& requested, std::vector<Bytes
       });
 }
 
-Result<ReadingOrder> Rounds::PutInOrder() {
+Result<ReadingOrder> CollectiveLoad::PutInOrder() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> wanted, UnionOfAll(comm_, plan_));
   ReadingOrder order(wanted, kPieceBytes);
   SortChunks(order);
   return order;
 }
 
-Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t end) {
+Result<CollectiveLoad::Round> CollectiveLoad::AgreeOnRound(std::uint64_t begin, std::uint64_t end) {
   Round round;
   round.expected.resize(static_cast<std::size_t>(comm_.size()));
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingWindow window, AgreeOnWindow(begin, end));
@@ -155,14 +159,14 @@ Result<Rounds::Round> Rounds::AgreeOnRound(std::uint64_t begin, std::uint64_t en
   return round;
 }
 
-Status Rounds::OpenDevices() {
+Status CollectiveLoad::OpenDevices() {
   if (plan_.streams.empty()) return {};
   SEALPOINT_ASSIGN_OR_RETURN(copies_, CopiesToDevices::Open(plan_, checkpoint_.devices()));
   return {};
 }
 
 // Given back before the next round reads: memory that is held meanwhile may be what a range needs.
-Status Rounds::TakePieces() {
+Status CollectiveLoad::TakePieces() {
   constexpr std::size_t kPieceCount = 2;
   if (copies_ == nullptr || !staging_.empty()) return {};
   const std::uint64_t size = std::min(PieceBytes(plan_, false), checkpoint_.range_size_max_bytes());
@@ -171,7 +175,7 @@ Status Rounds::TakePieces() {
   return {};
 }
 
-void Rounds::FinishCopies() {
+void CollectiveLoad::FinishCopies() {
   if (copies_ == nullptr || !delivered_.ok()) return;
   delivered_ = copies_->Finish();
   if (!delivered_.ok()) return;
@@ -181,7 +185,7 @@ void Rounds::FinishCopies() {
 
 // After an element that does not convert the rest is left out, but this rank goes on with the
 // others until they agree.
-void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
+void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
   if (!delivered_.ok()) return;
   const PlanChunk& one = plan_.chunks[expected.chunk];
   ByteSpan raw = packed;
@@ -202,7 +206,7 @@ void Rounds::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
       std::move(status).AtPath(checkpoint_.BlobPath(std::prev(behind)->blob)).AtOffset(one.offset));
 }
 
-Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
+Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   report.all_bytes_wanted = order.size_bytes();
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
@@ -214,13 +218,14 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
     SEALPOINT_RETURN_IF_ERROR(
         AgreeOnStatus(comm_, delivered_.ok() ? ReadRequested(round.requested, held) : delivered_));
     report.bytes_read += round.requested.plan.summary.bytes_read;
-    SEALPOINT_ASSIGN_OR_RETURN(const PassedOn passed,
-                               PassOn(comm_, round.requested, std::move(held), round.expected,
-                                      std::min(share(), kExchangeSizeMax),
-                                      [&](const ExpectedChunk& expected, ByteSpan packed) {
-                                        Deliver(expected, packed);
-                                        bytes_done += plan_.chunks[expected.chunk].stored_size;
-                                      }));
+    SEALPOINT_ASSIGN_OR_RETURN(const ExchangeTotals passed,
+                               ExchangeChunks(comm_, round.requested, std::move(held),
+                                              round.expected, std::min(share(), kExchangeSizeMax),
+                                              [&](const ExpectedChunk& expected, ByteSpan packed) {
+                                                Deliver(expected, packed);
+                                                bytes_done +=
+                                                    plan_.chunks[expected.chunk].stored_size;
+                                              }));
     FinishCopies();
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
@@ -229,10 +234,10 @@ Status Rounds::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
     begin = round.end;
   }
   phases.End();
-  return Status();
+  return {};
 }
 
-Result<RankLoad> Rounds::Rehearse() {
+Result<RankLoad> CollectiveLoad::DryRun() {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   RankLoad load{.host = comm_.host(), .alone = plan_.summary};
   std::set<std::uint32_t> blobs;

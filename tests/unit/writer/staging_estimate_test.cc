@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/writer/room_estimate.h"
+#include "lib/writer/staging_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace sealpoint::testing {
 namespace {
 
 using internal::BlobWriterImpl;
-using internal::RoomEstimate;
+using internal::StagingEstimate;
 
 constexpr std::uint64_t kBufferSize = 4 * kKiB;
 
@@ -47,18 +47,18 @@ class RandomState {
   std::mt19937 random_;
 };
 
-TEST(RoomEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
+TEST(StagingEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
   const Bytes memory(1500000, std::byte{0x5a});
   std::uint64_t used_in_all = 0;
   std::uint64_t estimated_in_all = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     const auto engine = SmallEngine(MemoryStorage(), 60000, kBufferSize);
-    RoomEstimate room(kMiB, kBufferSize);
+    StagingEstimate room(kMiB, kBufferSize);
     RandomState(seed).ForEach(
         [&](const TensorSpec& tensor, std::uint64_t size) { room.AddShard(tensor, size); },
         [&](const TensorSpec& tensor) { room.AddEmpty(tensor); },
         [&](const std::string& name, std::uint64_t size) { room.AddObject(name, "a/b", size); });
-    ASSERT_TRUE(engine->parts().TryHold(room.buffer_count()));
+    ASSERT_TRUE(engine->parts().TryReserve(room.buffer_count()));
     BlobWriterImpl writer(engine->parts(), room.buffer_count(), {.size_max_bytes = kMiB});
     RandomState(seed).ForEach(
         [&](const TensorSpec& tensor, std::uint64_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/declarations_add_up.h"
+#include "lib/saver/fast_check_declarations.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::DeclarationsAddUp;
+using internal::FastCheckDeclarations;
 using Declare = std::function<void(int rank, Declaration&)>;
 
 // Whether what two ranks declare adds up, to both of them.
@@ -25,7 +25,7 @@ bool AddsUp(const Declare& declare, const std::vector<int>& writer_ranks = {},
   WithRanks(2, [&](Communicator& comm) {
     Declaration declaration;
     declare(comm.rank(), declaration);
-    const Result<bool> adds_up = DeclarationsAddUp(comm, declaration, writer_ranks, limits);
+    const Result<bool> adds_up = FastCheckDeclarations(comm, declaration, writer_ranks, limits);
     ASSERT_TRUE(adds_up.ok()) << adds_up.error().ToString();
     if (*adds_up) ++count;
   });
@@ -34,7 +34,7 @@ bool AddsUp(const Declare& declare, const std::vector<int>& writer_ranks = {},
 }
 
 // Half of a tensor on each rank; that of rank 1 is changed.
-bool HalvesAddUp(const TensorSpec& tensor, const std::function<void(TensorSpec&)>& change) {
+bool HalvesSumUp(const TensorSpec& tensor, const std::function<void(TensorSpec&)>& change) {
   return AddsUp([&](int rank, Declaration& declaration) {
     TensorSpec mine = tensor;
     if (rank == 1) change(mine);
@@ -48,14 +48,14 @@ Declare Both(std::function<HeldTensor(int rank)> held) {
   };
 }
 
-TEST(DeclarationsAddUp, WhereTheyTile) {
-  EXPECT_TRUE(HalvesAddUp(ByteTensor("t", 10), [](TensorSpec&) {}));
+TEST(FastCheckDeclarations, WhereTheyTile) {
+  EXPECT_TRUE(HalvesSumUp(ByteTensor("t", 10), [](TensorSpec&) {}));
 }
 
-TEST(DeclarationsAddUp, NotWhereSpecsDiffer) {
+TEST(FastCheckDeclarations, NotWhereSpecsDiffer) {
   TensorSpec tensor = ByteTensor("t", 10);
   tensor.placement = {"replicate(a)"};
-  const auto differ = [&](const auto& change) { return !HalvesAddUp(tensor, change); };
+  const auto differ = [&](const auto& change) { return !HalvesSumUp(tensor, change); };
   EXPECT_TRUE(differ([](TensorSpec& t) { t.dtype = DType::kInt8; }));
   EXPECT_TRUE(differ([](TensorSpec& t) { t.shape = {11}; }));
   EXPECT_TRUE(differ([](TensorSpec& t) { t.chunk_size_bytes *= 2; }));
@@ -65,7 +65,7 @@ TEST(DeclarationsAddUp, NotWhereSpecsDiffer) {
   EXPECT_TRUE(differ([](TensorSpec& t) { t.element_size = 2; }));
 }
 
-TEST(DeclarationsAddUp, NotWithAHoleOrAnOverlap) {
+TEST(FastCheckDeclarations, NotWithAHoleOrAnOverlap) {
   for (const Region& region : {Slice(6, 10), Slice(4, 10)}) {
     EXPECT_FALSE(AddsUp(Both([&](int rank) {
       return HeldTensor{.tensor = ByteTensor("t", 10), .region = rank == 0 ? Slice(0, 5) : region};
@@ -73,7 +73,7 @@ TEST(DeclarationsAddUp, NotWithAHoleOrAnOverlap) {
   }
 }
 
-TEST(DeclarationsAddUp, NotWhereAHolderListsAnother) {
+TEST(FastCheckDeclarations, NotWhereAHolderListsAnother) {
   EXPECT_TRUE(AddsUp(
       Both([](int) { return HeldTensor{.tensor = ByteTensor("t", 9), .replicas = {0, 1}}; })));
   EXPECT_FALSE(AddsUp([](int rank, Declaration& declaration) {
@@ -82,7 +82,7 @@ TEST(DeclarationsAddUp, NotWhereAHolderListsAnother) {
 }
 
 // Each list is right for another region.
-TEST(DeclarationsAddUp, NotWhereListsAreExchanged) {
+TEST(FastCheckDeclarations, NotWhereListsAreExchanged) {
   const auto exchanged = [](bool are_exchanged) {
     return AddsUp([=](int rank, Declaration& declaration) {
       const bool shares_first = rank == 0 || !are_exchanged;
@@ -100,7 +100,7 @@ TEST(DeclarationsAddUp, NotWhereListsAreExchanged) {
   EXPECT_FALSE(exchanged(true));
 }
 
-TEST(DeclarationsAddUp, NotWhereANameComesTwice) {
+TEST(FastCheckDeclarations, NotWhereANameComesTwice) {
   EXPECT_FALSE(AddsUp([](int, Declaration& declaration) {
     EXPECT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
   }));
@@ -112,7 +112,7 @@ TEST(DeclarationsAddUp, NotWhereANameComesTwice) {
   }))) << "whole here, empty there";
 }
 
-TEST(DeclarationsAddUp, WithEmptyTensorsThatAreAlike) {
+TEST(FastCheckDeclarations, WithEmptyTensorsThatAreAlike) {
   const auto empties = [](DType of_rank_1) {
     return Both([=](int rank) {
       TensorSpec tensor = ByteTensor("e", 0);
@@ -124,7 +124,7 @@ TEST(DeclarationsAddUp, WithEmptyTensorsThatAreAlike) {
   EXPECT_FALSE(AddsUp(empties(DType::kInt8)));
 }
 
-TEST(DeclarationsAddUp, NotWhereNoneWrites) {
+TEST(FastCheckDeclarations, NotWhereNoneWrites) {
   for (const int rank_of_all : {0, 1}) {
     const auto on = [&](const auto& add) {
       return AddsUp(
@@ -143,7 +143,7 @@ TEST(DeclarationsAddUp, NotWhereNoneWrites) {
 }
 
 // They are counted exactly, against the limit of the committer.
-TEST(DeclarationsAddUp, NotWithMoreCornersThanTheLimit) {
+TEST(FastCheckDeclarations, NotWithMoreCornersThanTheLimit) {
   const Declare whole = [](int rank, Declaration& declaration) {
     if (rank == 0) declaration.Add({.tensor = ByteTensor("t", 9)}).value();
   };
@@ -152,7 +152,7 @@ TEST(DeclarationsAddUp, NotWithMoreCornersThanTheLimit) {
 }
 
 // What ranks divide is written in runs, which have more corners than the box.
-TEST(DeclarationsAddUp, NotWhereTheRunsOfAReplicaMayHaveTooManyCorners) {
+TEST(FastCheckDeclarations, NotWhereTheRunsOfAReplicaMayHaveTooManyCorners) {
   const Declare replica = Both([](int) {
     return HeldTensor{.tensor = {.name = "t", .dtype = DType::kUInt8, .shape = {2, 2}},
                       .replicas = {0, 1}};

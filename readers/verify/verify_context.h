@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_VERIFY_SUBJECT_H_
-#define SEALPOINT_READERS_VERIFY_SUBJECT_H_
+#ifndef SEALPOINT_READERS_VERIFY_VERIFY_CONTEXT_H_
+#define SEALPOINT_READERS_VERIFY_VERIFY_CONTEXT_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace sealpoint::internal {
 
-// Counts judged bytes and tells the caller. Thread safety: all functions.
+// Counts checked bytes and tells the caller. Thread safety: all functions.
 class Meter {
  public:
   explicit Meter(std::function<void(const VerifyProgress&)> on_progress)
@@ -47,8 +47,8 @@ struct Worker {
   static Result<Worker> Create();
 };
 
-// The directory under judgement and where findings go. Borrowed by all parts of one check.
-struct Subject {
+// The directory under verification and where findings go. Borrowed by all parts of one check.
+struct VerifyContext {
   const Directory& directory;
   const VerifyOptions& options;
   Findings& findings;
@@ -68,4 +68,4 @@ Result<Bytes> ReadBytes(const ReadableFile& file, StagingPool& pool, std::uint64
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_VERIFY_SUBJECT_H_
+#endif  // SEALPOINT_READERS_VERIFY_VERIFY_CONTEXT_H_

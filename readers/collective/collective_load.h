@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
-#define SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
+#ifndef SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_LOAD_H_
+#define SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_LOAD_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
-#include "readers/collective/chunk_wish.h"
-#include "readers/collective/pass_on.h"
+#include "readers/collective/chunk_request.h"
+#include "readers/collective/exchange_chunks.h"
 #include "readers/collective/reading_order.h"
 #include "readers/load/checkpoint_impl.h"
 #include "readers/load/copies_to_devices.h"
@@ -20,15 +20,15 @@ namespace sealpoint::internal {
 
 // One collective load on one rank, round after round. Used once; collective. Errors: those of
 // reading and converting, the same on all ranks; Comm, Timeout.
-class Rounds {
+class CollectiveLoad {
  public:
-  Rounds(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
-         const CollectiveLoadOptions& options)
+  CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
+                 const CollectiveLoadOptions& options)
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
   Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
   // What this rank would do in Run. No payload is read or passed on.
-  Result<RankLoad> Rehearse();
+  Result<RankLoad> DryRun();
 
  private:
   // A chunk of this rank's plan in the order of all.
@@ -75,4 +75,4 @@ class Rounds {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_COLLECTIVE_ROUNDS_H_
+#endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_LOAD_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/verify/subject.h"
+#include "readers/verify/verify_context.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_SAVER_AGREE_ON_DECLARATIONS_H_
-#define SEALPOINT_LIB_SAVER_AGREE_ON_DECLARATIONS_H_
+#ifndef SEALPOINT_LIB_SAVER_FULL_CHECK_DECLARATIONS_H_
+#define SEALPOINT_LIB_SAVER_FULL_CHECK_DECLARATIONS_H_
 
 #include <span>
 
@@ -19,9 +19,9 @@ namespace sealpoint::internal {
 // sends what it declares of a name to rank hash(name) mod size, so nothing grows with ranks ×
 // tensors on one rank. Every rank gets the same outcome. Errors: InvalidArgument (tensor, element,
 // ranks), LimitExceeded (tensor), Comm, Timeout.
-Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
-                           std::span<const int> writer_ranks, const Limits& limits);
+Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
+                             std::span<const int> writer_ranks, const Limits& limits);
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_SAVER_AGREE_ON_DECLARATIONS_H_
+#endif  // SEALPOINT_LIB_SAVER_FULL_CHECK_DECLARATIONS_H_

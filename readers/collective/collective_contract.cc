@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/collective/contract_of_all.h"
+#include "readers/collective/collective_contract.h"
 
 #include <algorithm>
 #include <map>
@@ -21,7 +21,7 @@ using Kind = LoadFinding::Kind;
 // What some rank wants of a tensor; no region of an empty one.
 using RegionsByTensor = std::map<std::uint64_t, std::vector<Region>>;
 
-std::vector<Bytes> EncodeForJudges(const ResolvedRequest& request, int size) {
+std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (const ResolvedItem& item : request.items) {
     WireWriter out(outgoing[item.tensor % outgoing.size()]);
@@ -59,7 +59,7 @@ Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted
     }
     regions.push_back(std::move(region));
   }
-  return Status();
+  return {};
 }
 
 // Differences that the contract forbids; the first is that of the least tensor.
@@ -86,10 +86,11 @@ Result<Forbidden> DecodeForbidden(WireReader& in) {
   return forbidden;
 }
 
-// Finds what is wrong with the tensors that this rank judges.
-class Judge {
+// Finds what is wrong with the tensors that this rank checks.
+class ContractChecker {
  public:
-  Judge(const Metadata& index, const LoadContract& contract) : index_(index), contract_(contract) {}
+  ContractChecker(const Metadata& index, const LoadContract& contract)
+      : index_(index), contract_(contract) {}
 
   void Run(RegionsByTensor wanted, std::uint64_t rank, std::uint64_t size) {
     for (std::uint64_t tensor = rank; tensor < index_.tensor_count(); tensor += size) {
@@ -148,9 +149,9 @@ Bytes Encode(const Forbidden& forbidden, const std::vector<LoadFinding>& finding
 
 // The findings of all ranks, or the error of all of them: it names no rank, since none is the cause
 // alone.
-Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Metadata& index,
-                                            const Bytes& mine) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(mine));
+Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadata& index,
+                                               const Bytes& local_findings) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(local_findings));
   Forbidden forbidden;
   std::vector<LoadFinding> merged;
   for (const Bytes& bytes : all) {
@@ -168,7 +169,7 @@ Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Metadata& 
   }
   if (forbidden.count > 0) {
     if (forbidden.tensor >= index.tensor_count()) {
-      return MakeError(Code::kComm, "another rank judges tensor ", forbidden.tensor, " of ",
+      return MakeError(Code::kComm, "another rank checks tensor ", forbidden.tensor, " of ",
                        index.tensor_count());
     }
     return ForbiddenDifference(index.tensor(forbidden.tensor).name(), forbidden.detail,
@@ -183,27 +184,27 @@ Result<std::vector<LoadFinding>> MergeOfAll(Communicator& comm, const Metadata& 
 
 }  // namespace
 
-Result<std::vector<LoadFinding>> JudgeTogether(Communicator& comm, const Metadata& index,
-                                               const ResolvedRequest& mine,
-                                               const LoadContract& contract) {
-  std::vector<LoadFinding> findings = mine.findings;
-  Judge judge(index, contract);
-  const bool judges =
+Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,
+                                                       const ResolvedRequest& local_request,
+                                                       const LoadContract& contract) {
+  std::vector<LoadFinding> findings = local_request.findings;
+  ContractChecker checker(index, contract);
+  const bool checks =
       contract.unexpected != OnMismatch::kAllow || contract.coverage != OnMismatch::kAllow;
-  if (judges) {
+  if (checks) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
-                               comm.AllToAll(EncodeForJudges(mine, comm.size())));
+                               comm.AllToAll(EncodeForOwners(local_request, comm.size())));
     RegionsByTensor wanted;
     Status status;
     for (std::size_t i = 0; i < incoming.size() && status.ok(); ++i) {
       status = DecodeFrom(incoming[i], index, wanted);
     }
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, status));
-    judge.Run(std::move(wanted), static_cast<std::uint64_t>(comm.rank()),
-              static_cast<std::uint64_t>(comm.size()));
-    findings.insert(findings.end(), judge.findings().begin(), judge.findings().end());
+    checker.Run(std::move(wanted), static_cast<std::uint64_t>(comm.rank()),
+                static_cast<std::uint64_t>(comm.size()));
+    findings.insert(findings.end(), checker.findings().begin(), checker.findings().end());
   }
-  return MergeOfAll(comm, index, Encode(judge.forbidden(), findings));
+  return MergeFindings(comm, index, Encode(checker.forbidden(), findings));
 }
 
 }  // namespace sealpoint::internal

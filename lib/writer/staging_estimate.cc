@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/writer/room_estimate.h"
+#include "lib/writer/staging_estimate.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal {
 
-void RoomEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
+void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
   AddEmpty(tensor);
   // One that is larger than a blob is cut into pieces of at least half of one, or of a chunk.
   const std::uint64_t piece = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
@@ -20,13 +20,13 @@ void RoomEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
       pieces * BlobFile::RoomToDeclare(tensor);
 }
 
-void RoomEstimate::AddEmpty(const TensorSpec& tensor) {
+void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
   projected_ += BlobFile::RoomToDeclare(tensor);
   if (!groups_.contains(tensor.group)) groups_.insert(tensor.group);
 }
 
-void RoomEstimate::AddObject(std::string_view name, std::string_view media_type,
-                             std::uint64_t raw_size) {
+void StagingEstimate::AddObject(std::string_view name, std::string_view media_type,
+                                std::uint64_t raw_size) {
   streamed_ += raw_size + kLargeShardAlignment;
   projected_ +=
       BlobFile::RoomForBytes({.raw_size = raw_size, .chunk_size = kChunkSizeDefaultBytes}) +
@@ -37,7 +37,7 @@ void RoomEstimate::AddObject(std::string_view name, std::string_view media_type,
 // A blob is closed when what it holds and the next piece together pass the limit, and each piece is
 // counted so at most twice: hence at most two closed blobs per limit of what is projected. Each
 // blob, closed or not, leaves a buffer partly filled.
-std::uint64_t RoomEstimate::buffer_count() const {
+std::uint64_t StagingEstimate::buffer_count() const {
   const std::uint64_t overhead = kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t room =
       std::max(blob_size_max_ - std::min(blob_size_max_ / 2, overhead), std::uint64_t{1});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/merge_at_judges.h"
+#include "lib/saver/merge_at_owners.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/metadata/index_parts.h"
-#include "lib/saver/judge_of_name.h"
+#include "lib/saver/owner_rank.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -63,14 +63,14 @@ Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all) {
   return ids;
 }
 
-std::vector<Bytes> EncodeForJudges(std::span<const BlobSummary> own,
+std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
                                    std::span<const BlobId> all_blobs, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (const BlobSummary& summary : own) {
     const auto place = std::lower_bound(all_blobs.begin(), all_blobs.end(), summary.blob());
-    EncodeEntries(
-        summary.decoded()->manifest, static_cast<std::uint32_t>(place - all_blobs.begin()),
-        [&](std::string_view name) -> Bytes& { return outgoing[JudgeOfName(name, size)]; });
+    EncodeEntries(summary.decoded()->manifest,
+                  static_cast<std::uint32_t>(place - all_blobs.begin()),
+                  [&](std::string_view name) -> Bytes& { return outgoing[OwnerRank(name, size)]; });
   }
   return outgoing;
 }
@@ -111,12 +111,12 @@ Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes&
   return JoinIndex(gathered.parts, pins, facts, limits);
 }
 
-Result<Bytes> MergeAtJudges(Communicator& comm, std::span<const BlobSummary> own,
+Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,
                             const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids, comm.AllGather(EncodeBlobIds(own)));
   const auto blobs = DecodeBlobIds(all_ids);
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
-  if (blobs.ok()) outgoing = EncodeForJudges(own, *blobs, comm.size());
+  if (blobs.ok()) outgoing = EncodeForOwners(own, *blobs, comm.size());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> received, comm.AllToAll(outgoing));
   const Result<Bytes> part =
       blobs.ok() ? MergeEntries(received, *blobs, limits) : Result<Bytes>(blobs.error());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/writer/late_chunks.h"
+#include "lib/writer/in_flight_chunks.h"
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -7,20 +7,21 @@
 
 namespace sealpoint::internal {
 
-void LateChunks::BeginChunk(const ChunkRecord& record, std::size_t number, const Digest* expected) {
+void InFlightChunks::BeginChunk(const ChunkRecord& record, std::size_t number,
+                                const Digest* expected) {
   chunks_.push_back({record, number, expected, record.raw_size});
 }
 
-void LateChunks::AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch) {
+void InFlightChunks::AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch) {
   pieces_.push_back({bytes, offset, batch});
 }
 
-std::optional<std::uint64_t> LateChunks::first_offset() const {
+std::optional<std::uint64_t> InFlightChunks::first_offset() const {
   if (pieces_.empty()) return std::nullopt;
   return pieces_.front().offset;
 }
 
-Status LateChunks::SettleOldest(MutableByteSpan records) {
+Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
   SEALPOINT_CHECK(!pieces_.empty() && !chunks_.empty());
   const Piece piece = pieces_.front();
   SEALPOINT_RETURN_IF_ERROR(copies_.Await(*piece.batch));
@@ -28,7 +29,7 @@ Status LateChunks::SettleOldest(MutableByteSpan records) {
   pieces_.pop_front();
   Chunk& chunk = chunks_.front();
   chunk.bytes_left -= piece.bytes.size();
-  if (chunk.bytes_left > 0) return Status();
+  if (chunk.bytes_left > 0) return {};
   chunk.record.raw_digest = hasher_.Finish();
   const Status status = CheckArrived(chunk.record.raw_digest, chunk.expected);
   EncodeRecord(chunk.record, records.subspan(chunk.number * kRecordSize, kRecordSize));
@@ -37,7 +38,7 @@ Status LateChunks::SettleOldest(MutableByteSpan records) {
 }
 
 Status CheckArrived(const Digest& found, const Digest* expected) {
-  if (expected == nullptr || found == *expected) return Status();
+  if (expected == nullptr || found == *expected) return {};
   return MakeError(Code::kDevice,
                    "what arrived from the device is not what its memory held: digests differ");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/agree_on_declarations.h"
+#include "lib/saver/full_check_declarations.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "lib/comm/agree.h"
 #include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
-#include "lib/saver/judge_of_name.h"
+#include "lib/saver/owner_rank.h"
 #include "lib/saver/save_plan.h"
 #include "lib/writer/declaration_codec.h"
 #include "lib/writer/slot_facts.h"
@@ -27,33 +27,33 @@ struct Holding {
   Run written{};  // by this rank; empty where others write all of it
 };
 
-// What the ranks declared of the names that one rank judges. Ordered, so that the first error is
-// the same whoever judges.
-struct Judged {
+// What the ranks declared of the names that one rank owners. Ordered, so that the first error is
+// the same whoever owners.
+struct NameClaims {
   std::map<std::string, std::vector<Holding>> tensors{};
   std::map<std::string, std::vector<int>> object_ranks{};
 };
 
-std::vector<Bytes> EncodeForJudges(const Declaration& declaration, const SavePlan& plan, int size) {
+std::vector<Bytes> EncodeForOwners(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Run> written(declaration.tensors().size());
   for (const PlannedPiece& piece : plan.pieces) written[piece.slot] = piece.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
     const HeldTensor& held = declaration.tensors()[slot];
-    WireWriter out(outgoing[JudgeOfName(held.tensor.name, size)]);
+    WireWriter out(outgoing[OwnerRank(held.tensor.name, size)]);
     out.Put(std::uint64_t{1});
     EncodeHeldTensor(held, out);
     out.PutAll(std::array{written[slot].begin, written[slot].end});
   }
   for (const HeldObject& object : declaration.objects()) {
-    WireWriter out(outgoing[JudgeOfName(object.name, size)]);
+    WireWriter out(outgoing[OwnerRank(object.name, size)]);
     out.Put(std::uint64_t{0});
     EncodeHeldObject(object, out);
   }
   return outgoing;
 }
 
-Status DecodeFrom(int rank, int size, ByteSpan bytes, Judged& judged) {
+Status DecodeFrom(int rank, int size, ByteSpan bytes, NameClaims& claims) {
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_tensor, in.Number());
@@ -62,13 +62,13 @@ Status DecodeFrom(int rank, int size, ByteSpan bytes, Judged& judged) {
       Run written;
       SEALPOINT_ASSIGN_OR_RETURN(written.begin, in.Number());
       SEALPOINT_ASSIGN_OR_RETURN(written.end, in.Number());
-      judged.tensors[held.tensor.name].push_back({rank, std::move(held), written});
+      claims.tensors[held.tensor.name].push_back({rank, std::move(held), written});
     } else {
       SEALPOINT_ASSIGN_OR_RETURN(const HeldObject object, DecodeHeldObject(in));
-      judged.object_ranks[object.name].push_back(rank);
+      claims.object_ranks[object.name].push_back(rank);
     }
   }
-  return Status();
+  return {};
 }
 
 Status CheckSameTensor(const Holding& first, const Holding& other) {
@@ -83,7 +83,7 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
   if (a.shape != b.shape) return differ("shapes");
   if (a.chunk_size_bytes != b.chunk_size_bytes) return differ("chunk sizes");
   if (a.placement != b.placement) return differ("placements");
-  return Status();
+  return {};
 }
 
 std::string RanksToString(std::span<const int> ranks) {
@@ -107,14 +107,14 @@ Status CheckReplicas(const Region& region, const std::vector<int>& holders,
                      " lists ", listed.empty() ? "no replicas" : RanksToString(listed))
         .AtRank(holding->rank, "");
   }
-  return Status();
+  return {};
 }
 
 Status CheckOneWrites(std::string_view what, std::span<const int> holders,
                       std::span<const int> writer_ranks) {
   const bool one_writes = std::any_of(holders.begin(), holders.end(),
                                       [&](int rank) { return Writes(writer_ranks, rank); });
-  if (one_writes) return Status();
+  if (one_writes) return {};
   return RuleError(Code::kInvalidArgument, "R-CMT-27", what, " is held by ranks ",
                    RanksToString(holders), ", of which none writes")
       .AtRank(holders.front(), "");
@@ -183,18 +183,19 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
     regions.push_back(region);
     holders.push_back(same);
   }
-  if (MatchGrid(holdings.front().held.tensor.shape, regions)) return Status();
+  if (MatchGrid(holdings.front().held.tensor.shape, regions)) return {};
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
                              FindTilingFault(holdings.front().held.tensor.shape, regions,
                                              TilingCornerCountMax(limits, regions.size())));
   return fault ? DescribeFault(*fault, regions, holders) : CheckBoxList(holdings, limits);
 }
 
-Status CheckJudged(const Judged& judged, std::span<const int> writer_ranks, const Limits& limits) {
-  for (const auto& [name, holdings] : judged.tensors) {
+Status CheckClaims(const NameClaims& claims, std::span<const int> writer_ranks,
+                   const Limits& limits) {
+  for (const auto& [name, holdings] : claims.tensors) {
     SEALPOINT_RETURN_IF_ERROR(CheckTensor(holdings, writer_ranks, limits).AtTensor(name));
   }
-  for (const auto& [name, ranks] : judged.object_ranks) {
+  for (const auto& [name, ranks] : claims.object_ranks) {
     if (ranks.size() == 1) {
       SEALPOINT_RETURN_IF_ERROR(CheckOneWrites("the object", ranks, writer_ranks).AtTensor(name));
       continue;
@@ -204,25 +205,26 @@ Status CheckJudged(const Judged& judged, std::span<const int> writer_ranks, cons
         .AtRank(ranks[1], "")
         .AtTensor(name);
   }
-  return Status();
+  return {};
 }
 
 }  // namespace
 
-Status AgreeOnDeclarations(Communicator& comm, const Declaration& declaration,
-                           std::span<const int> writer_ranks, const Limits& limits) {
-  // What cannot be planned, its judges find.
+Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
+                             std::span<const int> writer_ranks, const Limits& limits) {
+  // What cannot be planned, its owners find.
   const SavePlan plan =
       MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
-  auto incoming = comm.AllToAll(EncodeForJudges(declaration, plan, comm.size()));
+  auto incoming = comm.AllToAll(EncodeForOwners(declaration, plan, comm.size()));
   if (!incoming.ok()) return std::move(incoming).error();
-  Judged judged;
-  Status mine;
-  for (int rank = 0; rank < comm.size() && mine.ok(); ++rank) {
-    mine = DecodeFrom(rank, comm.size(), (*incoming)[static_cast<std::size_t>(rank)], judged);
+  NameClaims claims;
+  Status local_status;
+  for (int rank = 0; rank < comm.size() && local_status.ok(); ++rank) {
+    local_status =
+        DecodeFrom(rank, comm.size(), (*incoming)[static_cast<std::size_t>(rank)], claims);
   }
-  if (mine.ok()) mine = CheckJudged(judged, writer_ranks, limits);
-  return AgreeOnStatus(comm, mine);
+  if (local_status.ok()) local_status = CheckClaims(claims, writer_ranks, limits);
+  return AgreeOnStatus(comm, local_status);
 }
 
 }  // namespace sealpoint::internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
-#define SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
+#ifndef SEALPOINT_LIB_WRITER_STAGING_ESTIMATE_H_
+#define SEALPOINT_LIB_WRITER_STAGING_ESTIMATE_H_
 
 #include <cstdint>
 #include <set>
@@ -13,9 +13,9 @@ namespace sealpoint::internal {
 
 // How many staging buffers a BlobWriterImpl without a directory fills at most, found before the
 // first byte is copied.
-class RoomEstimate {
+class StagingEstimate {
  public:
-  RoomEstimate(std::uint64_t blob_size_max_bytes, std::uint64_t buffer_size_bytes)
+  StagingEstimate(std::uint64_t blob_size_max_bytes, std::uint64_t buffer_size_bytes)
       : blob_size_max_(blob_size_max_bytes), buffer_size_(buffer_size_bytes) {}
 
   void AddShard(const TensorSpec& tensor, std::uint64_t raw_size);
@@ -34,4 +34,4 @@ class RoomEstimate {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_WRITER_ROOM_ESTIMATE_H_
+#endif  // SEALPOINT_LIB_WRITER_STAGING_ESTIMATE_H_

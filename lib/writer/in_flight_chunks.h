@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
-#define SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
+#ifndef SEALPOINT_LIB_WRITER_IN_FLIGHT_CHUNKS_H_
+#define SEALPOINT_LIB_WRITER_IN_FLIGHT_CHUNKS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace sealpoint::internal {
 
 // The chunks of one blob whose bytes are on their way from a device into staging memory. They are
 // hashed in their order once they are there, by which time the copies behind them are under way.
-class LateChunks {
+class InFlightChunks {
  public:
-  explicit LateChunks(DeviceCopies& copies) : copies_(copies) {}
+  explicit InFlightChunks(DeviceCopies& copies) : copies_(copies) {}
 
   // The next chunk. `expected` is its digest as the device computed it, or null; read when all its
   // copies have arrived.
@@ -28,11 +28,11 @@ class LateChunks {
   // The next bytes of the chunk begun last, at `offset` of the file.
   void AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch);
 
-  // Where the oldest that has not been settled lies in the file.
+  // Where the oldest that has not been completed lies in the file.
   std::optional<std::uint64_t> first_offset() const;
   // Waits for the oldest piece and hashes it; the last one of a chunk completes its record in
   // `records`. Errors: Device, also where the digests differ. Precondition: there is one.
-  Status SettleOldest(MutableByteSpan records);
+  Status CompleteOldest(MutableByteSpan records);
 
  private:
   struct Chunk {
@@ -59,4 +59,4 @@ Status CheckArrived(const Digest& found, const Digest* expected);
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_WRITER_LATE_CHUNKS_H_
+#endif  // SEALPOINT_LIB_WRITER_IN_FLIGHT_CHUNKS_H_

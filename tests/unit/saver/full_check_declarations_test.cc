@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/agree_on_declarations.h"
+#include "lib/saver/full_check_declarations.h"
 
 #include <gtest/gtest.h>
 
@@ -17,17 +17,17 @@ namespace {
 using sealpoint::testing::ForgedCommunicator;
 using sealpoint::testing::HasCode;
 
-TEST(AgreeOnDeclarations, RefusesBytesThatAreNoDeclaration) {
+TEST(FullCheckDeclarations, RefusesBytesThatAreNoDeclaration) {
   ForgedCommunicator comm(std::vector<Bytes>{Bytes(3)});
-  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kComm));
+  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kComm));
 }
 
-TEST(AgreeOnDeclarations, FailsWhereTheExchangeFails) {
+TEST(FullCheckDeclarations, FailsWhereTheExchangeFails) {
   ForgedCommunicator comm(Status(Code::kTimeout, "late"));
-  EXPECT_THAT(AgreeOnDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
+  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
 }
 
-TEST(AgreeOnDeclarations, CountsTheShardsThatFormNoGrid) {
+TEST(FullCheckDeclarations, CountsTheShardsThatFormNoGrid) {
   TensorSpec tensor = sealpoint::testing::ByteTensor("w", 0);
   tensor.shape = {2, 2};
   Declaration declaration;
@@ -35,9 +35,9 @@ TEST(AgreeOnDeclarations, CountsTheShardsThatFormNoGrid) {
     declaration.Add({.tensor = tensor, .region = Region::Of(box)}).value();
   }
   const auto comm = SelfCommunicator();
-  EXPECT_THAT(AgreeOnDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 2}),
+  EXPECT_THAT(FullCheckDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 2}),
               HasCode(Code::kLimitExceeded));
-  EXPECT_TRUE(AgreeOnDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 3}).ok());
+  EXPECT_TRUE(FullCheckDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 3}).ok());
 }
 
 Bytes Encoded(std::size_t replica_count) {
@@ -50,14 +50,14 @@ Bytes Encoded(std::size_t replica_count) {
 }
 
 // A declaration of a rank among thousands is as long as that of one among ten.
-TEST(AgreeOnDeclarations, ReplicasAtEqualStepsTakeTheSameRoomHoweverMany) {
+TEST(FullCheckDeclarations, ReplicasAtEqualStepsTakeTheSameRoomHoweverMany) {
   EXPECT_EQ(Encoded(10).size(), Encoded(1000).size());
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
   EXPECT_EQ(DecodeHeldTensor(in, 1000).value().replicas.back(), 8 * 999);
 }
 
-TEST(AgreeOnDeclarations, RefusesMoreReplicasThanThereAreRanks) {
+TEST(FullCheckDeclarations, RefusesMoreReplicasThanThereAreRanks) {
   const Bytes bytes = Encoded(1000);
   WireReader in(bytes);
   EXPECT_THAT(DecodeHeldTensor(in, 999).status(), HasCode(Code::kComm));

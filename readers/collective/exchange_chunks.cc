@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/collective/pass_on.h"
+#include "readers/collective/exchange_chunks.h"
 
 #include <utility>
 
@@ -21,14 +21,14 @@ class Sender {
     std::vector<Bytes> outgoing(size_);
     std::uint64_t total = 0;
     while (!is_done()) {
-      const RequestedChunks::Wisher& wisher = requested_.wishers[chunk_][wisher_];
-      const std::uint64_t size = wisher.parts.size_bytes();
+      const RequestedChunks::Requester& requester = requested_.requesters[chunk_][requester_];
+      const std::uint64_t size = requester.parts.size_bytes();
       if (total > 0 && total + size > max_bytes) break;
       total += size;
-      wisher.parts.Pack(held_[chunk_], outgoing[static_cast<std::size_t>(wisher.rank)]);
-      if (++wisher_ < requested_.wishers[chunk_].size()) continue;
+      requester.parts.Pack(held_[chunk_], outgoing[static_cast<std::size_t>(requester.rank)]);
+      if (++requester_ < requested_.requesters[chunk_].size()) continue;
       held_[chunk_] = Bytes();
-      wisher_ = 0;
+      requester_ = 0;
       ++chunk_;
     }
     return outgoing;
@@ -39,17 +39,16 @@ class Sender {
   std::vector<Bytes> held_;
   const std::size_t size_;
   std::size_t chunk_ = 0;
-  std::size_t wisher_ = 0;  // of that chunk
+  std::size_t requester_ = 0;  // of that chunk
 };
 
 }  // namespace
 
-Result<PassedOn> PassOn(Communicator& comm, const RequestedChunks& requested,
-                        std::vector<Bytes> held,
-                        const std::vector<std::vector<ExpectedChunk>>& expected,
-                        std::uint64_t send_max_bytes,
-                        const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take) {
-  PassedOn passed;
+Result<ExchangeTotals> ExchangeChunks(
+    Communicator& comm, const RequestedChunks& requested, std::vector<Bytes> held,
+    const std::vector<std::vector<ExpectedChunk>>& expected, std::uint64_t send_max_bytes,
+    const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take) {
+  ExchangeTotals passed;
   Sender sender(requested, std::move(held), comm.size());
   std::vector<std::size_t> next(expected.size());
   for (bool goes_on = true; goes_on; ++passed.exchanges) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_SAVER_MERGE_AT_JUDGES_H_
-#define SEALPOINT_LIB_SAVER_MERGE_AT_JUDGES_H_
+#ifndef SEALPOINT_LIB_SAVER_MERGE_AT_OWNERS_H_
+#define SEALPOINT_LIB_SAVER_MERGE_AT_OWNERS_H_
 
 #include <span>
 #include <vector>
@@ -13,15 +13,15 @@
 #include "sealpoint/status.h"
 
 // How what the blobs hold gets from all ranks to rank 0, so that nothing there grows with ranks
-// times tensors (spec/decisions/0011): names, shapes and regions meet at the rank that judges a
+// times tensors (spec/decisions/0011): names, shapes and regions meet at the rank that owners a
 // name, and only what it merged goes on.
 
 namespace sealpoint::internal {
 
 // Collective. What this rank hands to rank 0: the pins of its own blobs, and the tensors and
-// objects that it judged, merged. Errors are agreed on: those of MergeEntries; Comm, Timeout.
+// objects that it checked, merged. Errors are agreed on: those of MergeEntries; Comm, Timeout.
 // Nothing that rank 0 waits for has left this rank when it returns.
-Result<Bytes> MergeAtJudges(Communicator& comm, std::span<const BlobSummary> own,
+Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,
                             const Limits& limits);
 
 // The same in pieces, for those who have no communicator.
@@ -29,7 +29,7 @@ Bytes EncodeBlobIds(std::span<const BlobSummary> own);
 // Ids of all blobs, ascending, of what each rank encoded.
 Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all);
 // One message per rank.
-std::vector<Bytes> EncodeForJudges(std::span<const BlobSummary> own,
+std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
                                    std::span<const BlobId> all_blobs, int size);
 Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part);
 
@@ -44,4 +44,4 @@ Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes&
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_SAVER_MERGE_AT_JUDGES_H_
+#endif  // SEALPOINT_LIB_SAVER_MERGE_AT_OWNERS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/declarations_add_up.h"
+#include "lib/saver/fast_check_declarations.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace {
 
 using Hash = SlotFacts::Hash;
 
-// What goes to one judge. Half of a name's hash is enough there: two names that share it cost an
+// What goes to one owner. Half of a name's hash is enough there: two names that share it cost an
 // exchange of declarations, and one name that comes twice always shares it.
 struct Claims {
   // Of tensors that this rank leads, and of objects: may not come twice.
@@ -57,16 +57,16 @@ class Contribution {
   TilingSum sum_;
   bool is_doubtful_ = false;
   std::vector<char> leads_;     // by list of replicas: whether this rank is the first holder
-  std::vector<Claims> claims_;  // by judge
+  std::vector<Claims> claims_;  // by owner
 };
 
 std::vector<Bytes> Contribution::EncodeClaims() const {
   std::vector<Bytes> outgoing(claims_.size());
-  for (std::size_t judge = 0; judge < claims_.size(); ++judge) {
-    const Claims& claims = claims_[judge];
-    // Of thousands of ranks most judge no name of this one.
+  for (std::size_t owner = 0; owner < claims_.size(); ++owner) {
+    const Claims& claims = claims_[owner];
+    // Of thousands of ranks most owner no name of this one.
     if (claims.names.empty() && claims.empties.empty()) continue;
-    WireWriter out(outgoing[judge]);
+    WireWriter out(outgoing[owner]);
     out.Put(claims.names);
     out.Put(claims.empties);
   }
@@ -197,19 +197,20 @@ Result<Sums> AddAll(const std::vector<Bytes>& all) {
 
 }  // namespace
 
-Result<bool> DeclarationsAddUp(Communicator& comm, const Declaration& declaration,
-                               std::span<const int> writer_ranks, const Limits& limits) {
-  Contribution mine(comm, writer_ranks, limits);
-  mine.Add(declaration);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(mine.EncodeClaims()));
+Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declaration,
+                                   std::span<const int> writer_ranks, const Limits& limits) {
+  Contribution contribution(comm, writer_ranks, limits);
+  contribution.Add(declaration);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
+                             comm.AllToAll(contribution.EncodeClaims()));
   const auto agree = ClaimsAgree(incoming);
-  const bool is_doubtful = mine.is_doubtful() || !agree.ok() || !*agree;
+  const bool is_doubtful = contribution.is_doubtful() || !agree.ok() || !*agree;
   const BoxListSize share = LargestShareOf(declaration);
   Bytes bytes;
   WireWriter out(bytes);
   out.PutAll(
       std::array{std::uint64_t{is_doubtful ? 1u : 0u}, share.shard_count, share.corner_count});
-  out.PutAll(mine.sum().values());
+  out.PutAll(contribution.sum().values());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, AddAll(all));
   if (sums.has_doubts || !sums.tiling.is_zero()) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/saver/merge_at_judges.h"
+#include "lib/saver/merge_at_owners.h"
 
 #include <gtest/gtest.h>
 
@@ -19,35 +19,35 @@ using sealpoint::testing::HasCode;
 
 Status Merge(Result<std::vector<Bytes>> ids, Result<std::vector<Bytes>> entries) {
   ForgedCommunicator comm(std::move(entries), std::move(ids));
-  return MergeAtJudges(comm, {}, Limits()).status();
+  return MergeAtOwners(comm, {}, Limits()).status();
 }
 
 const std::vector<Bytes> kNothing = {Bytes()};
 const std::vector<Bytes> kGarbage = {Bytes(3)};
 const Status kLate(Code::kTimeout, "late");
 
-TEST(MergeAtJudges, WhoWroteNothingHasPinsOfNothing) {
+TEST(MergeAtOwners, WhoWroteNothingHasPinsOfNothing) {
   ForgedCommunicator comm(kNothing, kNothing);
-  const std::vector<Bytes> messages = {MergeAtJudges(comm, {}, Limits()).value()};
+  const std::vector<Bytes> messages = {MergeAtOwners(comm, {}, Limits()).value()};
   const GatheredParts gathered = DecodeForCommitter(messages).value();
   EXPECT_TRUE(gathered.blobs.empty());
   EXPECT_EQ(gathered.parts.size(), 1u);
 }
 
-TEST(MergeAtJudges, RefusesBytesThatAreNoIds) {
+TEST(MergeAtOwners, RefusesBytesThatAreNoIds) {
   EXPECT_THAT(Merge(kGarbage, kNothing), HasCode(Code::kComm));
 }
 
-TEST(MergeAtJudges, RefusesBytesThatAreNoEntries) {
+TEST(MergeAtOwners, RefusesBytesThatAreNoEntries) {
   EXPECT_THAT(Merge(kNothing, kGarbage), HasCode(Code::kComm));
 }
 
-TEST(MergeAtJudges, FailsWhereAnExchangeFails) {
+TEST(MergeAtOwners, FailsWhereAnExchangeFails) {
   EXPECT_THAT(Merge(kLate, kNothing), HasCode(Code::kTimeout));
   EXPECT_THAT(Merge(kNothing, kLate), HasCode(Code::kTimeout));
 }
 
-TEST(MergeAtJudges, TheCommitterRefusesTruncatedMessages) {
+TEST(MergeAtOwners, TheCommitterRefusesTruncatedMessages) {
   Bytes message;
   WireWriter out(message);
   out.Put(std::uint64_t{1});

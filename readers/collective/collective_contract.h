@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_CONTRACT_H_
+#define SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_CONTRACT_H_
+
+#include <vector>
+
+#include "lib/metadata/metadata.h"
+#include "readers/load/contract.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/read_plan.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Owners the requests of all ranks as one: which stored tensors nobody wants, and which are wanted
+// only in part. Tensor i is checked by rank i mod size, so that nothing grows with ranks times
+// tensors on any rank. Collective. `local_request` passed the rest of the contract on this rank;
+// its findings are taken along. Returns the findings of all ranks, sorted and without repetition.
+// Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
+// many there are), Comm, Timeout.
+Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,
+                                                       const ResolvedRequest& local_request,
+                                                       const LoadContract& contract);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_COLLECTIVE_CONTRACT_H_
