@@ -14,7 +14,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 # One cache for all build folders: paths below the root do not count.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export CTEST_OUTPUT_ON_FAILURE=1
-# Where runs write what they counted (docs/testing.md).
+# Where runs write what they counted (docs/testing-counts.md).
 export SEALPOINT_RESULTS=$PWD/build/results
 mkdir -p "$SEALPOINT_RESULTS"
 
@@ -35,7 +35,7 @@ build() {  # preset, targets...
 
 stage_packages() { scripts/install_packages.sh; }
 
-# g++, everything; every test; and what tests counted is what docs/testing.md says.
+# g++, everything; every test; and what tests counted is what docs/testing-counts.md says.
 stage_gcc() {
   configure check
   build check

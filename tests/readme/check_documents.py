@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead to files, prose is not too wide, rules and limits of the specification fit together,
-and the tests that docs/testing.md names are there.
+"""Checks the documents: links lead to files and headings, prose is not too wide, rules and limits of the specification fit together,
+and the tests that docs/testing-coverage.md names are there.
 
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
 """
 
+import collections
 import fnmatch
+import functools
 import pathlib
 import re
 import subprocess
@@ -42,11 +44,31 @@ def prose_lines(path):
             yield number, line
 
 
+@functools.cache
+def anchors(path):
+    """What links may name in a document: its headings, as GitHub turns them into names, and `<a id="…">`."""
+    names, seen = set(), collections.Counter()
+    for _, line in prose_lines(path):
+        names.update(re.findall(r'<a id="([^"]+)">', line))
+        heading = re.match(r"#+ +(.*)", line)
+        if heading:
+            text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).strip().lower()
+            name = re.sub(r"[^\w -]", "", text).replace(" ", "-")
+            names.add(f"{name}-{seen[name]}" if seen[name] else name)
+            seen[name] += 1
+    return names
+
+
 def check_links(path):
     for number, line in prose_lines(path):
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", line):
-            if "://" not in target and not (path.parent / target).exists():
+        for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", line):
+            if "://" in target:
+                continue
+            file = path.parent / target if target else path
+            if not file.exists():
                 yield number, f"link to {target} leads nowhere"
+            elif anchor and (file.suffix != ".md" or anchor not in anchors(file)):
+                yield number, f"link to {target}#{anchor}: there is no such heading"
         if len(line) > PROSE_WIDTH_MAX and not line.startswith("|"):
             yield number, f"prose is {len(line)} columns wide, at most {PROSE_WIDTH_MAX}"
 
@@ -111,8 +133,8 @@ def known_tests():
 
 
 def check_coverage():
-    """The tests and entries of the corpus that docs/testing.md names are there; "*" stands for anything."""
-    path = ROOT / "docs/testing.md"
+    """The tests and entries of the corpus that docs/testing-coverage.md names are there; "*" stands for anything."""
+    path = ROOT / "docs/testing-coverage.md"
     tests = known_tests()
     entries = re.findall(r"^\| ([a-z]+-[^ |]+) \|", (ROOT / "tests/conformance/corpus.md").read_text(), re.M)
     for number, line in prose_lines(path):

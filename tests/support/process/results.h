@@ -12,8 +12,8 @@
 
 namespace sealpoint::testing {
 
-// What a run counted: a row of the table in docs/testing.md, which scripts/testing_table.py makes
-// of such files. Texts are plain ASCII without quotation marks and backslashes.
+// What a run counted: a row of the table in docs/testing-counts.md, which scripts/testing_table.py
+// makes of such files. Texts are plain ASCII without quotation marks and backslashes.
 struct CountedRun {
   std::string row{};      // names the file and orders the table: "crash-one-save"
   std::string title{};    // "Crash states of one save"

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of check_documents.py: broken links are found, and right ones are not."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_documents
+
+
+class LinksTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "other.md").write_text(
+            "# The `code` of [a link](x.md), and more\n## Twice\n## Twice\n```\n# no heading\n```\n<a id=\"row-1\"></a>\n")
+
+    def problems(self, text):
+        page = self.folder / f"page{len(list(self.folder.iterdir()))}.md"
+        page.write_text(text)
+        return [message for _, message in check_documents.check_links(page)]
+
+    def test_links_that_lead_somewhere(self):
+        for target in ("other.md", "other.md#the-code-of-a-link-and-more", "other.md#twice", "other.md#twice-1",
+                       "other.md#row-1", ".", "https://example.org/x#y"):
+            self.assertEqual(self.problems(f"See [it]({target})."), [], target)
+        self.assertEqual(self.problems("# Here\nSee [above](#here)."), [])
+        self.assertEqual(self.problems("```\n[it](gone.md)\n```\n"), [])
+
+    def test_links_that_lead_nowhere(self):
+        for target in ("gone.md", "gone.md#twice", "other.md#no-heading", "other.md#twice-2", "other.md#row-2", "#here"):
+            self.assertEqual(len(self.problems(f"See [it]({target}).")), 1, target)
+
+    def test_prose_that_is_too_wide(self):
+        wide = "x" * (check_documents.PROSE_WIDTH_MAX + 1)
+        self.assertEqual(len(self.problems(wide)), 1)
+        self.assertEqual(self.problems("| " + wide), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
