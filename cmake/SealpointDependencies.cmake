@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the library needs, and the two optional neighbours. Each test or program folder looks for its own tools itself.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  # A project that adds this one links our targets in its own folders, where it must see what they link.
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+  set(SEALPOINT_TARGETS_GLOBAL GLOBAL)
+endif()
 find_package(Threads REQUIRED)
 find_package(xxHash REQUIRED)
 find_package(zstd CONFIG REQUIRED)
 # The configuration file has changed its case over time.
 find_package(FlatBuffers NAMES flatbuffers FlatBuffers CONFIG REQUIRED)
 
-# zstd::libzstd exists only in newer packages.
-foreach(candidate zstd::libzstd_shared zstd::libzstd_static)
-  if(TARGET ${candidate} AND NOT SEALPOINT_ZSTD)
-    set(SEALPOINT_ZSTD ${candidate})
-  endif()
-endforeach()
-if(NOT SEALPOINT_ZSTD)
-  message(FATAL_ERROR "zstd was found, but neither zstd::libzstd_shared nor zstd::libzstd_static")
+include(SealpointZstd)
+if(NOT TARGET sealpoint::zstd)
+  message(FATAL_ERROR "zstd was found, but none of its targets: zstd::libzstd_shared, zstd::libzstd, zstd::libzstd_static")
 endif()
 
 add_library(sealpoint_headers INTERFACE)

@@ -16,15 +16,20 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.
 # Before 1.0 a minor version may break callers.
 write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindxxHash.cmake DESTINATION ${sealpoint_config_dir})
+              ${PROJECT_SOURCE_DIR}/cmake/SealpointZstd.cmake DESTINATION ${sealpoint_config_dir})
 
 # Relative, so that an installation can be moved.
 file(RELATIVE_PATH sealpoint_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-# Who links the static library needs what it uses, even without pkg-config --static.
+# A program needs what the static library uses even without pkg-config --static; the shared one brings it itself, and its
+# headers must know that it is shared.
 if(BUILD_SHARED_LIBS)
   set(sealpoint_pc_private .private)
+  set(sealpoint_pc_dl "")
+  set(sealpoint_pc_definitions " -DSEALPOINT_SHARED")
 else()
   set(sealpoint_pc_private "")
+  set(sealpoint_pc_dl " -ldl")
+  set(sealpoint_pc_definitions "")
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sealpoint.pc.in sealpoint.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpoint.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

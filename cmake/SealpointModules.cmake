@@ -92,7 +92,7 @@ endfunction()
 
 # sealpoint_add_library(): the targets for users, made of all module objects.
 #   sealpoint::sealpoint  the library
-#   sealpoint::mpi        the library and the MPI to compile its adapter header with (only where MPI was found)
+#   sealpoint::mpi        the library and the MPI to compile its adapter header with; an error if MPI was not found
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
 function(sealpoint_add_library)
   get_property(objects GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
@@ -123,9 +123,12 @@ function(sealpoint_add_library)
     target_link_libraries(sealpoint_whole INTERFACE sealpoint sealpoint_headers)
   endif()
 
+  add_library(sealpoint_mpi INTERFACE)
+  add_library(sealpoint::mpi ALIAS sealpoint_mpi)
   if(SEALPOINT_HAVE_MPI)
-    add_library(sealpoint_mpi INTERFACE)
-    add_library(sealpoint::mpi ALIAS sealpoint_mpi)
     target_link_libraries(sealpoint_mpi INTERFACE sealpoint MPI::MPI_CXX)
+  else()
+    # No such target: whoever links sealpoint::mpi reads its name in the error.
+    target_link_libraries(sealpoint_mpi INTERFACE "sealpoint::mpi needs MPI, which is not here or off by SEALPOINT_WITH_MPI")
   endif()
 endfunction()

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/digest/hasher.h"
 
-#if defined(SEALPOINT_HAVE_XXH_DISPATCH)
-#include <xxh_x86dispatch.h>  // replaces XXH3_128bits and XXH3_128bits_update by the fast ones
-#else
-#include <xxhash.h>
-#endif
-
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "lib/base/macros.h"
+#include "lib/digest/xxh3.h"
 
 namespace sealpoint {
 namespace {
@@ -20,63 +15,48 @@ namespace {
 // Fits the second-level cache with room for its source; 16 to 256 KiB measured alike.
 constexpr std::size_t kCopyPieceBytes = 64 * kKiB;
 
-// The dispatcher picks its variant when first used on a long input, without synchronisation. Doing
-// that under the guard of a static keeps two first users apart.
-void ChooseVariantOnce() {
-  static const bool chosen = [] {
-    constexpr std::array<std::byte, 1024> kLongInput{};
-    return XXH3_128bits(kLongInput.data(), kLongInput.size()).low64 != 0;
-  }();
-  static_cast<void>(chosen);
-}
-
-Digest ToDigest(XXH128_hash_t hash) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, hash);
-  Digest digest;
-  static_assert(sizeof(canonical.digest) == sizeof(digest.bytes));
-  std::memcpy(digest.bytes.data(), canonical.digest, sizeof(canonical.digest));
-  return digest;
+// What the variants write is the value of a digest.
+unsigned char* ValueOf(Digest& digest) {
+  static_assert(sizeof(digest.bytes) == 16);
+  return reinterpret_cast<unsigned char*>(digest.bytes.data());
 }
 
 }  // namespace
 
 Digest ComputeDigest(ByteSpan bytes) {
-  ChooseVariantOnce();
-  return ToDigest(XXH3_128bits(bytes.data(), bytes.size()));
+  Digest digest;
+  internal::FastestXxh3().hash(bytes.data(), bytes.size(), ValueOf(digest));
+  return digest;
 }
 
 namespace internal {
 
-// The library makes the state, since it must be aligned and its size belongs to the library.
 struct Hasher::State {
-  State() : xxh(XXH3_createState()) {
-    SEALPOINT_CHECK(xxh != nullptr);
-    Reset();
-  }
-  ~State() { XXH3_freeState(xxh); }
+  State() : memory(::operator new(xxh3.state_size, kAlignment)) { xxh3.reset(memory); }
+  ~State() { ::operator delete(memory, kAlignment); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  void Reset() const { SEALPOINT_CHECK(XXH3_128bits_reset(xxh) == XXH_OK); }
-
-  XXH3_state_t* xxh;
+  static constexpr std::align_val_t kAlignment{kXxh3StateAlignment};
+  const Xxh3& xxh3 = FastestXxh3();
+  void* memory;
 };
 
-Hasher::Hasher() : state_(std::make_unique<State>()) { ChooseVariantOnce(); }
+Hasher::Hasher() : state_(std::make_unique<State>()) {}
 Hasher::~Hasher() = default;
 Hasher::Hasher(Hasher&&) noexcept = default;
 Hasher& Hasher::operator=(Hasher&&) noexcept = default;
 
 void Hasher::Update(ByteSpan bytes) {
-  // An empty span may have no address, which older libraries take for an error.
+  // An empty span may have no address, which older versions of xxHash take for an error.
   if (bytes.empty()) return;
-  SEALPOINT_CHECK(XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size()) == XXH_OK);
+  state_->xxh3.update(state_->memory, bytes.data(), bytes.size());
 }
 
 Digest Hasher::Finish() {
-  const Digest digest = ToDigest(XXH3_128bits_digest(state_->xxh));
-  state_->Reset();
+  Digest digest;
+  state_->xxh3.finish(state_->memory, ValueOf(digest));
+  state_->xxh3.reset(state_->memory);
   return digest;
 }
 

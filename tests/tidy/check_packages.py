@@ -43,7 +43,7 @@ TOOLS = {
 }
 # First component of an include -> package.
 HEADERS = {
-    "zstd.h": "libzstd-dev", "xxhash.h": "libxxhash-dev", "xxh_x86dispatch.h": "libxxhash-dev",
+    "zstd.h": "libzstd-dev", "xxhash.h": "libxxhash-dev",
     "flatbuffers": "libflatbuffers-dev", "mpi.h": "libopenmpi-dev", "gtest": "libgtest-dev",
     "gmock": "libgmock-dev", "rapidcheck": "librapidcheck-dev", "rapidcheck.h": "librapidcheck-dev",
     "benchmark": "libbenchmark-dev", "CLI": "libcli11-dev", "fmt": "libfmt-dev",

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_DIGEST_XXH3_H_
+#define SEALPOINT_LIB_DIGEST_XXH3_H_
+
+#include <cstddef>
+
+namespace sealpoint::internal {
+
+// XXH3-128 with seed 0, compiled for one instruction set. A packaged libxxhash is compiled for the
+// oldest processor of its architecture, where XXH3 runs at a quarter of the speed, and has the
+// faster variants in its shared form at best; so the header of xxHash is compiled here, once per
+// set. No function of the standard library's headers may be instantiated in these sources: the
+// linker could take a copy with instructions that the processor lacks for the whole program.
+struct Xxh3 {
+  std::size_t state_size;  // bytes, a multiple of 64; a state is aligned to 64
+  void (*hash)(const void* bytes, std::size_t size, unsigned char* digest);
+  void (*reset)(void* state);
+  void (*update)(void* state, const void* bytes, std::size_t size);
+  void (*finish)(const void* state, unsigned char* digest);
+};
+
+inline constexpr std::size_t kXxh3StateAlignment = 64;
+
+extern const Xxh3 kXxh3Baseline;
+#if defined(SEALPOINT_XXH3_X86)
+extern const Xxh3 kXxh3Avx2;
+extern const Xxh3 kXxh3Avx512;
+#endif
+
+// Those that this processor can run, fastest last. Ends with a null pointer.
+const Xxh3* const* SupportedXxh3();
+// The fastest of them. Thread-safe.
+const Xxh3& FastestXxh3();
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_DIGEST_XXH3_H_
