@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/export.h"
+
 namespace sealpoint {
 
 // Borrowed bytes; the caller keeps the memory alive for as long as the function that takes the

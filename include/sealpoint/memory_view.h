@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/export.h"
+
 namespace sealpoint {
 
 // The device number of host memory.
