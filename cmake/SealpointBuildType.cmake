@@ -7,12 +7,6 @@ endif()
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
-# Small debug information keeps links quick; without NDEBUG the internal assertions stay on.
-if(SEALPOINT_SANITIZE)
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
-else()
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
-endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(SEALPOINT_CCACHE ccache)

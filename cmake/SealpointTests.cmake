@@ -12,7 +12,7 @@ if(SEALPOINT_SANITIZE)
   target_compile_definitions(sealpoint_test_flags INTERFACE SEALPOINT_TEST_SANITIZED)
 endif()
 target_compile_options(
-  sealpoint_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_OPTIMISED_TEST>>,1,0>>)
+  sealpoint_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_OPTIMISED_TEST>>,1,0>>)
 
 # tests/support; before the library, from which its archives want something.
 set(SEALPOINT_TEST_LIBRARIES sealpoint_test_flags sealpoint_test_support sealpoint_test_threads)

@@ -43,7 +43,8 @@ void MakeCheckpoint(const Options& options, const std::string& directory) {
   std::vector<BlobSummary> summaries;
   for (int i = 0; i < options.blobs && made.ok(); ++i) {
     const auto writer = BlobWriter::Create(*engine, directory).value();
-    const TensorSpec tensor{.name = "w" + std::to_string(i), .shape = {floats}};
+    // Not "w" + …: g++ 12 falsely warns of it at -O3 (-Wrestrict).
+    const TensorSpec tensor{.name = std::string("w").append(std::to_string(i)), .shape = {floats}};
     made = writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(memory.get()));
     if (made.ok()) summaries.push_back(writer->Finish().value().front());
   }

@@ -5,11 +5,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tools/ckpt-inspect/checkpoint_view.h"
 #include "tools/ckpt-inspect/plan.h"
 
 namespace sealpoint::tools {
+
+// One line "label value".
+void PrintFact(std::string_view label, std::string_view value);
 
 // For people, in 80 columns.
 void PrintCheckpoint(const CheckpointView& view, std::optional<std::size_t> depth_max);

@@ -17,10 +17,6 @@ constexpr std::size_t kNameWidth = 34;
 constexpr std::size_t kDTypeWidth = 10;
 constexpr std::size_t kShapeWidth = 17;
 
-void PrintFact(std::string_view label, std::string_view value) {
-  fmt::print("{:<11} {}\n", label, value);
-}
-
 std::string Padded(std::string_view text, std::size_t width) {
   const std::size_t used = Width(text);
   return std::string(text) + std::string(used < width ? width - used : 0, ' ');
@@ -100,6 +96,10 @@ void PrintOpen(const CheckpointView& view) {
 }
 
 }  // namespace
+
+void PrintFact(std::string_view label, std::string_view value) {
+  fmt::print("{:<11} {}\n", label, value);
+}
 
 void PrintCheckpoint(const CheckpointView& view, std::optional<std::size_t> depth_max) {
   const VerifyReport& report = view.report;

@@ -13,10 +13,6 @@
 namespace sealpoint::tools {
 namespace {
 
-void PrintFact(std::string_view label, std::string_view value) {
-  fmt::print("{:<11} {}\n", label, value);
-}
-
 std::string MeshText(const MeshAxes& axes) {
   std::string text;
   for (const auto& [axis, size] : axes) {
