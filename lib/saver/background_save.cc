@@ -35,7 +35,9 @@ Status BackgroundSave::WaitForStaging() {
 }
 
 Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Status& broken) {
-  has_begun_ = true;  // before the first look at is_cancelled_: see GiveUpLate
+  // Must precede the recorder's first look at is_cancelled_: GiveUpLate sets that flag and then
+  // reads this one, so at least one of the two threads sees what the other did.
+  has_begun_ = true;
   SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
@@ -45,6 +47,9 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   return result;
 }
 
+// The steps of a save in the foreground, in another order: the declarations were compared and the
+// payload was staged before the save was queued (spec/commit.md, 2.6). What failed on the training
+// thread of one rank is its contribution to the first agreement, in the preflight.
 Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   recorder_.Begin(Phase::kPreflight);
   Status status = staged_.value_or(Status());

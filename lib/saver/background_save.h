@@ -21,11 +21,14 @@
 
 namespace sealpoint::internal {
 
-// One save in the background: what the training thread prepares, the background thread carries out,
-// and both wait for. Its stages, in this order:
-//   held: the training thread fills a writer without a directory; Run binds it.
-//   streamed: Run goes ahead until there is a directory; the training thread then fills a writer
-//   that writes meanwhile, and Run goes on.
+// One background save. The training thread stages the payload, the background thread runs the steps
+// of the commit, and either may wait for the other. There are two ways to stage:
+//   held: the memory budget holds everything that this rank writes. The training thread fills a
+//   writer that has no directory yet; then the save is queued, and Run binds the writer to one.
+//   streamed: the budget is smaller. The save is queued first; Run makes the directory and a writer
+//   in it; the training thread fills that writer while it writes, and Run waits for SetStaged.
+// Members without a lock are handed over: writer_ and staged_ belong to the training thread before
+// the save is queued and (streamed) between is_bound and SetStaged, else to the background thread.
 class BackgroundSave {
  public:
   BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options)
@@ -41,31 +44,31 @@ class BackgroundSave {
 
   // Before it is queued: `writer` holds everything, or `status` says why not.
   void SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status);
-  // Streamed: once this is true the training thread fills writer(), and says so with SetStaged.
-  // Null where there is none, because something failed before.
+  // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
+  // is null if an earlier step failed.
   bool is_bound() const;
   BlobWriterImpl* writer() { return writer_.get(); }
   void SetStaged(Status status);
 
   // On the background thread, with its communicator; collective. End must follow with the result.
-  // `broken` becomes an error where the communicator failed.
+  // `broken` becomes an error if the communicator failed.
   Result<CommitInfo> Run(Engine& engine, Communicator& comm, Status& broken);
-  // Instead of Run: lets go of what it holds. Returns `why`.
+  // Instead of Run: frees the staged payload. Returns `why`.
   Result<CommitInfo> Refuse(const Status& why);
 
-  // For the training thread. The time begins to count with the first call.
+  // For the training thread. The deadline counts from this call.
   void StartClock() { deadline_ = AttendedDeadline(deadline_.limit()); }
   bool IsLate() { return deadline_.IsOver(); }
   // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
   // should it begin all the same, finds it cancelled.
   Status GiveUpLate();
-  // The result, where there is none yet.
+  // Sets the result, unless there is one already.
   void End(Result<CommitInfo> result);
 
   void Cancel() { is_cancelled_ = true; }
   // Absent before the save is over.
   std::optional<Result<CommitInfo>> result() const;
-  // Waits for a change of what is_bound() and result() say, at most so long.
+  // Waits until is_bound() or result() may have changed, at most so long.
   void WaitForChange(std::chrono::microseconds longest) const;
 
  private:

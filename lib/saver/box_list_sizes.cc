@@ -29,14 +29,14 @@ BoxListSize SizeOf(const HeldTensor& held, const SlotFacts& facts, const Run& ru
 // Name, shards and corners of each tensor that this rank writes, one behind the other.
 std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < plan.pieces.size();) {
-    const SlotFacts::Hash& name = declaration.facts()[plan.pieces[i].slot].name;
+  for (std::size_t i = 0; i < plan.shards.size();) {
+    const SlotFacts::Hash& name = declaration.facts()[plan.shards[i].slot].name;
     BoxListSize sum;
-    for (; i < plan.pieces.size(); ++i) {
-      const std::size_t slot = plan.pieces[i].slot;
+    for (; i < plan.shards.size(); ++i) {
+      const std::size_t slot = plan.shards[i].slot;
       if (declaration.facts()[slot].name != name) break;
       const BoxListSize one =
-          SizeOf(declaration.tensors()[slot], declaration.facts()[slot], plan.pieces[i].run);
+          SizeOf(declaration.tensors()[slot], declaration.facts()[slot], plan.shards[i].run);
       sum.shard_count += one.shard_count;
       sum.corner_count += one.corner_count;
     }

@@ -12,7 +12,7 @@
 
 namespace sealpoint::internal {
 
-// Of the shards of one tensor, were they a box list.
+// The size of a box list of the shards of one tensor.
 struct BoxListSize {
   std::uint64_t shard_count = 0;
   std::uint64_t corner_count = 0;  // of the shards and of the tensor
@@ -20,7 +20,7 @@ struct BoxListSize {
 
 bool FitsLimits(const BoxListSize& size, const Limits& limits);
 
-// What this rank adds to any tensor, at most; known without a plan.
+// The most that this rank contributes to any one tensor; known without a plan.
 BoxListSize LargestShareOf(const Declaration& declaration);
 
 // Collective. Whether the shards of each tensor, as planned, are few enough for a box list. A

@@ -20,16 +20,18 @@ namespace {
 
 using Hash = SlotFacts::Hash;
 
-// What goes to one owner. Half of a name's hash is enough there: two names that share it cost an
-// exchange of declarations, and one name that comes twice always shares it.
+// What this rank sends to one owner of names. 64 bits of a name's hash suffice: a collision costs
+// one run of the full check and never hides a duplicate, because equal names have equal hashes.
 struct Claims {
-  // Of tensors that this rank leads, and of objects: may not come twice.
+  // Hashes of the objects, and of the tensors of which this rank is the first holder of the first
+  // element. Over all ranks each may occur once.
   std::vector<std::uint64_t> names{};
-  // Of empty tensors, name and spec, one behind the other: many ranks may declare them, alike.
+  // Pairs (hash of the name, hash of the spec) of empty tensors. Several ranks may declare the same
+  // one, but with the same spec.
   std::vector<std::uint64_t> empties{};
 };
 
-// What one rank adds.
+// What one rank contributes to the sums and claims of all.
 class Contribution {
  public:
   Contribution(const Communicator& comm, std::span<const int> writer_ranks, const Limits& limits)
@@ -49,13 +51,13 @@ class Contribution {
   void AddSlot(const SlotFacts& facts);
   void AddObject(const HeldObject& object);
   Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
-  bool OneWrites(std::span<const int> holders) const;
+  bool AnyWrites(std::span<const int> holders) const;
 
   const int rank_;
   const std::span<const int> writer_ranks_;
   const Limits& limits_;
   TilingSum sum_;
-  bool is_doubtful_ = false;
+  bool is_doubtful_ = false;    // only the full check can decide
   std::vector<char> leads_;     // by list of replicas: whether this rank is the first holder
   std::vector<Claims> claims_;  // by owner
 };
@@ -64,7 +66,7 @@ std::vector<Bytes> Contribution::EncodeClaims() const {
   std::vector<Bytes> outgoing(claims_.size());
   for (std::size_t owner = 0; owner < claims_.size(); ++owner) {
     const Claims& claims = claims_[owner];
-    // Of thousands of ranks most owner no name of this one.
+    // Among thousands of ranks, most own no name that this rank declares.
     if (claims.names.empty() && claims.empties.empty()) continue;
     WireWriter out(outgoing[owner]);
     out.Put(claims.names);
@@ -73,7 +75,7 @@ std::vector<Bytes> Contribution::EncodeClaims() const {
   return outgoing;
 }
 
-bool Contribution::OneWrites(std::span<const int> holders) const {
+bool Contribution::AnyWrites(std::span<const int> holders) const {
   return std::any_of(holders.begin(), holders.end(),
                      [this](int rank) { return Writes(writer_ranks_, rank); });
 }
@@ -89,10 +91,12 @@ void Contribution::AddHolders(const std::vector<int>& replicas, const HolderFact
   if (facts.region_count == 0) return;
   const std::span<const int> holders =
       replicas.empty() ? std::span<const int>(&rank_, 1) : replicas;
-  // What the committer may find too much for a check of corners is counted exactly.
-  if (facts.corner_count_max > limits_.tiling_corners_per_shard_max || !OneWrites(holders)) {
+  // If the committer might refuse the number of corners, the full check counts them exactly.
+  if (facts.corner_count_max > limits_.tiling_corners_per_shard_max || !AnyWrites(holders)) {
     is_doubtful_ = true;
   }
+  // Every holder adds a term that depends on its position in the list; they cancel out only if each
+  // rank of the list contributed the same names. Only the first holder adds the regions themselves.
   if (holders.size() > 1) sum_.AddHolder(TilingSum::FromValues(facts.names), holders, rank_);
   if (holders.front() != rank_) return;
   leads_[facts.number] = 1;
@@ -125,13 +129,13 @@ Result<Hash> ReadHash(WireReader& in) {
   return hash;
 }
 
-// Numbers that are hashes already, so that their low bits serve as a place. Says what comes twice.
+// A set of numbers that are hashes already, so that their low bits serve as the position.
 class HashSet {
  public:
-  // There is room for `count_max`, half of it to spare.
+  // The table has at least twice as many places as `count_max`.
   explicit HashSet(std::size_t count_max) : places_(std::bit_ceil(2 * count_max + 1)) {}
 
-  // False where it is there already.
+  // False if it was there already.
   bool Insert(std::uint64_t hash) {
     if (hash == kFree) return !std::exchange(has_free_, true);
     const std::size_t mask = places_.size() - 1;
@@ -172,14 +176,14 @@ Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
   return agree;
 }
 
-// What all ranks say together.
+// The contributions of all ranks.
 struct Sums {
   bool has_doubts = false;
   BoxListSize shares{};
   TilingSum tiling{};
 };
 
-Result<Sums> AddAll(const std::vector<Bytes>& all) {
+Result<Sums> SumUp(const std::vector<Bytes>& all) {
   Sums sums;
   for (const Bytes& one : all) {
     WireReader in(one);
@@ -212,9 +216,10 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
       std::array{std::uint64_t{is_doubtful ? 1u : 0u}, share.shard_count, share.corner_count});
   out.PutAll(contribution.sum().values());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
-  SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, AddAll(all));
+  SEALPOINT_ASSIGN_OR_RETURN(const Sums sums, SumUp(all));
   if (sums.has_doubts || !sums.tiling.is_zero()) return false;
-  // Mostly no tensor can have too many shards for a box list. Else they are counted.
+  // Usually no tensor can have too many shards for a box list, even in the worst case. Only
+  // otherwise are they counted per tensor.
   if (FitsLimits(sums.shares, limits)) return true;
   return AllFitBoxLists(comm, declaration, writer_ranks, limits);
 }

@@ -11,13 +11,16 @@
 
 namespace sealpoint::internal {
 
-// Collective. Whether the declarations of all ranks fit together as FullCheckDeclarations proves in
-// detail, found without sending them: each rank adds up what it holds (lib/layout/tiling_sum.h) and
-// sends one sum to all, and one name per tensor of which it holds the first element to rank
-// hash(name) mod size, where no name may come twice. False: they do not, or it cannot be told so
-// cheaply, as of a tensor that has too many shards unless it is a grid
-// (lib/saver/box_list_sizes.h). True is wrong with a probability below 2^-110; the committer proves
-// it of what was written. Every rank gets the same outcome. Errors: Comm, Timeout.
+// Collective. Whether the declarations of all ranks fit together, found without exchanging them
+// (spec/decisions/0012). Each rank hashes what it holds into one sum (lib/layout/tiling_sum.h), and
+// all sums together are zero if the regions tile every tensor exactly. The sum cannot see two
+// tensors with one name, so each rank also sends one hash per tensor of which it holds the first
+// element to the owner of the name, rank hash(name) mod size, where no name may occur twice.
+//
+// True is wrong with a probability below 2^-110, and the committer proves exact tiling again for
+// what was written. False means: they do not fit, or this check cannot decide, as for a tensor with
+// more shards than a box list may have (lib/saver/box_list_sizes.h); FullCheckDeclarations then
+// decides and names the fault. Every rank gets the same outcome. Errors: Comm, Timeout.
 Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declaration,
                                    std::span<const int> writer_ranks, const Limits& limits);
 

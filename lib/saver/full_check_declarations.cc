@@ -24,11 +24,11 @@ namespace {
 struct Holding {
   int rank = 0;
   HeldTensor held{};
-  Run written{};  // by this rank; empty where others write all of it
+  Run written{};  // by this rank; empty if other holders write all of it
 };
 
-// What the ranks declared of the names that one rank owners. Ordered, so that the first error is
-// the same whoever owners.
+// What all ranks declared for the names that one rank owns. The maps are ordered, so that the first
+// error does not depend on the order of arrival.
 struct NameClaims {
   std::map<std::string, std::vector<Holding>> tensors{};
   std::map<std::string, std::vector<int>> object_ranks{};
@@ -36,7 +36,7 @@ struct NameClaims {
 
 std::vector<Bytes> EncodeForOwners(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Run> written(declaration.tensors().size());
-  for (const PlannedPiece& piece : plan.pieces) written[piece.slot] = piece.run;
+  for (const PlannedShard& shard : plan.shards) written[shard.slot] = shard.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
     const HeldTensor& held = declaration.tensors()[slot];
@@ -95,7 +95,7 @@ std::string RanksToString(std::span<const int> ranks) {
   return out;
 }
 
-// One region: who holds it must be whom each of them lists.
+// The ranks that hold a region must be exactly those that each of them lists as its replicas.
 Status CheckReplicas(const Region& region, const std::vector<int>& holders,
                      const std::vector<const Holding*>& holdings) {
   for (const Holding* holding : holdings) {
@@ -110,7 +110,7 @@ Status CheckReplicas(const Region& region, const std::vector<int>& holders,
   return {};
 }
 
-Status CheckOneWrites(std::string_view what, std::span<const int> holders,
+Status CheckAnyWrites(std::string_view what, std::span<const int> holders,
                       std::span<const int> writer_ranks) {
   const bool one_writes = std::any_of(holders.begin(), holders.end(),
                                       [&](int rank) { return Writes(writer_ranks, rank); });
@@ -143,7 +143,8 @@ std::vector<int> RanksOf(const std::vector<const Holding*>& holdings) {
   return ranks;
 }
 
-// What the committer would find, of shards that form no grid and tile the tensor.
+// The limits that the committer would find exceeded after the payload is written. Precondition: the
+// shards form no grid and tile the tensor.
 Status CheckBoxList(const std::vector<Holding>& holdings, const Limits& limits) {
   std::vector<Region> shards;
   for (const Holding& holding : holdings) {
@@ -168,7 +169,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   if (IsEmpty(holdings.front().held.tensor)) {
     std::vector<const Holding*> all;
     for (const Holding& holding : holdings) all.push_back(&holding);
-    return CheckOneWrites("the empty tensor", RanksOf(all), writer_ranks);
+    return CheckAnyWrites("the empty tensor", RanksOf(all), writer_ranks);
   }
   std::map<Region, std::vector<const Holding*>> by_region;  // holdings in rank order
   for (const Holding& holding : holdings) {
@@ -179,7 +180,7 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   for (const auto& [region, same] : by_region) {
     const std::vector<int> ranks = RanksOf(same);
     SEALPOINT_RETURN_IF_ERROR(CheckReplicas(region, ranks, same));
-    SEALPOINT_RETURN_IF_ERROR(CheckOneWrites(region.ToString(), ranks, writer_ranks));
+    SEALPOINT_RETURN_IF_ERROR(CheckAnyWrites(region.ToString(), ranks, writer_ranks));
     regions.push_back(region);
     holders.push_back(same);
   }
@@ -197,7 +198,7 @@ Status CheckClaims(const NameClaims& claims, std::span<const int> writer_ranks,
   }
   for (const auto& [name, ranks] : claims.object_ranks) {
     if (ranks.size() == 1) {
-      SEALPOINT_RETURN_IF_ERROR(CheckOneWrites("the object", ranks, writer_ranks).AtTensor(name));
+      SEALPOINT_RETURN_IF_ERROR(CheckAnyWrites("the object", ranks, writer_ranks).AtTensor(name));
       continue;
     }
     return RuleError(Code::kInvalidArgument, "R-CMT-18", "object is declared by ranks ",

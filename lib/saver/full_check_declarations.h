@@ -12,13 +12,13 @@
 namespace sealpoint::internal {
 
 // Collective. Proves before the first payload byte that the declarations of all ranks describe each
-// tensor alike, that the ranks that hold a region are exactly those its replica lists name, that
-// the regions of each tensor tile it exactly, that what forms no grid stays within the limits of a
-// box list as it will be written, that each object has one holder, and that one of the holders is a
-// rank that writes (SaverOptions::writer_ranks). The work is distributed: each rank
-// sends what it declares of a name to rank hash(name) mod size, so nothing grows with ranks ×
-// tensors on one rank. Every rank gets the same outcome. Errors: InvalidArgument (tensor, element,
-// ranks), LimitExceeded (tensor), Comm, Timeout.
+// tensor alike, that the ranks that hold a region are exactly those that its replica lists name,
+// that the regions of each tensor tile it exactly, that the shards as they will be written stay
+// within the limits of a box list if they form no grid, that each object has one holder, and that
+// at least one holder is a rank that writes (SaverOptions::writer_ranks). The work is distributed:
+// each rank sends what it declares of a name to rank hash(name) mod size, so nothing grows with
+// ranks × tensors on one rank. Every rank gets the same outcome. Errors: InvalidArgument (tensor,
+// element, ranks), LimitExceeded (tensor), Comm, Timeout.
 Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
                              std::span<const int> writer_ranks, const Limits& limits);
 

@@ -103,12 +103,12 @@ Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages) {
   return gathered;
 }
 
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& facts,
+Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& attributes,
                            const Limits& limits) {
   std::vector<BlobPin> pins;
   pins.reserve(gathered.blobs.size());
   for (const CommittedBlob& blob : gathered.blobs) pins.push_back(blob.pin);
-  return JoinIndex(gathered.parts, pins, facts, limits);
+  return JoinIndex(gathered.parts, pins, attributes, limits);
 }
 
 Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,

@@ -12,34 +12,35 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-// How what the blobs hold gets from all ranks to rank 0, so that nothing there grows with ranks
-// times tensors (spec/decisions/0011): names, shapes and regions meet at the rank that owners a
-// name, and only what it merged goes on.
+// How the manifests of all ranks become one index at rank 0 without anything there that grows with
+// ranks times tensors (spec/decisions/0011): every rank sends what its blobs hold under a name to
+// the rank that owns this name; the owner merges it; rank 0 gets only merged parts.
 
 namespace sealpoint::internal {
 
-// Collective. What this rank hands to rank 0: the pins of its own blobs, and the tensors and
-// objects that it checked, merged. Errors are agreed on: those of MergeEntries; Comm, Timeout.
-// Nothing that rank 0 waits for has left this rank when it returns.
+// Collective. Returns what this rank must send to rank 0: the pins of its own blobs, and the
+// tensors and objects whose names it owns, merged. Errors are the same on all ranks: those of
+// MergeEntries; Comm, Timeout. When it fails, nothing that rank 0 needs has left this rank, so that
+// rank 0 cannot publish (R-CMT-20).
 Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own,
                             const Limits& limits);
 
-// The same in pieces, for those who have no communicator.
+// The single steps of it, for callers without a communicator.
 Bytes EncodeBlobIds(std::span<const BlobSummary> own);
-// Ids of all blobs, ascending, of what each rank encoded.
+// The ids of all blobs, ascending, from the messages of all ranks.
 Result<std::vector<BlobId>> DecodeBlobIds(std::span<const Bytes> all);
 // One message per rank.
 std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
                                    std::span<const BlobId> all_blobs, int size);
 Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part);
 
-// What rank 0 has of all ranks.
+// What rank 0 received from all ranks.
 struct GatheredParts {
   std::vector<CommittedBlob> blobs{};  // ascending by id
   std::vector<ByteSpan> parts{};       // of the messages
 };
 Result<GatheredParts> DecodeForCommitter(std::span<const Bytes> messages);
-Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& facts,
+Result<Bytes> JoinGathered(const GatheredParts& gathered, const IndexAttributes& attributes,
                            const Limits& limits);
 
 }  // namespace sealpoint::internal

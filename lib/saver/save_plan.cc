@@ -48,32 +48,33 @@ class Planner {
   SavePlan Finish();
 
  private:
-  // What the ranks of one list hold: parts of all their regions, as planned so far.
+  // The regions that the ranks of one replica list hold, and this rank's shard of each.
   struct Shared {
     std::vector<HeldRun> held{};
-    std::vector<PlannedPiece*> pieces{};
+    std::vector<PlannedShard*> shards{};
   };
 
   void AddSlot(std::size_t slot);
 
   const Declaration& declaration_;
-  std::vector<std::vector<PlannedPiece>> pieces_;  // by group; with all the room that they need
-  std::vector<std::optional<Shared>> shared_;      // by list of replicas; not of the empty list
+  // By group. Reserved in full before, because Shared keeps pointers to the elements.
+  std::vector<std::vector<PlannedShard>> shards_;
+  std::vector<std::optional<Shared>> shared_;  // by list of replicas; none for the empty list
   SavePlan plan_;
 };
 
 Planner::Planner(const Declaration& declaration)
     : declaration_(declaration),
-      pieces_(declaration.groups().size()),
+      shards_(declaration.groups().size()),
       shared_(declaration.holders().size()) {
   for (const auto& [name, group] : declaration.groups()) {
-    pieces_[group.number].reserve(group.slot_count);
+    shards_[group.number].reserve(group.slot_count);
   }
   for (const auto& [replicas, holders] : declaration.holders()) {
     if (replicas.empty()) continue;
     Shared& shared = shared_[holders.number].emplace();
     shared.held.reserve(holders.region_count);
-    shared.pieces.reserve(holders.region_count);
+    shared.shards.reserve(holders.region_count);
   }
 }
 
@@ -96,15 +97,15 @@ void Planner::AddSlot(std::size_t slot) {
     plan_.empty_slots.push_back(slot);
     return;
   }
-  PlannedPiece& piece = pieces_[facts.group].emplace_back(PlannedPiece{.slot = slot});
+  PlannedShard& shard = shards_[facts.group].emplace_back(PlannedShard{.slot = slot});
   if (std::optional<Shared>& shared = shared_[facts.holders]) {
     shared->held.push_back({.run = facts.run,
                             .element_size = facts.element_size,
                             .chunk_size_bytes = facts.chunk_size_bytes});
-    shared->pieces.push_back(&piece);
+    shared->shards.push_back(&shard);
     return;
   }
-  piece.run = facts.run;
+  shard.run = facts.run;
   plan_.tensor_bytes += facts.run.size() * facts.element_size;
 }
 
@@ -112,22 +113,22 @@ void Planner::Divide(const HolderFacts& holders, const std::vector<int>& writers
   const Shared& shared = *shared_[holders.number];
   const auto own = static_cast<std::size_t>(std::lower_bound(writers.begin(), writers.end(), rank) -
                                             writers.begin());
-  for (const Piece& piece : DivideEvenly(shared.held, writers.size())) {
-    if (piece.holder != own) continue;
-    shared.pieces[piece.held_index]->run = piece.run;
-    plan_.tensor_bytes += piece.run.size() * shared.held[piece.held_index].element_size;
+  for (const Piece& share : DivideEvenly(shared.held, writers.size())) {
+    if (share.holder != own) continue;
+    shared.shards[share.held_index]->run = share.run;
+    plan_.tensor_bytes += share.run.size() * shared.held[share.held_index].element_size;
   }
 }
 
 SavePlan Planner::Finish() {
-  std::vector<PlannedPiece>& all = plan_.pieces;
+  std::vector<PlannedShard>& all = plan_.shards;
   for (const auto& [name, group] : declaration_.groups()) {
-    std::vector<PlannedPiece>& pieces = pieces_[group.number];
-    std::erase_if(pieces, [](const PlannedPiece& piece) { return piece.run.size() == 0; });
+    std::vector<PlannedShard>& shards = shards_[group.number];
+    std::erase_if(shards, [](const PlannedShard& shard) { return shard.run.size() == 0; });
     if (all.empty()) {
-      all = std::move(pieces);
+      all = std::move(shards);
     } else {
-      all.insert(all.end(), pieces.begin(), pieces.end());
+      all.insert(all.end(), shards.begin(), shards.end());
     }
   }
   return std::move(plan_);

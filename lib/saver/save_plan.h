@@ -11,26 +11,29 @@
 namespace sealpoint::internal {
 
 // The part of a held region that this rank writes; it has the region's box.
-struct PlannedPiece {
+struct PlannedShard {
   std::size_t slot = 0;  // in the declaration
   Run run{};
 };
 
 // What one rank writes in a save.
 struct SavePlan {
-  std::vector<PlannedPiece> pieces{};      // by group, then tensor name, then region
+  std::vector<PlannedShard> shards{};      // by group, then tensor name, then region
   std::vector<std::size_t> empty_slots{};  // empty tensors that this rank declares
   std::uint64_t tensor_bytes = 0;
 };
 
-// Local arithmetic, no exchange: regions that this rank holds alone are its own; those of a replica
-// group are divided evenly among those of its ranks that write (lib/layout/replicas.h), every rank
-// of the group coming to the same division. A rank that does not write has an empty plan. Errors:
+// Local arithmetic, no exchange. This rank writes the regions that it alone holds, and its share of
+// those that it holds with others: the regions of a replica group, in the order of group and name,
+// are divided evenly by bytes among the ranks of the group that write (lib/layout/replicas.h).
+// Every rank of the group must compute the same division, because no one checks it before the bytes
+// are written: the order of the regions may depend on nothing that differs between the ranks, such
+// as the order in which they were declared. A rank that does not write has an empty plan. Errors:
 // InvalidArgument (this rank is not in its own replica list, or a rank beyond `size`).
 Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size,
                               std::span<const int> writer_ranks);
 
-// Whether `rank` is one of these, which ascend; none means all.
+// Whether `rank` is one of `writer_ranks`, which ascend; an empty list means all ranks.
 bool Writes(std::span<const int> writer_ranks, int rank);
 
 }  // namespace sealpoint::internal

@@ -58,11 +58,12 @@ void SaveQueue::Work() {
     Status broken;
     auto result =
         unusable.ok() ? save->Run(engine_, comm_->communicator(), broken) : save->Refuse(unusable);
-    // First this: who has the result may ask at once whether another save can begin.
+    // The queue is marked as broken before the save has its result: a caller that sees the result
+    // may begin another save at once, and must get this error instead of a hang.
     lock.lock();
     Break(broken);
     running_.reset();
-    // The others need not wait for this rank until their deadline.
+    // The other ranks get the error now and need not wait for this rank until their deadline.
     if (!broken.ok()) comm_->Interrupt(broken);
     lock.unlock();
     save->End(std::move(result));
@@ -70,15 +71,16 @@ void SaveQueue::Work() {
   }
 }
 
-// The first reason counts.
+// Keeps the first reason: what follows from it says less.
 void SaveQueue::Break(const Status& why) {
   if (unusable_.ok()) unusable_ = why;
 }
 
 void SaveQueue::Progress() {
   using Clock = std::chrono::steady_clock;
-  // Where a call ended, the background thread needs a moment to begin the next. The processor is
-  // not given away meanwhile: where others want it, it would be gone for milliseconds.
+  // After a collective ended, the background thread needs a moment to begin the next one. This
+  // thread spins meanwhile: if it yielded on a busy machine, it would lose the processor for
+  // milliseconds.
   constexpr std::chrono::microseconds kPatience(50);
   if (!comm_ || !comm_->Progress()) return;
   for (auto last_move = Clock::now(); Clock::now() - last_move < kPatience;) {

@@ -17,9 +17,12 @@
 
 namespace sealpoint::internal {
 
-// The saves of one saver in the background: one thread carries them out one after the other, so a
-// save posts nothing before its predecessor's verdict. That thread does the file operations and
-// calls collectives; MPI itself is called only in Progress.
+// The background saves of one saver, in strict FIFO order: a save posts no collective before its
+// predecessor has its verdict, because all ranks must post the same collectives in the same order.
+//
+// Two threads take part. The background thread runs the saves: it does the file operations and
+// requests collectives, and blocks until they are done. The training thread carries the requested
+// collectives out, in Progress and DriveUntil; so MPI is only ever called from the caller's thread.
 //
 // Thread safety: all functions are for the training thread.
 class SaveQueue {
@@ -31,21 +34,22 @@ class SaveQueue {
   SaveQueue(const SaveQueue&) = delete;
   SaveQueue& operator=(const SaveQueue&) = delete;
 
-  // Where the system gives no thread the save ends with that error.
+  // If the system refuses a thread, the save ends with that error.
   void Add(std::shared_ptr<BackgroundSave> save);
-  // Carries on what the background thread waits for, as far as it goes without waiting for other
-  // ranks. Local.
+  // Advances the collectives that the background thread waits for, without waiting for other ranks.
+  // Local.
   void Progress();
-  // Goes on with that until `is_over`, which changes when `save` does. Collective in effect.
+  // Calls Progress until `is_over`, which changes only if `save` does. All ranks must call it,
+  // because the collectives of the save end only if every rank advances them.
   void DriveUntil(const BackgroundSave& save, const std::function<bool()>& is_over);
-  // Until all saves have a result, at most until the deadline of the newest.
+  // Waits until all saves have a result, at most until the deadline of the newest.
   void Drain();
-  // Whether the save has a result. It gets one, Timeout, if its deadline has passed; then the queue
-  // becomes unusable: calls under way and later ones fail, and saves not begun end with an error
-  // that says so. Waits for nothing.
+  // Whether the save has a result. If its deadline has passed, it gets one, Timeout, and the queue
+  // becomes unusable: calls under way and later ones fail, and saves that have not begun end with
+  // an error that says so. Does not block.
   bool IsOver(BackgroundSave& save);
-  // Gives up what is unfinished, and waits for the file operation under way. Must be called, by all
-  // ranks, before the queue is destroyed; the communicator goes with it. Idempotent.
+  // Cancels unfinished saves and waits for the file operation under way. All ranks must call it
+  // before the queue is destroyed; the communicator is destroyed here. Idempotent.
   void Close();
   // Success, or why no further save can run: the communicator failed, or the queue was closed.
   Status usable() const;
@@ -58,7 +62,7 @@ class SaveQueue {
   ~SaveQueue() = default;
 
   void Work();
-  // No further save can run. Precondition: the mutex is held, or there is no thread.
+  // From now on no save can run. Precondition: the mutex is held, or there is no thread.
   void Break(const Status& why);
 
   Engine& engine_;

@@ -54,19 +54,19 @@ Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
   WireWriter(local_bytes).Put(tensor_bytes);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(local_bytes, 0));
   Status status;
-  std::uint64_t wanted = 0;
+  std::uint64_t needed = 0;
   for (const Bytes& bytes : all) {
     const auto one = WireReader(bytes).Number();
     if (!one.ok() && status.ok()) status = one.error();
-    wanted += one.value_or(0);
+    needed += one.value_or(0);
   }
   if (comm_.rank() == 0 && status.ok()) {
     const auto space = attempt_.opened->FreeSpace();
     const std::uint64_t files = static_cast<std::uint64_t>(comm_.size()) + 3;
     if (!space.ok()) {
       status = space.error();
-    } else if (space->free_bytes < wanted || space->free_inodes < files) {
-      status = MakeError(Code::kNoSpace, "the save needs ", wanted, " bytes and ", files,
+    } else if (space->free_bytes < needed || space->free_inodes < files) {
+      status = MakeError(Code::kNoSpace, "the save needs ", needed, " bytes and ", files,
                          " files; free are ", space->free_bytes, " bytes and ", space->free_inodes,
                          " inodes")
                    .AtRule("R-CMT-08")
@@ -82,7 +82,11 @@ Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
   return BlobWriterImpl::Create(engine_.parts(), attempt_.directory, std::move(options));
 }
 
+// The sequence of collectives is the same on every rank, whatever its own outcome: one all-reduce
+// (with a broadcast of the first error, if there is one), three exchanges in MergeAtOwners and one
+// gather. A rank that returned early would leave the others waiting in the next of them.
 Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
+  // A crash here leaves blobs of any length and content and no marker: uncommitted.
   recorder_.Begin(Phase::kSyncBlobs);
   std::vector<BlobSummary> summaries;
   if (local_status.ok()) {
@@ -90,6 +94,8 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
     local_status = finished.status();
     if (finished.ok()) summaries = *std::move(finished);
   }
+  // From here on every blob of this rank is durable, and so is its name (R-CMT-10): summaries leave
+  // this rank only now.
   recorder_.Begin(Phase::kAgree);
   if (local_status.ok()) local_status = recorder_.failure();
   const Status agreed = AgreeOnStatus(comm_, local_status);
@@ -98,13 +104,16 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   if (!merged.ok()) return Fail(writer, merged.error());
   auto gathered = comm_.Gather(*merged, 0);
   if (!gathered.ok()) {
-    // Rank 0 cannot go on without all of it. Another rank's may have arrived (R-CMT-20).
+    // Rank 0 cannot publish without the parts of all ranks, so it knows that nothing is published
+    // and may remove its files. Any other rank's part may have arrived before the failure: rank 0
+    // may be publishing at this moment, and a blob removed now would be missing (R-CMT-20).
     return comm_.rank() == 0 ? Fail(writer, gathered.error()) : Unknown(gathered.error());
   }
-  return CommitAndTell(writer, *gathered);
+  return CommitAndBroadcast(writer, *gathered);
 }
 
-Result<CommitInfo> SaveRun::CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered) {
+Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriter* writer,
+                                               const std::vector<Bytes>& gathered) {
   const bool is_root = comm_.rank() == 0;
   Result<CommitInfo> committed = CommitInfo();
   if (is_root) committed = CommitOnRoot(gathered);
@@ -113,12 +122,14 @@ Result<CommitInfo> SaveRun::CommitAndTell(BlobWriter* writer, const std::vector<
                                        committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
                                                       : Result<Bytes>(committed.error()));
   if (!verdict.ok() && IsCommFailure(verdict.error())) {
-    // Rank 0 knows all the same, and must not call lost what is durable.
+    // Only the broadcast of the verdict failed. Rank 0 knows the outcome from its own storage and
+    // reports it: a durable checkpoint is not a failed save because nobody could be informed of it.
     if (!is_root) return Unknown(verdict.error());
     static_cast<void>(NoteFailure(verdict.error()));
     return committed;
   }
   if (verdict.ok()) return DecodeCommitInfo(*verdict);
+  // With an unknown outcome no rank removes anything: its blobs may be those of a checkpoint.
   if (OutcomeIsUnknown(verdict.error())) return verdict.error();
   return Fail(writer, verdict.error());
 }
@@ -132,12 +143,15 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
                        .provenance = save_.provenance,
                        .limits = options_.limits};
   commit.provenance.emplace_back("sealpoint.ranks", std::to_string(comm_.size()));
-  const auto make_index = [&](const IndexAttributes& facts) {
-    return JoinGathered(parts, facts, options_.limits);
+  const auto make_index = [&](const IndexAttributes& attributes) {
+    return JoinGathered(parts, attributes, options_.limits);
   };
   return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_);
 }
 
+// Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
+// created (R-CMT-15). The barrier comes before the directory goes, because rmdir succeeds only
+// after the last rank's files are gone.
 Status SaveRun::Fail(BlobWriter* writer, Status why) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
   if (IsCommFailure(why)) {
@@ -150,7 +164,8 @@ Status SaveRun::Fail(BlobWriter* writer, Status why) {
   return why;
 }
 
-// The communicator failed when rank 0 may have had what it needs to publish: nothing is removed.
+// The communicator failed after rank 0 may have received all it needs to publish. Nothing is
+// removed.
 Status SaveRun::Unknown(const Status& why) {
   return WithUnknownOutcome(
       NoteFailure(Status(why).Prefixed("it is not known whether rank 0 committed")));

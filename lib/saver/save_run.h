@@ -68,7 +68,7 @@ class SaveRun {
 
  private:
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
-  Result<CommitInfo> CommitAndTell(BlobWriter* writer, const std::vector<Bytes>& gathered);
+  Result<CommitInfo> CommitAndBroadcast(BlobWriter* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& why);
   // Says of a failure of the communicator which save and phase it ended, and remembers it.
   Status NoteFailure(Status why);

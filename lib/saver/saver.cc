@@ -31,7 +31,7 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-// What this rank brings to the agreement on a plan.
+// What this rank contributes to the agreement on a plan.
 struct Proposal {
   Digest declaration{};
   bool is_changed = false;  // since the last agreement
@@ -59,7 +59,8 @@ class SaverImpl final : public Saver {
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
   Status CheckWriterRanks() const;
   Result<Proposal> Propose(const Declaration& declaration) const;
-  // Collective. True where any rank is short. Errors of any rank's proposal become all ranks'.
+  // Collective. Returns whether any rank is short of memory. An error in any rank's proposal
+  // becomes the error of all.
   Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
                            bool is_short_of_memory);
   Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status,
@@ -82,7 +83,7 @@ class SaverImpl final : public Saver {
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
 };
 
-// The same number on two ranks: the same list.
+// Equal lists have equal fingerprints; different lists differ but for a chance of 2^-64.
 std::uint64_t Fingerprint(const std::vector<int>& ranks) {
   Bytes bytes;
   WireWriter out(bytes);
@@ -107,6 +108,9 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   return result;
 }
 
+// A rank whose arguments are wrong still takes part in the preflight and returns from it with the
+// error of all; from then on each step is agreed on before the next begins. The free-space check
+// comes last before the first byte, because it needs the plan (R-CMT-08).
 Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_status,
                                               const Sources& sources, PhaseRecorder& recorder) {
   SEALPOINT_RETURN_IF_ERROR(run.Preflight(local_status));
@@ -122,6 +126,11 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_
   return run.Commit(writer.ok() ? writer->get() : nullptr, std::move(written));
 }
 
+// Runs on the training thread and uses the saver's own communicator; the queue has a duplicate of
+// it, so these collectives cannot be mixed up with those of saves under way.
+//
+// The ranks must agree on how to stage: a rank that streams blocks here until the background thread
+// has made the directory, which is collective, so all ranks must have queued the save by then.
 Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& target,
                                                           const SaveOptions& options,
                                                           const Sources& sources) {
@@ -140,6 +149,7 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
   save->tensor_bytes = plan_->tensor_bytes;
   if (*any_short) {
+    // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
     held.reset();
     recorder.End();
     queue_->Drain();
@@ -147,15 +157,15 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   } else {
     recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
     Status staged = Write(*held, sources);
-    recorder.End();  // here, and not when the thread in the background comes to it
+    recorder.End();  // the snapshot ends now; the background thread may take the save up much later
     save->SetHeld(std::move(held), std::move(staged));
     queue_->Add(save);
   }
   return MakePendingSave(queue_, save);
 }
 
-// With less memory than the state takes: the directory is made first, and the state is written
-// while it is being copied.
+// With a memory budget below the size of the state: the background thread makes the directory
+// first, then the state is written while it is being copied. Returns when the last byte is staged.
 void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources) {
   queue_->Add(save);
   queue_->DriveUntil(*save, [&] { return save->is_bound() || queue_->IsOver(*save); });
@@ -163,12 +173,12 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Source
   save->SetStaged(Write(*save->writer(), sources));
 }
 
-// By the plan that was agreed on.
+// Precondition: the ranks agreed on plan_.
 Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
   return WriteSources(engine_.parts(), options_, writer, *plan_, sources);
 }
 
-// Null where the budget does not hold all that this rank writes.
+// Null if the budget does not hold all that this rank writes.
 std::unique_ptr<BlobWriterImpl> SaverImpl::ReserveStaging(const SavePlan& plan,
                                                           const SaveOptions& options,
                                                           const Sources& sources,
@@ -223,8 +233,9 @@ Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
   return proposal;
 }
 
-// One small reduction says whether anything changed since the last agreement; only then are
-// declarations added up, and only where that does not come out are they sent, to name the fault.
+// One reduction of five numbers says whether any declaration changed since the last agreement. Only
+// then the declarations are checked, fast at first; only if that fails are they exchanged in full,
+// to name the fault.
 Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
                                     const Declaration& declaration, bool is_short_of_memory) {
   const std::uint64_t writers = Fingerprint(options_.writer_ranks);

@@ -31,21 +31,21 @@ Status CheckSources(const Sources& sources) {
 
 Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriterImpl& writer,
                     const SavePlan& plan, const Sources& sources) {
-  // How many buffers are in use at once is a matter of timing; all that a save can use are made in
-  // the first one.
+  // How many buffers are in use at once depends on timing. All that a save may use are mapped in
+  // the first save, so that no later one allocates.
   StagingPool& pool = *engine.pool;
   SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan.tensor_bytes / pool.buffer_size_bytes() + 1));
   writer.DeferCopies();
   if (options.check_device_copies) writer.CheckCopies();
   const Declaration& declaration = sources.declaration();
-  for (const PlannedPiece& piece : plan.pieces) {
-    const HeldTensor& held = declaration.tensors()[piece.slot];
-    ConstMemoryView view = *sources.tensors()[piece.slot];
+  for (const PlannedShard& shard : plan.shards) {
+    const HeldTensor& held = declaration.tensors()[shard.slot];
+    ConstMemoryView view = *sources.tensors()[shard.slot];
     Region region = HeldRegionOf(held);
     if (view.strides_bytes.empty()) {
-      view.data += (piece.run.begin - region.run.begin) * ElementSize(held.tensor);
+      view.data += (shard.run.begin - region.run.begin) * ElementSize(held.tensor);
     }
-    region.run = piece.run;
+    region.run = shard.run;
     SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));
   }
   for (const std::size_t slot : plan.empty_slots) {
@@ -63,9 +63,9 @@ std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources) {
   StagingEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
-  for (const PlannedPiece& piece : plan.pieces) {
-    const TensorSpec& tensor = declaration.tensors()[piece.slot].tensor;
-    room.AddShard(tensor, (piece.run.end - piece.run.begin) * ElementSize(tensor));
+  for (const PlannedShard& shard : plan.shards) {
+    const TensorSpec& tensor = declaration.tensors()[shard.slot].tensor;
+    room.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
     room.AddEmpty(declaration.tensors()[slot].tensor);

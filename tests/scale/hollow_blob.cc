@@ -168,14 +168,14 @@ std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
                                         const internal::SavePlan& plan, int rank,
                                         const AttemptId& attempt) {
   std::vector<HollowBlob> blobs;
-  for (std::size_t i = 0; i < plan.pieces.size();) {
-    const std::string& group = declaration.tensors()[plan.pieces[i].slot].tensor.group;
+  for (std::size_t i = 0; i < plan.shards.size();) {
+    const std::string& group = declaration.tensors()[plan.shards[i].slot].tensor.group;
     HollowWriter writer;
-    for (; i < plan.pieces.size(); ++i) {
-      const HeldTensor& held = declaration.tensors()[plan.pieces[i].slot];
+    for (; i < plan.shards.size(); ++i) {
+      const HeldTensor& held = declaration.tensors()[plan.shards[i].slot];
       if (held.tensor.group != group) break;
       Region region = internal::HeldRegionOf(held);
-      region.run = plan.pieces[i].run;
+      region.run = plan.shards[i].run;
       writer.Add(held.tensor, region);
     }
     blobs.push_back(writer.Finish(IdOf(rank, blobs.size()), attempt));

@@ -18,14 +18,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// "name[begin:end]" of each piece.
+// "name[begin:end]" of each shard.
 std::vector<std::string> PiecesOf(const Declaration& declaration, const SavePlan& plan) {
-  std::vector<std::string> pieces;
-  for (const internal::PlannedPiece& piece : plan.pieces) {
-    pieces.push_back(declaration.tensors()[piece.slot].tensor.name + "[" +
-                     std::to_string(piece.run.begin) + ":" + std::to_string(piece.run.end) + "]");
+  std::vector<std::string> shards;
+  for (const internal::PlannedShard& shard : plan.shards) {
+    shards.push_back(declaration.tensors()[shard.slot].tensor.name + "[" +
+                     std::to_string(shard.run.begin) + ":" + std::to_string(shard.run.end) + "]");
   }
-  return pieces;
+  return shards;
 }
 
 HeldTensor InGroup(std::string name, std::string group) {
@@ -46,7 +46,7 @@ TEST(SavePlanTest, PiecesComeByGroupThenNameThenRegion) {
   const SavePlan plan = MakeSavePlan(declaration, 0, 1, {}).value();
   EXPECT_THAT(PiecesOf(declaration, plan),
               ElementsAre("v[0:3]", "w[0:6]", "w[0:4]", "y[0:4]", "x[0:4]", "z[0:4]"));
-  EXPECT_EQ(plan.pieces[1].slot, 3u);
+  EXPECT_EQ(plan.shards[1].slot, 3u);
   EXPECT_THAT(plan.empty_slots, ElementsAre(5));
   EXPECT_EQ(plan.tensor_bytes, 25u);
 }
@@ -54,7 +54,7 @@ TEST(SavePlanTest, PiecesComeByGroupThenNameThenRegion) {
 // What they share is one stream of three tensors of two chunks.
 TEST(SavePlanTest, WhatRanksShareIsDividedInTheOrderOfTheNames) {
   constexpr std::uint64_t kChunk = 4096;
-  const auto pieces_of_rank = [](int rank, const std::vector<int>& writers) {
+  const auto shards_of_rank = [](int rank, const std::vector<int>& writers) {
     Declaration declaration;
     for (const char* const name : {"c", "a", "b"}) {
       HeldTensor held{.tensor = ByteTensor(name, 2 * kChunk), .replicas = {0, 1}};
@@ -64,15 +64,15 @@ TEST(SavePlanTest, WhatRanksShareIsDividedInTheOrderOfTheNames) {
     declaration.Add({.tensor = ByteTensor("own" + std::to_string(rank), 2)}).value();
     const SavePlan plan = MakeSavePlan(declaration, rank, 2, writers).value();
     std::uint64_t bytes = 0;
-    for (const auto& piece : plan.pieces) bytes += piece.run.size();
+    for (const auto& shard : plan.shards) bytes += shard.run.size();
     EXPECT_EQ(plan.tensor_bytes, bytes);
     return PiecesOf(declaration, plan);
   };
-  EXPECT_THAT(pieces_of_rank(0, {}), ElementsAre("a[0:8192]", "b[0:4096]", "own0[0:2]"));
-  EXPECT_THAT(pieces_of_rank(1, {}), ElementsAre("b[4096:8192]", "c[0:8192]", "own1[0:2]"));
-  EXPECT_THAT(pieces_of_rank(1, {1}),
+  EXPECT_THAT(shards_of_rank(0, {}), ElementsAre("a[0:8192]", "b[0:4096]", "own0[0:2]"));
+  EXPECT_THAT(shards_of_rank(1, {}), ElementsAre("b[4096:8192]", "c[0:8192]", "own1[0:2]"));
+  EXPECT_THAT(shards_of_rank(1, {1}),
               ElementsAre("a[0:8192]", "b[0:8192]", "c[0:8192]", "own1[0:2]"));
-  EXPECT_THAT(pieces_of_rank(0, {1}), IsEmpty());
+  EXPECT_THAT(shards_of_rank(0, {1}), IsEmpty());
 }
 
 TEST(SavePlanTest, RefusesTheFirstSlotWhoseReplicasCannotBe) {
