@@ -12,18 +12,18 @@
 namespace sealpoint::internal {
 namespace {
 
-// More pieces take longer to copy one by one than they save.
-constexpr std::size_t kPieceCountMax = std::size_t{1} << 16;
+// More ranges take longer to copy one by one than they save.
+constexpr std::size_t kRangeCountMax = std::size_t{1} << 16;
 constexpr std::size_t kPatternCountMax = 64;
 
-struct Piece {
+struct Range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  friend auto operator<=>(const Piece&, const Piece&) = default;
+  friend auto operator<=>(const Range&, const Range&) = default;
 };
 
-// False where there are too many.
-bool AppendSourceOf(const StridedCopy& copy, std::vector<Piece>& pieces) {
+// False if there are too many.
+bool AppendSourceOf(const StridedCopy& copy, std::vector<Range>& ranges) {
   const CopyRow row = RowOf(copy);
   const bool is_dense =
       row.count == 1 || row.source_stride_bytes == static_cast<std::int64_t>(copy.element_size);
@@ -31,43 +31,43 @@ bool AppendSourceOf(const StridedCopy& copy, std::vector<Piece>& pieces) {
   const std::uint64_t count = is_dense ? 1 : row.count;
   VisitRows(copy, [&](std::int64_t source_at, std::int64_t) {
     auto at = static_cast<std::uint64_t>(source_at);
-    for (std::uint64_t i = 0; i < count && pieces.size() <= kPieceCountMax; ++i) {
-      pieces.push_back({at, at + length});
+    for (std::uint64_t i = 0; i < count && ranges.size() <= kRangeCountMax; ++i) {
+      ranges.push_back({at, at + length});
       at += static_cast<std::uint64_t>(row.source_stride_bytes);
     }
-    return pieces.size() <= kPieceCountMax;
+    return ranges.size() <= kRangeCountMax;
   });
-  return pieces.size() <= kPieceCountMax;
+  return ranges.size() <= kRangeCountMax;
 }
 
-void JoinPieces(std::vector<Piece>& pieces) {
-  std::sort(pieces.begin(), pieces.end());
+void JoinPieces(std::vector<Range>& ranges) {
+  std::sort(ranges.begin(), ranges.end());
   std::size_t kept = 0;
-  for (const Piece& piece : pieces) {
-    if (kept > 0 && piece.begin <= pieces[kept - 1].end) {
-      pieces[kept - 1].end = std::max(pieces[kept - 1].end, piece.end);
+  for (const Range& range : ranges) {
+    if (kept > 0 && range.begin <= ranges[kept - 1].end) {
+      ranges[kept - 1].end = std::max(ranges[kept - 1].end, range.end);
     } else {
-      pieces[kept++] = piece;
+      ranges[kept++] = range;
     }
   }
-  pieces.resize(kept);
+  ranges.resize(kept);
 }
 
 }  // namespace
 
 ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length = raw_size}} {}
 
-ChunkParts ChunkParts::WantedOf(const ReadPlanData& plan, const PlanChunk& chunk) {
-  std::vector<Piece> pieces;
+ChunkParts ChunkParts::NeededBy(const ReadPlanData& plan, const PlanChunk& chunk) {
+  std::vector<Range> ranges;
   for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy, pieces)) {
+    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy, ranges)) {
       return ChunkParts(chunk.raw_size);
     }
   }
-  JoinPieces(pieces);
+  JoinPieces(ranges);
   ChunkParts parts((std::vector<Pattern>()));
-  for (const Piece& piece : pieces) {
-    parts.Append(piece.begin, piece.end - piece.begin);
+  for (const Range& range : ranges) {
+    parts.Append(range.begin, range.end - range.begin);
     if (parts.patterns_.size() > kPatternCountMax) return ChunkParts(chunk.raw_size);
   }
   // Taking the last quarter along costs less than packing the others.
@@ -88,7 +88,7 @@ void ChunkParts::Append(std::uint64_t begin, std::uint64_t length) {
 }
 
 template <typename Visit>
-void ChunkParts::ForEachPiece(const Visit& visit) const {
+void ChunkParts::ForEachRange(const Visit& visit) const {
   for (const Pattern& pattern : patterns_) {
     for (std::uint64_t i = 0; i < pattern.count; ++i) {
       visit(pattern.begin + i * pattern.distance, pattern.length);
@@ -105,7 +105,7 @@ std::uint64_t ChunkParts::size_bytes() const {
 void ChunkParts::Pack(ByteSpan raw, Bytes& out) const {
   std::size_t at = out.size();
   out.resize(at + size_bytes());
-  ForEachPiece([&](std::uint64_t begin, std::uint64_t length) {
+  ForEachRange([&](std::uint64_t begin, std::uint64_t length) {
     std::memcpy(out.data() + at, raw.data() + begin, length);
     at += length;
   });
@@ -113,7 +113,7 @@ void ChunkParts::Pack(ByteSpan raw, Bytes& out) const {
 
 void ChunkParts::Unpack(ByteSpan packed, MutableByteSpan raw) const {
   std::size_t at = 0;
-  ForEachPiece([&](std::uint64_t begin, std::uint64_t length) {
+  ForEachRange([&](std::uint64_t begin, std::uint64_t length) {
     std::memcpy(raw.data() + begin, packed.data() + at, length);
     at += length;
   });
@@ -136,7 +136,7 @@ Result<ChunkParts> ChunkParts::Decode(WireReader& in, std::uint64_t raw_size) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t pattern_count, in.Number());
   if (pattern_count == 0 || pattern_count > kPatternCountMax) return cannot_be();
   ChunkParts parts((std::vector<Pattern>()));
-  std::uint64_t end = 0;  // of the pieces so far
+  std::uint64_t end = 0;  // of the ranges so far
   for (std::uint64_t i = 0; i < pattern_count; ++i) {
     Pattern pattern;
     for (std::uint64_t* number :

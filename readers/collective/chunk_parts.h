@@ -12,43 +12,44 @@
 
 namespace sealpoint::internal {
 
-// Which raw bytes of a chunk one rank wants of another: pieces that ascend and do not touch. What
-// rows, columns and blocks of a matrix leave of a chunk is one pattern of pieces. Where there is
-// little to save, or too much to tell, all of the chunk is wanted.
+// The raw bytes of a chunk that one rank requests from another: ascending byte ranges that do not
+// touch. Ranges of equal length at equal distances, as rows, columns and blocks of a matrix leave
+// them, are stored as one pattern. The whole chunk is requested if parts would save little, or if
+// their description would be too long.
 class ChunkParts {
  public:
   // All of a chunk of this size.
   explicit ChunkParts(std::uint64_t raw_size);
-  // What the copies of a chunk of this plan take.
-  static ChunkParts WantedOf(const ReadPlanData& plan, const PlanChunk& chunk);
+  // The bytes that the copies of a chunk of this plan use.
+  static ChunkParts NeededBy(const ReadPlanData& plan, const PlanChunk& chunk);
 
   std::uint64_t size_bytes() const;
 
-  // Appends the pieces of `raw`, one behind the other.
+  // Appends these parts of `raw` to `out`, without gaps.
   void Pack(ByteSpan raw, Bytes& out) const;
-  // The way back; leaves the other bytes of `raw` as they are. Precondition: `packed` has
+  // The reverse of Pack; leaves the other bytes of `raw` as they are. Precondition: `packed` has
   // size_bytes().
   void Unpack(ByteSpan packed, MutableByteSpan raw) const;
 
   void Encode(WireWriter& out) const;
-  // Errors: Comm (no pieces of a chunk of this size).
+  // Errors: Comm (not parts of a chunk of this size).
   static Result<ChunkParts> Decode(WireReader& in, std::uint64_t raw_size);
 
   friend bool operator==(const ChunkParts&, const ChunkParts&) = default;
 
  private:
-  // Pieces of equal length at equal distances.
+  // Byte ranges of equal length at equal distances.
   struct Pattern {
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
     std::uint64_t count = 1;
-    std::uint64_t distance = 0;  // from begin to begin, where there are several
+    std::uint64_t distance = 0;  // from begin to begin; 0 if count is 1
     friend bool operator==(const Pattern&, const Pattern&) = default;
   };
 
   explicit ChunkParts(std::vector<Pattern> patterns) : patterns_(std::move(patterns)) {}
   template <typename Visit>
-  void ForEachPiece(const Visit& visit) const;
+  void ForEachRange(const Visit& visit) const;
   void Append(std::uint64_t begin, std::uint64_t length);
 
   std::vector<Pattern> patterns_;

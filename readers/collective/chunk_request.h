@@ -23,12 +23,11 @@ struct ChunkRequest {
 };
 
 void EncodeRequest(const ChunkRequest& request, Bytes& out);
-// All requests of one message. Errors: Comm (not what a rank of this version sends, or no chunk of
-// this checkpoint).
+// All requests of one message. Errors: Comm (malformed, or not a chunk of this checkpoint).
 Result<std::vector<ChunkRequest>> DecodeRequests(ByteSpan bytes, const Metadata& index);
 
-// What one rank reads in a round: the chunks that any rank requested of it, each once, and who gets
-// it.
+// What one rank reads in a round: the chunks that any rank requested from it, each once, with the
+// ranks that get them.
 struct RequestedChunks {
   struct Requester {
     int rank = 0;
@@ -38,7 +37,7 @@ struct RequestedChunks {
   std::vector<std::vector<Requester>> requesters;  // per chunk, by rank
 };
 
-// `requests[r]` are those of rank r.
+// Joins the requests of all ranks; `requests[r]` are those of rank r.
 RequestedChunks MergeRequests(const std::vector<std::vector<ChunkRequest>>& requests,
                               const Metadata& index, std::uint64_t range_size_max);
 

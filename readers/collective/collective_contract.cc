@@ -18,7 +18,7 @@ namespace {
 
 using Kind = LoadFinding::Kind;
 
-// What some rank wants of a tensor; no region of an empty one.
+// The requested regions of each tensor; none for an empty tensor.
 using RegionsByTensor = std::map<std::uint64_t, std::vector<Region>>;
 
 std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
@@ -43,7 +43,7 @@ Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_region, in.Number());
     if (tensor >= index.tensor_count()) {
-      return MakeError(Code::kComm, "another rank wants tensor ", tensor, " of ",
+      return MakeError(Code::kComm, "another rank requests tensor ", tensor, " of ",
                        index.tensor_count());
     }
     std::vector<Region>& regions = wanted[tensor];
@@ -55,14 +55,14 @@ Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted
     SEALPOINT_ASSIGN_OR_RETURN(region.run.end, in.Number());
     const Shape shape = index.tensor(tensor).shape();
     if (!CheckRegion(shape, region).ok()) {
-      return MakeError(Code::kComm, "another rank wants a region outside of its tensor");
+      return MakeError(Code::kComm, "another rank requests a region outside of its tensor");
     }
     regions.push_back(std::move(region));
   }
   return {};
 }
 
-// Differences that the contract forbids; the first is that of the least tensor.
+// The differences that the contract forbids: their number, and the one of the first tensor.
 struct Forbidden {
   std::uint64_t count = 0;
   std::uint64_t tensor = 0;
@@ -86,7 +86,7 @@ Result<Forbidden> DecodeForbidden(WireReader& in) {
   return forbidden;
 }
 
-// Finds what is wrong with the tensors that this rank checks.
+// Checks the tensors that belong to this rank.
 class ContractChecker {
  public:
   ContractChecker(const Metadata& index, const LoadContract& contract)
@@ -109,7 +109,7 @@ class ContractChecker {
 
  private:
   void CheckCoverage(std::uint64_t tensor, std::vector<Region> regions) {
-    // Replicas want the same.
+    // Replicas request the same region.
     std::sort(regions.begin(), regions.end());
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
     const TensorView view = index_.tensor(tensor);
@@ -147,8 +147,8 @@ Bytes Encode(const Forbidden& forbidden, const std::vector<LoadFinding>& finding
   return bytes;
 }
 
-// The findings of all ranks, or the error of all of them: it names no rank, since none is the cause
-// alone.
+// The findings of all ranks, or one error for all. It names no rank, because no single rank is the
+// cause.
 Result<std::vector<LoadFinding>> MergeFindings(Communicator& comm, const Metadata& index,
                                                const Bytes& local_findings) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(local_findings));

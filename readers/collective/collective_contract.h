@@ -12,10 +12,10 @@
 
 namespace sealpoint::internal {
 
-// Owners the requests of all ranks as one: which stored tensors nobody wants, and which are wanted
-// only in part. Tensor i is checked by rank i mod size, so that nothing grows with ranks times
+// Checks the requests of all ranks as one: which stored tensors no rank requests, and which are
+// requested only in part. Rank (i mod size) checks tensor i, so that nothing grows with ranks times
 // tensors on any rank. Collective. `local_request` passed the rest of the contract on this rank;
-// its findings are taken along. Returns the findings of all ranks, sorted and without repetition.
+// its findings are included. Returns the findings of all ranks, sorted and without duplicates.
 // Errors, the same on all ranks: Mismatch (the forbidden difference of the first tensor, and how
 // many there are), Comm, Timeout.
 Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const Metadata& index,

@@ -15,9 +15,10 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 32 * kMiB;
+constexpr std::uint64_t kStripeSizeBytes = 32 * kMiB;
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
-// Memory of this size is used again by malloc; greater pieces would be new pages each time.
+// malloc keeps blocks of this size for reuse; larger ones would be mapped, and page by page faulted
+// in, for every exchange.
 constexpr std::uint64_t kExchangeSizeMax = 8 * kMiB;
 
 void EncodeRanges(std::span<const BlobBytes> ranges, WireWriter& out) {
@@ -49,8 +50,8 @@ Result<std::vector<BlobBytes>> DecodeUnion(const std::vector<Bytes>& messages) {
   return UnionOf(std::move(ranges));
 }
 
-// What all ranks want, joined per blob by rank (blob mod size) and then known to all: no rank ever
-// holds more than the joined ranges.
+// The ranges that any rank requests. Those of a blob are joined at rank (blob mod size), then all
+// ranks get the result; so no rank ever holds the ranges of all ranks before they are joined.
 Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData& plan) {
   std::vector<BlobBytes> local_ranges;
   for (const PlanRange& range : plan.ranges) {
@@ -85,7 +86,8 @@ void CollectiveLoad::SortChunks(const ReadingOrder& order) {
   }
 }
 
-// As far as no rank gets or reads more than its share, but for one chunk.
+// The largest window in which no rank receives or reads more than its share of memory, except for a
+// single chunk that is larger. Every rank proposes where its own share ends; the least counts.
 Result<ReadingWindow> CollectiveLoad::AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const {
   std::uint64_t local_end = end;
   std::uint64_t received = 0;
@@ -99,10 +101,10 @@ Result<ReadingWindow> CollectiveLoad::AgreeOnWindow(std::uint64_t begin, std::ui
   }
   const auto ranks = static_cast<std::uint64_t>(comm_.size());
   if (share() < (end - begin) / ranks) local_end = std::min(local_end, begin + ranks * share());
-  // The least of all.
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> most,
+  // The minimum over all ranks, as the complement of a maximum.
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
                              comm_.AllReduceMax({~local_end}));
-  return ReadingWindow{.begin = begin, .end = ~most.front()};
+  return ReadingWindow{.begin = begin, .end = ~maxima.front()};
 }
 
 Result<RequestedChunks> CollectiveLoad::AskReaders(const ReadingWindow& window,
@@ -111,14 +113,14 @@ Result<RequestedChunks> CollectiveLoad::AskReaders(const ReadingWindow& window,
   for (; next_ < own_.size() && own_[next_].position < window.end; ++next_) {
     wanted.push_back(own_[next_]);
   }
-  // As the reader will send them.
+  // In the order in which the reader will send them: ExchangeChunks matches by position alone.
   std::sort(wanted.begin(), wanted.end(),
             [](const OwnChunk& a, const OwnChunk& b) { return a.chunk < b.chunk; });
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
   for (const OwnChunk& one : wanted) {
     const auto reader = static_cast<std::size_t>(window.ReaderOf(one.position, comm_.size()));
     const PlanChunk& chunk = plan_.chunks[one.chunk];
-    ChunkParts parts = ChunkParts::WantedOf(plan_, chunk);
+    ChunkParts parts = ChunkParts::NeededBy(plan_, chunk);
     EncodeRequest(
         {.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk, .parts = parts},
         outgoing[reader]);
@@ -145,7 +147,7 @@ Status CollectiveLoad::ReadRequested(const RequestedChunks& requested,
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> wanted, UnionOfAll(comm_, plan_));
-  ReadingOrder order(wanted, kPieceBytes);
+  ReadingOrder order(wanted, kStripeSizeBytes);
   SortChunks(order);
   return order;
 }
@@ -183,8 +185,8 @@ void CollectiveLoad::FinishCopies() {
   staging_ = StagingBuffer();
 }
 
-// After an element that does not convert the rest is left out, but this rank goes on with the
-// others until they agree.
+// After an element that cannot be converted this rank takes no more data, but it stays in the
+// sequence of exchanges until the next agreement, so that no other rank waits for it.
 void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
   if (!delivered_.ok()) return;
   const PlanChunk& one = plan_.chunks[expected.chunk];
@@ -218,7 +220,7 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
     SEALPOINT_RETURN_IF_ERROR(
         AgreeOnStatus(comm_, delivered_.ok() ? ReadRequested(round.requested, held) : delivered_));
     report.bytes_read += round.requested.plan.summary.bytes_read;
-    SEALPOINT_ASSIGN_OR_RETURN(const ExchangeTotals passed,
+    SEALPOINT_ASSIGN_OR_RETURN(const ExchangeTotals exchanged,
                                ExchangeChunks(comm_, round.requested, std::move(held),
                                               round.expected, std::min(share(), kExchangeSizeMax),
                                               [&](const ExpectedChunk& expected, ByteSpan packed) {
@@ -229,8 +231,8 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
     FinishCopies();
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
-    report.bytes_received += passed.bytes_received;
-    report.rounds += passed.exchanges;
+    report.bytes_received += exchanged.bytes_received;
+    report.rounds += exchanged.exchanges;
     begin = round.end;
   }
   phases.End();

@@ -18,8 +18,11 @@
 
 namespace sealpoint::internal {
 
-// One collective load on one rank, round after round. Used once; collective. Errors: those of
-// reading and converting, the same on all ranks; Comm, Timeout.
+// One collective load on one rank. It runs in rounds of bounded memory; in each the ranks agree on
+// a window of the reading order, request the chunks that they need from the ranks that read them,
+// read and verify what was requested from them, agree on the outcome, and exchange the bytes. Every
+// rank takes every step, whatever its own outcome. Used once; collective. Errors: those of reading
+// and converting, the same on all ranks; Comm, Timeout.
 class CollectiveLoad {
  public:
   CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
@@ -27,11 +30,11 @@ class CollectiveLoad {
       : comm_(comm), checkpoint_(checkpoint), plan_(plan), options_(options) {}
 
   Status Run(PhaseRecorder& phases, CollectiveLoadReport& report);
-  // What this rank would do in Run. No payload is read or passed on.
+  // What this rank would do in Run, without reading or exchanging payload.
   Result<RankLoad> DryRun();
 
  private:
-  // A chunk of this rank's plan in the order of all.
+  // A chunk of this rank's plan, and its position in the common reading order.
   struct OwnChunk {
     std::uint64_t position = 0;
     std::size_t chunk = 0;
@@ -40,11 +43,11 @@ class CollectiveLoad {
   using Expected = std::vector<std::vector<ExpectedChunk>>;
   struct Round {
     std::uint64_t end = 0;      // position
-    RequestedChunks requested;  // which this rank reads
-    Expected expected;          // which it asked others for
+    RequestedChunks requested;  // what this rank reads
+    Expected expected;          // what it requested from each rank
   };
 
-  // A third each for what is read, sent and received.
+  // A third of the budget each for the bytes that are read, sent and received.
   std::uint64_t share() const {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 3);
   }
@@ -65,12 +68,12 @@ class CollectiveLoad {
   const ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
   std::vector<OwnChunk> own_;
-  std::size_t next_ = 0;                     // of own_
-  std::vector<std::uint64_t> tensors_;       // in the index, by PlanChunk::name
-  Bytes unpacked_;                           // the chunk of which parts came last
-  Status delivered_;                         // why this rank could not take what it got
-  StagingBuffer staging_;                    // while chunks arrive; outlives the copies
-  std::unique_ptr<CopiesToDevices> copies_;  // null where all destinations are in host memory
+  std::size_t next_ = 0;                     // index into own_
+  std::vector<std::uint64_t> tensors_;       // number in the index, by PlanChunk::name
+  Bytes unpacked_;                           // scratch: the last chunk of which only parts arrived
+  Status delivered_;                         // the error of this rank in taking what arrived
+  StagingBuffer staging_;                    // in use while chunks arrive; outlives the copies
+  std::unique_ptr<CopiesToDevices> copies_;  // null if all destinations are in host memory
 };
 
 }  // namespace sealpoint::internal

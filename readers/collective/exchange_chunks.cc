@@ -9,7 +9,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// Hands out the chunks of one reader, chunk by chunk and rank by rank.
+// Packs the chunks that this rank read into messages, chunk by chunk and requester by requester. A
+// chunk is freed as soon as its last requester is served.
 class Sender {
  public:
   Sender(const RequestedChunks& requested, std::vector<Bytes> held, int size)
@@ -48,19 +49,23 @@ Result<ExchangeTotals> ExchangeChunks(
     Communicator& comm, const RequestedChunks& requested, std::vector<Bytes> held,
     const std::vector<std::vector<ExpectedChunk>>& expected, std::uint64_t send_max_bytes,
     const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take) {
-  ExchangeTotals passed;
+  ExchangeTotals totals;
   Sender sender(requested, std::move(held), comm.size());
   std::vector<std::size_t> next(expected.size());
-  for (bool goes_on = true; goes_on; ++passed.exchanges) {
+  // All ranks make the same number of exchanges: a rank that has nothing left to send goes on until
+  // the reduction says that nobody has.
+  for (bool goes_on = true; goes_on; ++totals.exchanges) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                                comm.AllToAll(sender.Next(send_max_bytes)));
     for (std::size_t rank = 0; rank < incoming.size(); ++rank) {
-      const bool is_mine = static_cast<int>(rank) == comm.rank();
-      if (!is_mine) passed.bytes_received += incoming[rank].size();
+      const bool is_own = static_cast<int>(rank) == comm.rank();
+      if (!is_own) totals.bytes_received += incoming[rank].size();
       for (ByteSpan rest = incoming[rank]; !rest.empty();) {
         const bool fits = next[rank] < expected[rank].size() &&
                           expected[rank][next[rank]].parts.size_bytes() <= rest.size();
-        if (!fits) return MakeError(Code::kComm, "rank ", rank, " sent what it was not asked for");
+        if (!fits)
+          return MakeError(Code::kComm, "rank ", rank,
+                           " sent chunks that this rank did not request");
         const ExpectedChunk& chunk = expected[rank][next[rank]++];
         const std::uint64_t size = chunk.parts.size_bytes();
         take(chunk, rest.first(size));
@@ -73,9 +78,10 @@ Result<ExchangeTotals> ExchangeChunks(
   }
   for (std::size_t rank = 0; rank < expected.size(); ++rank) {
     if (next[rank] == expected[rank].size()) continue;
-    return MakeError(Code::kComm, "rank ", rank, " did not send what it was asked for");
+    return MakeError(Code::kComm, "rank ", rank,
+                     " did not send all chunks that this rank requested");
   }
-  return passed;
+  return totals;
 }
 
 }  // namespace sealpoint::internal

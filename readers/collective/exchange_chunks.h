@@ -14,7 +14,7 @@
 
 namespace sealpoint::internal {
 
-// A chunk that this rank asked another for.
+// A chunk that this rank requested from another.
 struct ExpectedChunk {
   std::size_t chunk = 0;  // in this rank's plan
   ChunkParts parts;
@@ -25,11 +25,12 @@ struct ExchangeTotals {
   std::uint64_t exchanges = 0;
 };
 
-// Sends of each chunk that this rank read the requested parts to all who requested them, in as many
-// exchanges as it takes to send no more than `send_max_bytes` (or the parts of one chunk) at a time
-// from each rank, and gives what arrives to `take`, packed. `held` has the raw bytes of each
-// requested chunk, and is emptied on the way; `expected[r]` are the chunks that rank r was asked
-// for, in the order of their place in the files. Collective. Errors: Comm, Timeout.
+// Sends the requested parts of each chunk that this rank read to every rank that requested them, in
+// as many exchanges as needed to send at most `send_max_bytes` (or the parts of one chunk) at a
+// time from each rank, and calls `take` with what arrives, packed. `held` has the raw bytes of each
+// requested chunk and is emptied on the way. `expected[r]` are the chunks that this rank requested
+// from rank r, in the order of their position in the files, in which they arrive. Collective.
+// Errors: Comm, Timeout.
 Result<ExchangeTotals> ExchangeChunks(
     Communicator& comm, const RequestedChunks& requested, std::vector<Bytes> held,
     const std::vector<std::vector<ExpectedChunk>>& expected, std::uint64_t send_max_bytes,

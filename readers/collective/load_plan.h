@@ -8,8 +8,8 @@
 
 namespace sealpoint::internal {
 
-// Brings what each rank would do to all ranks, and adds it up. Collective; takes memory for each
-// rank, whatever they want. Errors: Comm, Timeout.
+// Gathers on every rank what each rank would do, and the sums. Collective. Takes memory linear in
+// the number of ranks, independent of the size of their requests. Errors: Comm, Timeout.
 Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local_load);
 
 }  // namespace sealpoint::internal

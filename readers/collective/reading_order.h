@@ -18,40 +18,42 @@ struct BlobBytes {
 // Sorted, without overlaps; ranges that touch are joined.
 std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges);
 
-// The order in which all ranks together read what any of them wants: round-robin over the blobs,
-// one piece of each after the other. So a stretch of the order holds something of every blob, which
-// keeps many files busy and gives every rank, whose requests mostly lie in few blobs, its share.
-// A pure function of its arguments: every rank makes the same.
+// The order in which all ranks together read the bytes that any of them requests: round-robin over
+// the blobs, one stripe of each blob after the other. Any window of the order therefore holds bytes
+// of many blobs, which keeps many files busy and serves every rank, although the requests of one
+// rank usually lie in few blobs. A pure function of its arguments, so that every rank computes the
+// same order without an exchange.
 class ReadingOrder {
  public:
-  // Precondition: `wanted` is a UnionOf; piece_bytes > 0.
-  ReadingOrder(const std::vector<BlobBytes>& wanted, std::uint64_t piece_bytes);
+  // Precondition: `wanted` is a UnionOf; stripe_size_bytes > 0.
+  ReadingOrder(const std::vector<BlobBytes>& wanted, std::uint64_t stripe_size_bytes);
 
-  // Bytes in all; positions are below it.
+  // The number of requested bytes; positions are below it.
   std::uint64_t size_bytes() const { return size_bytes_; }
-  // The position of a byte. Precondition: it is wanted.
+  // The position of a byte in the order. Precondition: the byte is requested.
   std::uint64_t PositionOf(std::uint32_t blob, std::uint64_t offset) const;
 
  private:
-  struct Stretch {
+  struct Segment {
     BlobBytes bytes;
     std::uint64_t before = 0;  // wanted bytes of this blob before it
   };
 
-  std::uint64_t piece_bytes_;
+  std::uint64_t stripe_size_bytes_;
   std::uint64_t size_bytes_ = 0;
-  std::vector<Stretch> stretches_;
-  // Of each piece of each blob that is wanted, its first position; blobs ascend.
-  std::vector<std::uint64_t> piece_positions_;
+  std::vector<Segment> segments_;
+  // The first position of each stripe, by blob (ascending), then by stripe.
+  std::vector<std::uint64_t> stripe_positions_;
   struct Blob {
     std::uint32_t blob = 0;
     std::uint64_t size = 0;
-    std::size_t first_piece = 0;  // in piece_positions_
+    std::size_t first_stripe = 0;  // in stripe_positions_
   };
   std::vector<Blob> blobs_;
 };
 
-// A stretch [begin, end) of the order, whose bytes are dealt to the ranks in equal parts.
+// A window [begin, end) of the order, which the ranks read in equal parts: rank 0 the first part,
+// rank 1 the second, and so on.
 struct ReadingWindow {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

@@ -37,7 +37,7 @@ ChunkParts WantedOf(const std::vector<StridedCopy>& copies, std::uint64_t raw_si
   PlanChunk chunk{.raw_size = static_cast<std::uint32_t>(raw_size)};
   chunk.first_copy = 1;
   chunk.copy_count = copies.size();
-  return ChunkParts::WantedOf(plan, chunk);
+  return ChunkParts::NeededBy(plan, chunk);
 }
 
 Bytes Encoded(const ChunkParts& parts) {

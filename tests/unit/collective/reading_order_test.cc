@@ -34,8 +34,8 @@ TEST(ReadingOrder, GoesRoundTheBlobsPieceByPiece) {
 
 TEST(ReadingOrder, NumbersEachWantedByteOnce) {
   const std::vector<BlobBytes> wanted = {{0, 0, 13}, {0, 20, 21}, {4, 7, 30}, {5, 0, 1}};
-  for (const std::uint64_t piece : {1u, 2u, 5u, 100u}) {
-    const ReadingOrder order(wanted, piece);
+  for (const std::uint64_t stripe : {1u, 2u, 5u, 100u}) {
+    const ReadingOrder order(wanted, stripe);
     std::vector<int> seen(order.size_bytes());
     for (const BlobBytes& range : wanted) {
       for (std::uint64_t at = range.begin; at < range.end; ++at) {
