@@ -67,7 +67,7 @@ struct VerifyReport {
   double seconds = 0;
 };
 
-// Owners a directory and lists what it finds; damage is in the report, not in the Status. Single
+// Verifies a directory and lists what it finds; damage is in the report, not in the Status. Single
 // process, reads only. Hostile content costs time linear in its size and bounded memory.
 // Errors: InvalidArgument (options).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,

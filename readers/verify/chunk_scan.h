@@ -7,7 +7,7 @@
 
 namespace sealpoint::internal {
 
-// Owners the chunks of a unit and the padding between them, in one pass over their bytes. Findings
+// Verifies the chunks of a unit and the padding between them, in one pass over their bytes. Findings
 // go to the context.
 void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io);
 

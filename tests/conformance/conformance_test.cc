@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owners every entry of the corpus, from disk and through the public API alone, and compares with
+// Checks every entry of the corpus, from disk and through the public API alone, and compares with
 // what corpus.md says of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -92,7 +92,7 @@ CrashPromise PromiseAt(const CrashHistory& history, const CrashCut& cut) {
   return PromiseTo(told);
 }
 
-// Owners one schedule: what programs see after each operation, and what crashes leave.
+// Checks one schedule: what programs see after each operation, and what crashes leave.
 class Race {
  public:
   Race(CrashDisk& disk, std::string& wrong, Totals& totals)

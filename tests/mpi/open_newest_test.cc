@@ -9,9 +9,9 @@
 #include <string>
 
 #include "sealpoint/series.h"
-#include "tests/support/collective_load_job.h"
-#include "tests/support/failing_storage.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/state/collective_load_job.h"
+#include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace sealpoint::tools {
 
-// Owners all paths and series, and prints.
+// Verifies all paths and series, and prints.
 ExitStatus RunVerify(const Options& options);
 
 }  // namespace sealpoint::tools

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/errors.h"
-#include "tests/support/mini_container.h"
-#include "tests/support/saved_state.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/state/saved_state.h"
 
 namespace sealpoint::internal {
 namespace {
