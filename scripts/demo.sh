@@ -4,7 +4,8 @@
 # the training goes on, bit for bit, on other meshes of ranks, and the same with saves in the
 # background.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
-# Every expectation is checked; the exit status is 0 only if all of them are met.
+# Every expectation is checked; the exit status is 0 only if all of them hold. docs/demo.md shows what
+# it prints.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -108,7 +109,7 @@ crash() {
   expect_line crash '^rank 3 dies by SIGKILL'
 }
 
-judge_series() {
+check_series() {
   heading "What the crash left:  ckpt-verify --series series   (reads and checks every byte)"
   show series "$verify" --series series
   expect_status 0 "ckpt-verify of the series"
@@ -222,11 +223,11 @@ prepare
 cd "$demo"
 started=$SECONDS
 crash
-judge_series
+check_series
 show_plan "$(newest $((crash_at - save_every)))"
 resume
 show_series
 compare
 flip
-printf '\nAll as expected, in %s s. Checkpoints and logs (MPI speaks there) are in %s\n' \
+printf '\nAll as expected, in %s s. Checkpoints and logs (with what MPI prints) are in %s\n' \
   $((SECONDS - started)) "$demo"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead to files and headings, prose is not too wide, rules and limits of the specification fit together,
-and the tests that docs/testing-coverage.md names are there.
+"""Checks the documents: links lead to files and headings, prose is not too wide, rules and limits of the
+specification fit together, the tests that docs/testing-coverage.md names are there, and README and examples are short.
 
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
 """
@@ -16,6 +16,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROSE_WIDTH_MAX = 132  # wrap at 120; tables and code are not counted
+README_LINES_MAX = 85  # one screen
+EXAMPLE_LINES_MAX = 80  # of those that are one file
 CODES = set(re.findall(r"^\s+k(\w+) = \d+,", (ROOT / "include/sealpoint/status.h").read_text(), re.M))
 RULE_ID = re.compile(r"\bR-[A-Z]{3}-\d\d\b")
 # | rule | code | where it is shown | sentence |
@@ -146,6 +148,15 @@ def check_coverage():
                 yield path, number, f"there is no {'entry' if is_entry else 'test'} {name}"
 
 
+def check_first_sight(root=ROOT):
+    """What a newcomer reads first is short: the README one screen, examples of one file 80 lines."""
+    for path, most in [(root / "README.md", README_LINES_MAX)] + [
+            (path, EXAMPLE_LINES_MAX) for path in sorted((root / "examples").glob("*.cc"))]:
+        count = len(path.read_text().splitlines())
+        if count > most:
+            yield path, most + 1, f"{count} lines, at most {most}"
+
+
 UNITS = {"kKiB": 2**10, "kMiB": 2**20, "kGiB": 2**30}
 
 
@@ -185,6 +196,7 @@ def main():
     wrong += check_mentions(rules)
     wrong += check_coverage()
     wrong += check_limits()
+    wrong += check_first_sight()
     for path, number, message in wrong:
         print(f"{path.relative_to(ROOT)}:{number}: {message}")
     if len(rules) < 50:

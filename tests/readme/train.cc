@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the second block of README.md leaves out.
+// What the block of docs/async.md leaves out.
 #include <cstdint>
 #include <cstdio>
 #include <deque>
