@@ -94,7 +94,7 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
 
-  // One line: "Corrupt: header digest differs [rule R-HDR-05, file ckpt/COMMIT, offset 40]".
+  // One line, Printable (text.h): "Corrupt: header digest differs [rule R-HDR-05, offset 40]".
   std::string ToString() const;
 
   friend bool operator==(const Status&, const Status&) = default;

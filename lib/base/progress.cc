@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "sealpoint/text.h"
+
 namespace sealpoint {
 namespace {
 
@@ -31,14 +33,10 @@ constexpr std::size_t kBarColumnsMax = 30;
   return text.data();
 }
 
-// "512 B", "15.4 MB": decimal units, as disks are sold.
-std::string FormatBytes(double bytes) {
-  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  if (bytes < 1000) return Format("%.0f B", bytes);
-  std::size_t unit = 0;
-  // 999950 would be printed as 1000.0 of the smaller unit.
-  for (; bytes >= 999.95 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
-  return Format("%.1f %s", bytes, kUnits[unit]);
+// "15.4 MB/s".
+std::string RateText(double bytes_per_second) {
+  constexpr double kMost = 1e19;  // fits 64 bits
+  return BytesText(static_cast<std::uint64_t>(std::min(bytes_per_second, kMost) + 0.5)) + "/s";
 }
 
 // "0:07", "3:05", "2:10:07"; rounded up, so that it says 0:00 only at the end.
@@ -96,15 +94,15 @@ std::string RenderProgress(const ProgressFigures& figures, int width, BarStyle s
   };
   if (has_total) add(Format("%3d %%", static_cast<int>(100 * ShareDone(figures))));
   if (figures.seconds_left) add(FormatTimeLeft(*figures.seconds_left));
-  if (figures.bytes_per_second > 0) add(FormatBytes(figures.bytes_per_second) + "/s");
+  if (figures.bytes_per_second > 0) add(RateText(figures.bytes_per_second));
   const std::size_t columns = std::clamp(limit / 4, kBarColumnsMin, kBarColumnsMax);
   if (has_total && used + 2 + columns <= limit) {
     bar = "  " + RenderBar(ShareDone(figures), columns, style);
     used += 2 + columns;
   }
   if (figures.bytes_done > 0 || has_total) {
-    const std::string done = FormatBytes(static_cast<double>(figures.bytes_done));
-    add(has_total ? done + " of " + FormatBytes(static_cast<double>(figures.bytes_total)) : done);
+    const std::string done = BytesText(figures.bytes_done);
+    add(has_total ? done + " of " + BytesText(figures.bytes_total) : done);
   }
   // Cut where not even the name fits; names are ASCII.
   return line.substr(0, limit) + bar + texts;

@@ -8,6 +8,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint {
 
@@ -116,7 +117,7 @@ std::string Status::ToString() const {
   if (ok()) return out;
   out.append(": ").append(message_);
   AppendPlace(out, place_);
-  return out;
+  return Printable(out);
 }
 
 void AbortOnBadResultAccess(const Status& status) {

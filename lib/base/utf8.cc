@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/utf8.h"
 
-#include <cstddef>
-#include <cstdint>
-
 namespace sealpoint::internal {
 namespace {
 
 struct Lead {
-  std::size_t length;     // bytes of the sequence, 0 where the lead byte is illegal
-  std::uint32_t bits;     // payload bits of the lead byte
-  std::uint32_t minimum;  // smallest code point that needs this length
+  std::size_t size;   // bytes of the sequence, 0 if the lead byte is illegal
+  char32_t bits;      // payload bits of the lead byte
+  char32_t smallest;  // code point that needs this size
 };
 
 Lead Classify(unsigned char byte) {
@@ -21,28 +18,30 @@ Lead Classify(unsigned char byte) {
   return {0, 0, 0};
 }
 
-bool IsAllowed(std::uint32_t point, std::uint32_t minimum) {
-  if (point < minimum || point > 0x10ffff) return false;
-  if (point >= 0xd800 && point <= 0xdfff) return false;
-  const bool is_control = point < 0x20 || (point >= 0x7f && point <= 0x9f);
-  return !is_control;
-}
+bool IsControl(char32_t point) { return point < 0x20 || (point >= 0x7f && point <= 0x9f); }
 
 }  // namespace
 
+CodePoint DecodeCodePoint(std::string_view text) {
+  if (text.empty()) return {};
+  const Lead lead = Classify(static_cast<unsigned char>(text.front()));
+  if (lead.size == 0 || lead.size > text.size()) return {};
+  char32_t point = lead.bits;
+  for (std::size_t i = 1; i < lead.size; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0u) != 0x80u) return {};
+    point = (point << 6) | (byte & 0x3fu);
+  }
+  const bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
+  if (point < lead.smallest || point > 0x10ffff || is_surrogate) return {};
+  return {.value = point, .size = lead.size};
+}
+
 bool IsPrintableUtf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const Lead lead = Classify(static_cast<unsigned char>(text[at]));
-    if (lead.length == 0 || lead.length > text.size() - at) return false;
-    std::uint32_t point = lead.bits;
-    for (std::size_t i = 1; i < lead.length; ++i) {
-      const auto byte = static_cast<unsigned char>(text[at + i]);
-      if ((byte & 0xc0u) != 0x80u) return false;
-      point = (point << 6) | (byte & 0x3fu);
-    }
-    if (!IsAllowed(point, lead.minimum)) return false;
-    at += lead.length;
+  while (!text.empty()) {
+    const CodePoint point = DecodeCodePoint(text);
+    if (point.size == 0 || IsControl(point.value)) return false;
+    text.remove_prefix(point.size);
   }
   return true;
 }

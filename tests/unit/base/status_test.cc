@@ -96,6 +96,14 @@ TEST(Status, AddsNoPlaceToSuccess) {
   EXPECT_EQ(status, Status());
 }
 
+TEST(Status, IsOneLineThatCannotWriteToATerminal) {
+  const Status status =
+      Status(Code::kCorrupt, "first\nsecond").AtPath("a\x1b[2J\xff").AtTensor("w\u202ev");
+  EXPECT_EQ(status.ToString(),
+            "Corrupt: first\\x0asecond [tensor w\\u{202e}v, file a\\x1b[2J\\xff]");
+  EXPECT_EQ(status.message(), "first\nsecond");
+}
+
 TEST(Status, PrefixesErrorsButNotSuccess) {
   EXPECT_EQ(Corrupt().Prefixed("blob 2").message(), "blob 2: digest differs");
   EXPECT_EQ(Status().Prefixed("blob 2"), Status());
