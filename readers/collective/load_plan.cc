@@ -7,6 +7,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "readers/load/plan_text.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal {
@@ -44,7 +45,7 @@ Result<RankLoad> DecodeLoad(ByteSpan bytes) {
 // "12.0 MiB (x 1.200) in 3 ranges of 2 files".
 std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_wanted, std::uint64_t requests,
                      std::uint64_t files) {
-  return StrCat(MibText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_wanted)), ") in ",
+  return StrCat(BytesText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_wanted)), ") in ",
                 CountText(requests, "range"), " of ", CountText(files, "file"));
 }
 
@@ -75,7 +76,6 @@ Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local
 
 std::string CollectiveLoadPlan::ToString() const {
   using internal::CountText;
-  using internal::MibText;
   using internal::StrCat;
   std::uint64_t requests_alone = 0;
   std::uint64_t requests = 0;
@@ -84,16 +84,16 @@ std::string CollectiveLoadPlan::ToString() const {
     requests += load.requests;
   }
   std::string text =
-      StrCat(CountText(ranks.size(), "rank"), ": ", MibText(bytes_wanted), " wanted; alone ",
-             MibText(bytes_read_alone), " (",
+      StrCat(CountText(ranks.size(), "rank"), ": ", BytesText(bytes_wanted), " wanted; alone ",
+             BytesText(bytes_read_alone), " (",
              internal::RatioText(internal::Ratio(bytes_read_alone, bytes_wanted)), ") in ",
-             CountText(requests_alone, "range"), "; together ", MibText(bytes_read), " (",
+             CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
              internal::RatioText(amplification), ") in ", CountText(requests, "range"), "\n");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankLoad& load = ranks[rank];
     const PlanSummary& alone = load.alone;
     text += StrCat(
-        "  rank ", rank, " on ", load.host, ": ", MibText(alone.bytes_wanted), " wanted; alone ",
+        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_wanted), " wanted; alone ",
         internal::CostText(alone.bytes_read, alone.bytes_wanted, alone.requests, alone.files),
         "; together ",
         internal::CostText(load.bytes_read, alone.bytes_wanted, load.requests, load.files), "\n");

@@ -8,8 +8,7 @@
 
 namespace sealpoint::internal {
 
-// How plans are shown: "12.5 MiB", "3 ranges", "x 1.042".
-std::string MibText(std::uint64_t bytes);
+// How plans are shown: "3 ranges", "x 1.042".
 std::string CountText(std::uint64_t count, std::string_view noun);
 std::string RatioText(double ratio);
 

@@ -9,15 +9,10 @@
 #include "lib/base/errors.h"
 #include "readers/load/plan_text.h"
 #include "readers/load/read_plan_data.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint {
 namespace internal {
-
-std::string MibText(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / double{kMiB});
-  return text;
-}
 
 std::string CountText(std::uint64_t count, std::string_view noun) {
   return StrCat(count, " ", noun, count == 1 ? "" : "s");
@@ -34,7 +29,6 @@ std::string RatioText(double ratio) {
 namespace {
 
 using internal::CountText;
-using internal::MibText;
 using internal::PlanRange;
 using internal::RatioText;
 using internal::ReadPlanData;
@@ -47,7 +41,7 @@ std::string ListNames(const ReadPlanData& plan, const std::set<std::uint32_t>& n
   std::size_t named = 0;
   for (const std::uint32_t number : numbers) {
     if (named == kNamedMax) return StrCat(list, " and ", numbers.size() - kNamedMax, " more");
-    list += StrCat(named++ == 0 ? "" : ", ", plan.names[number]);
+    list += StrCat(named++ == 0 ? "" : ", ", Printable(plan.names[number]));
   }
   return list;
 }
@@ -67,7 +61,7 @@ std::string ExplainFile(const ReadPlanData& plan, std::string_view name, std::si
     }
   }
   return StrCat("  ", name, ": ", CountText(end - begin, "range"), ", ", CountText(chunks, "chunk"),
-                ", ", MibText(bytes), ": ", ListNames(plan, names), "\n");
+                ", ", BytesText(bytes), ": ", ListNames(plan, names), "\n");
 }
 
 }  // namespace
@@ -97,8 +91,8 @@ void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout, void* 
 }
 
 std::string PlanSummary::ToString() const {
-  return StrCat(CountText(items, "item"), ": ", MibText(bytes_wanted), " wanted, ",
-                MibText(bytes_read), " read (", RatioText(amplification), ") in ",
+  return StrCat(CountText(items, "item"), ": ", BytesText(bytes_wanted), " wanted, ",
+                BytesText(bytes_read), " read (", RatioText(amplification), ") in ",
                 CountText(requests, "range"), " of ", CountText(files, "file"), ", ",
                 CountText(chunks, "chunk"), "; ", table_bytes_read, " table bytes");
 }

@@ -138,8 +138,8 @@ TEST_F(PlanTest, ExplainsItselfPerFile) {
   ReadRequest request;
   request.Add("w", MemoryView::MutableHost(out_.data()));
   const std::string text = checkpoint_->Plan(request).value().Explain();
-  EXPECT_THAT(text, HasSubstr("20.0 MiB wanted, 20.0 MiB read (x 1.000) in 3 ranges of 1 file"));
-  EXPECT_THAT(text, HasSubstr(container_.blobs.at(0).name + ": 3 ranges, 20 chunks, 20.0 MiB: w"));
+  EXPECT_THAT(text, HasSubstr("21.0 MB wanted, 21.0 MB read (x 1.000) in 3 ranges of 1 file"));
+  EXPECT_THAT(text, HasSubstr(container_.blobs.at(0).name + ": 3 ranges, 20 chunks, 21.0 MB: w"));
 }
 
 // Destinations and regions.
