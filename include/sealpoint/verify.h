@@ -38,17 +38,34 @@ struct VerifyOptions {
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // PosixStorage() where null
   // Called from any thread, one call at a time.
-  std::function<void(const VerifyProgress&)> on_progress;
+  std::function<void(const VerifyProgress&)> on_progress{};
+  // The report lists so many violations of each file at most, the first by offset. All are counted.
+  std::uint64_t violations_per_file_max = 1000;
+  // Called for every violation as it is found, in no particular order; from any thread, one call at
+  // a time. For callers that want all of them, however many they are.
+  std::function<void(const Status&)> on_violation{};
+};
+
+// Violations that a report counts but does not list.
+struct OmittedViolations {
+  std::string path{};  // of the file; of the checkpoint for those of several files
+  std::uint64_t count = 0;
+  friend bool operator==(const OmittedViolations&, const OmittedViolations&) = default;
 };
 
 struct VerifyReport {
   std::string path{};
   Verdict verdict = Verdict::kUnreadable;
   VerifyLevel level = VerifyLevel::kFull;
-  // Every violation that could be reached, in the order marker, index, blobs by id, offsets. The
-  // verdict follows from them: corrupt before incomplete before unreadable before unsupported.
+  // The violations that could be reached, in the order marker, index, blobs by id, offsets; of each
+  // file at most VerifyOptions::violations_per_file_max, and no more than take 8 MiB of memory. The
+  // verdict follows from all, listed or not: corrupt before incomplete before unreadable before
+  // unsupported.
   std::vector<Status> violations{};
-  // Leftovers, foreign names, ignored compat features; they do not change the verdict.
+  std::vector<OmittedViolations> omitted{};  // in the same order
+  std::uint64_t violation_count = 0;         // listed and omitted
+  // Leftovers, foreign names, ignored compat features; they do not change the verdict. Of each kind
+  // the first 1000 by name; one more note counts the others.
   std::vector<std::string> notes{};
   std::uint64_t leftover_bytes = 0;
 

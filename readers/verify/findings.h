@@ -4,10 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 #include "sealpoint/verify.h"
 
@@ -20,22 +24,31 @@ inline constexpr FileRank kMarkerRank = 1;
 inline constexpr FileRank kIndexRank = 2;
 constexpr FileRank BlobRank(std::size_t blob) { return 3 + FileRank{blob}; }
 
+// What is listed of the violations; all of them are counted.
+struct FindingLimits {
+  std::uint64_t per_file_max = UINT64_MAX;
+  // Memory of those that are listed. A report and its making take three times this.
+  std::uint64_t listed_bytes_max = 8 * kMiB;
+  // Files of which it is said how many of their violations are not listed.
+  std::size_t omitted_files_max = 1000;
+};
+
 // Violations from many threads, in an order that does not depend on timing: by file, offset, rule.
-// Identical ones are kept once. Of more than `listed_max` the first are kept, so that hostile
-// content cannot ask for more memory; the verdict follows from all. Thread safety: all functions.
+// Identical ones are listed once. Hostile content cannot ask for more memory than the limits say;
+// the verdict follows from all violations. Thread safety: all functions.
 class Findings {
  public:
-  static constexpr std::size_t kListedMax = 100'000;
-
-  explicit Findings(std::size_t listed_max = kListedMax) : listed_max_(listed_max) {}
+  explicit Findings(FindingLimits limits = {},
+                    std::function<void(const Status&)> on_violation = nullptr)
+      : limits_(limits), on_violation_(std::move(on_violation)) {}
 
   // Does nothing on success.
   void Add(FileRank file, Status violation);
 
   // The verdict so far: kCommitted without violations.
   Verdict verdict() const;
-  // Sorted; empties the object. `omitted` becomes true where some were not kept.
-  std::vector<Status> Take(bool* omitted);
+  // Puts verdict, violations and what is omitted into the report; empties the object.
+  void MoveTo(VerifyReport& report);
 
  private:
   struct Entry {
@@ -43,13 +56,20 @@ class Findings {
     Status violation;
   };
   static bool Before(const Entry& a, const Entry& b);
+  static std::uint64_t SizeOf(const Entry& entry);
   void SortAndCut();
+  void Omit(const Entry& entry);
 
-  const std::size_t listed_max_;
+  const FindingLimits limits_;
+  const std::function<void(const Status&)> on_violation_;
+  std::mutex callback_mutex_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
+  std::uint64_t entries_bytes_ = 0;
+  std::uint64_t count_ = 0;
   Verdict verdict_ = Verdict::kCommitted;
-  bool omitted_ = false;
+  std::map<FileRank, OmittedViolations> omitted_;
+  std::uint64_t omitted_elsewhere_ = 0;  // of files behind those of omitted_
 };
 
 }  // namespace sealpoint::internal

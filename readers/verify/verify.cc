@@ -46,7 +46,10 @@ std::uint64_t UnitSize(std::uint64_t total_bytes, int threads) {
 class Verification {
  public:
   Verification(const VerifyOptions& options, VerifyReport& report)
-      : options_(options), report_(report), meter_(options.on_progress) {}
+      : options_(options),
+        report_(report),
+        findings_({.per_file_max = options.violations_per_file_max}, options.on_violation),
+        meter_(options.on_progress) {}
 
   // Errors are those of this process (no memory); all else becomes findings.
   Status Run();
@@ -84,13 +87,7 @@ Status Verification::Run() {
     Status error = Status(directory.error()).AtPath(report_.path);
     findings_.Add(kDirectoryRank, is_missing ? std::move(error).AtRule("R-DIR-01") : error);
   }
-  bool omitted = false;
-  report_.verdict = findings_.verdict();
-  report_.violations = findings_.Take(&omitted);
-  if (omitted) {
-    report_.notes.push_back(
-        StrCat("more than ", Findings::kListedMax, " violations; the first are listed"));
-  }
+  findings_.MoveTo(report_);
   report_.bytes_checked = meter_.bytes_done();
   return {};
 }
