@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sealpoint/bytes.h"
+#include "sealpoint/codec.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
@@ -39,6 +40,20 @@ struct ShardInfo {
   Region region{};
   BlobId blob{};
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
+};
+
+// How the chunks of a tensor are stored.
+struct StoredChunks {
+  struct CodecCount {
+    Codec codec{};
+    std::uint64_t chunk_count = 0;
+    friend bool operator==(const CodecCount&, const CodecCount&) = default;
+  };
+  std::uint64_t chunk_count = 0;
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+  std::vector<CodecCount> codecs{};  // those that chunks have, ascending
+  friend bool operator==(const StoredChunks&, const StoredChunks&) = default;
 };
 
 struct ObjectInfo {
@@ -139,6 +154,12 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual ObjectInfo object(std::size_t i) const = 0;
   std::vector<ObjectInfo> objects() const;
   virtual std::optional<ObjectInfo> FindObject(std::string_view name) const = 0;
+  // As MatchTensors, for objects; looks at all names.
+  virtual Result<std::vector<ObjectInfo>> MatchObjects(
+      const std::vector<std::string>& patterns) const = 0;
+  // Codecs and stored size of a tensor. Reads the records of its chunks (64 B each; they are
+  // verified against the index) and no payload. Errors: NotFound, and those of Open for the tables.
+  virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // In stored order. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
 

@@ -38,11 +38,29 @@ bool IsOfAnAttempt(const EntryInfo& entry) {
 Status NoMarker(const Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
   if (std::none_of(entries.begin(), entries.end(), IsOfAnAttempt)) {
-    return RuleError(Code::kNotACheckpoint, "R-DIR-05", "the directory holds no file of ours")
+    return RuleError(Code::kNotACheckpoint, "R-DIR-05", "directory contains no Sealpoint files")
         .AtPath(directory.path());
   }
   return RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
       .AtPath(JoinPath(directory.path(), kMarkerName));
+}
+
+// A directory of checkpoints is often given for one of them: names the first checkpoint in it.
+Status WithSeriesHint(const Storage& storage, const Directory& directory, Status error) {
+  constexpr int kLookedAtMax = 16;
+  const Result<std::vector<EntryInfo>> entries = directory.List();
+  if (!entries) return error;
+  int looked_at = 0;
+  for (const EntryInfo& entry : *entries) {
+    if (entry.kind != EntryKind::kDirectory) continue;
+    if (++looked_at > kLookedAtMax) break;
+    const auto inside = storage.OpenDirectory(JoinPath(directory.path(), entry.name));
+    if (!inside || !(*inside)->Stat(kMarkerName)) continue;
+    return RuleError(error.code(), error.place().rule, error.message(), ", but a checkpoint in ",
+                     entry.name, ": it is a series; open one of its directories, or use Series")
+        .AtPath(error.place().path);
+  }
+  return error;
 }
 
 // The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
@@ -158,9 +176,12 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
                                      const Limits& limits, bool check_files,
                                      std::optional<GivenFiles> given) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory, OpenCheckpointDirectory(storage, path));
-  SEALPOINT_ASSIGN_OR_RETURN(
-      MarkerFile marker,
-      given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory));
+  Result<MarkerFile> read =
+      given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory);
+  if (!read && read.error().place().rule == "R-DIR-05") {
+    return WithSeriesHint(storage, *directory, std::move(read).error());
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, std::move(read));
   SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
   SEALPOINT_ASSIGN_OR_RETURN(
       IndexFile index, given ? DecodeIndexFile(path, marker.marker, std::move(given->index), limits)

@@ -51,6 +51,9 @@ class CheckpointImpl final : public Checkpoint {
   std::size_t object_count() const override { return index().object_count(); }
   ObjectInfo object(std::size_t i) const override;
   std::optional<ObjectInfo> FindObject(std::string_view name) const override;
+  Result<std::vector<ObjectInfo>> MatchObjects(
+      const std::vector<std::string>& patterns) const override;
+  Result<StoredChunks> TensorChunks(std::string_view tensor) const override;
   Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const override;
 
   Result<ReadPlan> Plan(const ReadRequest& request, const LoadContract& contract) const override;

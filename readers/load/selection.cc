@@ -37,6 +37,11 @@ std::size_t FindName(const Metadata& index, std::size_t begin, const Before& bef
   return begin;
 }
 
+void SortUnique(std::vector<std::size_t>& numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+}
+
 }  // namespace
 
 Result<NamePattern> NamePattern::Parse(std::string_view text) {
@@ -110,8 +115,24 @@ Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
       return MakeError(Code::kNotFound, "no tensor matches the pattern").AtTensor(text);
     }
   }
-  std::sort(matches.begin(), matches.end());
-  matches.erase(std::unique(matches.begin(), matches.end()), matches.end());
+  SortUnique(matches);
+  return matches;
+}
+
+Result<std::vector<std::size_t>> MatchObjects(const Metadata& index,
+                                              const std::vector<std::string>& patterns) {
+  std::vector<std::size_t> matches;
+  for (const std::string& text : patterns) {
+    SEALPOINT_ASSIGN_OR_RETURN(const NamePattern pattern, NamePattern::Parse(text));
+    const std::size_t count_before = matches.size();
+    for (std::size_t i = 0; i < index.object_count(); ++i) {
+      if (pattern.Matches(index.object(i).name())) matches.push_back(i);
+    }
+    if (matches.size() == count_before) {
+      return MakeError(Code::kNotFound, "no object matches the pattern").AtTensor(text);
+    }
+  }
+  SortUnique(matches);
   return matches;
 }
 

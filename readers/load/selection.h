@@ -46,6 +46,9 @@ TensorRange TensorsWithPrefix(const Metadata& index, std::string_view prefix);
 // (Parse), NotFound (a pattern that matches no tensor).
 Result<std::vector<std::size_t>> MatchTensors(const Metadata& index,
                                               const std::vector<std::string>& patterns);
+// The same for objects.
+Result<std::vector<std::size_t>> MatchObjects(const Metadata& index,
+                                              const std::vector<std::string>& patterns);
 
 }  // namespace sealpoint::internal
 
