@@ -2,11 +2,18 @@
 //
 // Makes the checkpoints on which the tools are tested, in the directory that the argument names:
 // good/ (two blobs, a bit of everything), meshed/ (four ranks with placements), series/ (three
-// committed, one not) and unsupported/ (good/ with an unknown feature in its marker).
+// committed, one not), unsupported/ (good/ with an unknown feature in its marker), values/ (a
+// tensor of every dtype, with known values), coded/ (codecs, and 50 small chunks in one blob) and
+// names/ (names that are wide, or do something to a terminal).
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <numeric>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -153,6 +160,96 @@ void MakeSeries(Engine& engine, const std::string& path) {
   }
 }
 
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+void AddWhole(BlobWriter& writer, const TensorSpec& tensor, const std::vector<std::byte>& bytes) {
+  Check(writer.Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(bytes.data())));
+}
+
+// The bits are those of each format's own definition.
+void MakeValues(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x41), 1);
+  auto writer = maker.Writer();
+  using Limits64 = std::numeric_limits<std::int64_t>;
+  const auto add = [&](std::string name, DType dtype, Shape shape, const auto& values) {
+    AddWhole(*writer, {.name = std::move(name), .dtype = dtype, .shape = std::move(shape)},
+             BytesOf(values));
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  using Bytes8 = std::vector<std::uint8_t>;
+  using Bytes16 = std::vector<std::uint16_t>;
+  add("bool", DType::kBool, {3}, Bytes8{0, 1, 2});
+  add("i8", DType::kInt8, {2}, Bytes8{0x80, 0x7f});
+  add("i16", DType::kInt16, {1}, Bytes16{0x8000});
+  add("i32", DType::kInt32, {1}, std::vector<std::int32_t>{-70000});
+  add("i64", DType::kInt64, {2}, std::vector<std::int64_t>{Limits64::min(), Limits64::max()});
+  add("u8", DType::kUInt8, {1}, Bytes8{255});
+  add("u16", DType::kUInt16, {1}, Bytes16{65535});
+  add("u32", DType::kUInt32, {1}, std::vector<std::uint32_t>{4'000'000'000});
+  add("u64", DType::kUInt64, {1}, std::vector<std::uint64_t>{UINT64_MAX});
+  add("f16", DType::kF16, {3}, Bytes16{0x3c00, 0xc500, 0x7c00});
+  add("bf16", DType::kBf16, {3}, Bytes16{0x3f80, 0xc0a0, 0x3dcd});
+  add("f32", DType::kF32, {5}, std::vector<float>{0.1F, -0.0F, kInfinity, -kInfinity, -kNan});
+  add("f64", DType::kF64, {}, std::vector<double>{0.1});
+  add("c64", DType::kComplex64, {2}, std::vector<float>{1.5F, -2, 0, kInfinity});
+  add("c128", DType::kComplex128, {1}, std::vector<double>{0.1, 2});
+  add("f8_e4m3fn", DType::kF8E4M3Fn, {3}, Bytes8{0x38, 0xfe, 0x7f});
+  add("f8_e5m2", DType::kF8E5M2, {3}, Bytes8{0x3c, 0xfb, 0x7c});
+  add("f8_e4m3fnuz", DType::kF8E4M3Fnuz, {2}, Bytes8{0x40, 0x80});
+  add("f8_e5m2fnuz", DType::kF8E5M2Fnuz, {2}, Bytes8{0x40, 0x80});
+  add("f8_e8m0fnu", DType::kF8E8M0Fnu, {3}, Bytes8{0x7f, 0x00, 0xff});
+  add("f4_e2m1x2", DType::kF4E2M1X2, {2}, Bytes8{0xf1, 0x2c});
+  AddWhole(*writer, {.name = "unknown", .dtype = DType{300}, .shape = {2}, .element_size = 4},
+           BytesOf(std::vector<std::uint32_t>{0x01020304, 0xff}));
+  std::vector<std::int32_t> ramp(3 * 4 * 50);
+  std::iota(ramp.begin(), ramp.end(), 0);
+  add("ramp", DType::kInt32, {3, 4, 50}, ramp);
+  Check(writer->AddEmpty({.name = "empty", .dtype = DType::kF32, .shape = {0, 8}}));
+  Check(writer->AddObject("arguments", "application/json", AsBytes("{\"lr\": 0.1}\n")));
+  Check(writer->AddObject("rng", "application/octet-stream", Ramp(300)));
+  Check(writer->AddObject("rng.cuda", "application/octet-stream", Ramp(3)));
+  maker.Finish(std::move(writer));
+  maker.Commit({});
+}
+
+void MakeCoded(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x51), 1);
+  constexpr std::uint64_t kCount = 50 * kKiB;  // f32, so 50 chunks of 4 KiB
+  auto writer = maker.Writer();
+  AddWhole(*writer, {.name = "plain", .shape = {kCount}, .chunk_size_bytes = 4 * kKiB},
+           Ramp(4 * kCount));
+  AddWhole(*writer, {.name = "zeros", .shape = {kCount}, .codec = Codec::kByteSplitZstd},
+           std::vector<std::byte>(4 * kCount));
+  // Its second chunk cannot be made smaller.
+  std::vector<std::byte> half(8 * kKiB);
+  std::mt19937 random(1);
+  std::generate(half.begin() + 4 * kKiB, half.end(),
+                [&] { return static_cast<std::byte>(random() & 0xff); });
+  AddWhole(
+      *writer,
+      {.name = "half", .shape = {2 * kKiB}, .chunk_size_bytes = 4 * kKiB, .codec = Codec::kZstd},
+      half);
+  maker.Finish(std::move(writer));
+  maker.Commit({});
+}
+
+void MakeNames(Engine& engine, const std::string& path) {
+  Maker maker(engine, path, FixedId(0x61), 1);
+  auto writer = maker.Writer();
+  for (const char* const name :
+       {"größe", "zebra", "apple", "重み.一", "重み.二", "e\u0301.x", "rtl\u202etxt", "🦭"}) {
+    AddWhole(*writer, {.name = name, .shape = {4}}, Ramp(16));
+  }
+  Check(writer->AddObject("状態", "text/plain", AsBytes("x")));
+  maker.Finish(std::move(writer));
+  maker.Commit({.provenance = {{"who", "a\u009b31m"}}});
+}
+
 void MakeUnsupported(const std::string& good, const std::string& directory) {
   std::filesystem::copy(good, directory);
   std::vector<char> marker(512);
@@ -175,5 +272,8 @@ int main(int argc, char** argv) {
   MakeMeshed(*engine, directory + "/meshed");
   MakeSeries(*engine, directory + "/series");
   MakeUnsupported(directory + "/good", directory + "/unsupported");
+  MakeValues(*engine, directory + "/values");
+  MakeCoded(*engine, directory + "/coded");
+  MakeNames(*engine, directory + "/names");
   return 0;
 }

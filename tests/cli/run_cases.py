@@ -14,9 +14,11 @@ import pathlib
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 NEVER_COMMITTED = "series/step-000000000400-24242424"
@@ -47,7 +49,10 @@ def make_damaged():
     blobs_of(copy("no-blob"))[0].unlink()
     (copy("no-marker") / "COMMIT").unlink()
     flip(copy("bad-marker") / "COMMIT", 200)
-    (copy("foreign") / "README\x1b[31m").write_text("not ours")
+    foreign = copy("foreign")
+    # C0, C1 as one byte and as UTF-8, a bidirectional control.
+    for name in (b"README\x1b[31m", b"c1-\x9b2J", b"c1-\xc2\x9b2J", b"rtl-\xe2\x80\xaetxt"):
+        pathlib.Path(os.fsdecode(os.fsencode(foreign) + b"/" + name)).write_text("not ours")
     pathlib.Path("empty").mkdir()
     shutil.copytree("series", "bad-series")
     newest = sorted(pathlib.Path("bad-series").iterdir())[2]
@@ -56,6 +61,18 @@ def make_damaged():
     middle = sorted(pathlib.Path("missing-blob-series").iterdir())[1]
     blobs_of(middle)[0].unlink()
     (middle / "KEEP").touch()
+    shutil.copytree("coded", "bad-chunks")
+    blob = blobs_of("bad-chunks")[0]
+    for chunk in range(48):
+        flip(blob, 4096 * (chunk + 1) + 5)
+    shutil.copytree("coded", "bad-chunks-few")
+    blob = blobs_of("bad-chunks-few")[0]
+    for chunk in range(20):
+        flip(blob, 4096 * (chunk + 1) + 5)
+    mixed = shutil.copytree("series", "mixed-series")
+    flip(blobs_of(pathlib.Path(mixed) / "step-000000000100-21212121")[0], 0)
+    shutil.copytree(pathlib.Path(mixed) / "step-000000000300-23232323", f"{mixed}/again")
+    (pathlib.Path(mixed) / "notes\x1b.txt").write_text("not ours")
     only = pathlib.Path("uncommitted-series")
     only.mkdir()
     shutil.copytree(NEVER_COMMITTED, only / "one")
@@ -76,7 +93,8 @@ class Runner:
         self.arguments = arguments
         # Copies of a checkpoint have blobs of the same ids.
         self.blob_numbers = {}
-        for directory in [pathlib.Path("good"), *pathlib.Path("series").iterdir()]:
+        singles = [pathlib.Path(name) for name in ("good", "coded", "values", "names")]
+        for directory in [*singles, *pathlib.Path("series").iterdir()]:
             for number, path in enumerate(blobs_of(directory)):
                 self.blob_numbers[path.stem] = number
         self.failures = 0
@@ -92,9 +110,8 @@ class Runner:
         return re.sub(r"(ckpt-\w+) \d+\.\d+\.\d+ ", r"\1 <version> ", text)
 
     def run(self, tool, *arguments, **options):
-        program = {"verify": self.arguments.verify, "inspect": self.arguments.inspect}[tool]
         return subprocess.run(
-            [program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+            [self.program(tool), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
         )
 
     def case(self, name, tool, *arguments):
@@ -107,7 +124,8 @@ class Runner:
                 document["blobs"].sort(key=lambda blob: blob["bytes"])
             stdout = json.dumps(document, indent=2) + "\n"
         stdout = self.normalised(stdout)
-        actual = f"$ {command}\n{stdout}exit status {result.returncode}\n"
+        stderr = "".join(f"stderr: {line}\n" for line in self.normalised(result.stderr.decode()).splitlines())
+        actual = f"$ {command}\n{stdout}{stderr}exit status {result.returncode}\n"
         path = GOLDEN / f"{name}.txt"
         if self.arguments.update:
             path.write_text(actual)
@@ -120,15 +138,16 @@ class Runner:
             self.failures += 1
             print(f"FAILED: {name}\n{message}")
 
-    def on_terminal(self, environment):
-        """What ckpt-verify writes to a terminal."""
+    def program(self, tool):
+        return {"verify": self.arguments.verify, "inspect": self.arguments.inspect}[tool]
+
+    def on_terminal(self, command, environment={}):
+        """What the command writes to a terminal."""
         controller, terminal = pty.openpty()
         environment = {**os.environ, **environment}
         if "NO_COLOR" not in environment or not environment["NO_COLOR"]:
             environment.pop("NO_COLOR", None)
-        subprocess.run(
-            [self.arguments.verify, "good"], stdout=terminal, stderr=terminal, env=environment
-        )
+        subprocess.run(command, stdout=terminal, stderr=terminal, env=environment)
         os.close(terminal)
         text = b""
         while True:
@@ -162,6 +181,20 @@ def run_cases(run):
     run.case("verify-foreign", "verify", "foreign")
     run.case("verify-empty", "verify", "empty")
     run.case("verify-missing", "verify", "missing")
+    run.case("verify-missing-json", "verify", "--json", "missing")
+    run.case("verify-typo", "verify", "godo")
+    run.case("verify-typo-inside", "verify", "searies/step")
+    run.case("verify-file", "verify", "good/COMMIT")
+    run.case("verify-series-as-checkpoint", "verify", "series")
+    run.case("verify-checkpoint-as-series", "verify", "--series", "good")
+    run.case("verify-series-typo", "verify", "--series", "serise")
+    run.case("verify-usage-json", "verify", "--json")
+    run.case("verify-bad-chunks", "verify", "bad-chunks")
+    run.case("verify-bad-chunks-few", "verify", "-j", "1", "bad-chunks-few")
+    run.case("verify-bad-chunks-all", "verify", "--all", "-j", "1", "bad-chunks")
+    run.case("verify-bad-chunks-json", "verify", "--json", "bad-chunks")
+    run.case("verify-foreign-json", "verify", "--json", "foreign")
+    run.case("verify-names", "verify", "names")
     # 1 before 5 before 4 before 3 before 2.
     run.case("verify-several", "verify", "no-marker", "missing", "no-blob", "bad-chunk", "good")
     run.case("verify-incomplete-first", "verify", "no-marker", "missing", "no-blob", "good")
@@ -171,6 +204,9 @@ def run_cases(run):
     run.case("verify-series-bad", "verify", "--series", "bad-series")
     run.case("verify-series-uncommitted", "verify", "--series", "uncommitted-series")
     run.case("verify-series-empty", "verify", "--series", "empty")
+    run.case("verify-series-mixed", "verify", "--level", "files", "--series", "mixed-series")
+    run.case("verify-series-json", "verify", "--json", "--series", "mixed-series",
+             "--series", "missing")
     run.case("verify-version", "verify", "--version")
     run.case("verify-help", "verify", "--help")
     run.case("inspect-good", "inspect", "good")
@@ -179,6 +215,26 @@ def run_cases(run):
     run.case("inspect-tensor", "inspect", "--tensor", "embedding.weight", "good")
     run.case("inspect-tensor-json", "inspect", "--tensor", "embedding.weight", "--json", "good")
     run.case("inspect-tensor-missing", "inspect", "--tensor", "nothing", "good")
+    run.case("inspect-tensor-missing-json", "inspect", "--json", "--tensor", "nothing", "good")
+    run.case("inspect-tensor-pattern", "inspect", "--tensor", "layers.?.*s", "good")
+    run.case("inspect-tensor-object", "inspect", "--tensor", "rng", "good")
+    run.case("inspect-tensor-coded", "inspect", "--tensor", "*", "coded")
+    run.case("inspect-long", "inspect", "--long", "coded")
+    run.case("inspect-long-json", "inspect", "-l", "--json", "coded")
+    run.case("inspect-names", "inspect", "names")
+    run.case("inspect-names-json", "inspect", "--json", "names")
+    run.case("inspect-values", "inspect", "--values", "*", "values")
+    run.case("inspect-values-json", "inspect", "--json", "--values", "*", "values")
+    run.case("inspect-values-box", "inspect", "--values", "ramp", "--box", "1,2:4,10:13", "values")
+    run.case("inspect-values-damaged", "inspect", "--values", "plain", "bad-chunks")
+    run.case("inspect-object", "inspect", "--object", "arg*", "values")
+    run.case("inspect-object-json", "inspect", "--json", "--object", "rng*", "values")
+    run.case("inspect-object-several", "inspect", "--object", "rng*", "values")
+    run.case("inspect-object-tensor", "inspect", "--object", "ramp", "values")
+    run.case("inspect-typo", "inspect", "valeus")
+    run.case("inspect-missing-json", "inspect", "--json", "missing")
+    run.case("inspect-usage-json", "inspect", "--json")
+    run.case("inspect-series-tensor", "inspect", "--tensor", "w", "series")
     run.case("inspect-no-blob", "inspect", "no-blob")
     run.case("inspect-no-marker", "inspect", "no-marker")
     run.case("inspect-bad-marker", "inspect", "bad-marker")
@@ -248,7 +304,130 @@ def check_plan_is_that_of_a_load(run):
         run.expect(f"plan {mesh} together", [plan["together"]["bytes_read"]] == together, str(plan))
 
 
+BAD_BOXES = (
+    ("1,2,3,4", "has 4 dimensions"),
+    ("x", "is no range"),
+    ("1:2:3", "is no range"),
+    ("-1", "is no range"),
+    ("3", "outside of the shape"),
+    ("2:1", "is empty"),
+    (":4", "outside of the shape"),
+    ("99999999999999999999", "is no range"),
+)
+
+
+def check_values(run):
+    for box, message in BAD_BOXES:
+        result = run.run("inspect", "values", "--values", "ramp", f"--box={box}")
+        said = result.stderr.decode()
+        run.expect(f"box {box}", result.returncode == 64 and message in said, str(result))
+    run.expect("--box alone", run.run("inspect", "values", "--box", "1").returncode == 64)
+    document = json.loads(
+        run.run("inspect", "--json", "--all", "--values", "ramp", "--box", ":,1:3,:", "values").stdout
+    )
+    values = [50 * (4 * i + j) + k for i in range(3) for j in (1, 2) for k in range(50)]
+    run.expect("all values", document["tensors"][0]["values"] == values, str(document))
+    text = run.run("inspect", "--all", "--values", "ramp", "values").stdout.decode()
+    numbers = [int(number) for line in text.splitlines() if line.startswith("[")
+               for number in line.split("]")[1].split()]
+    run.expect("all values printed", numbers == list(range(600)), text)
+
+
+def check_objects(run):
+    ramp = bytes((i * 7 + 1) % 256 for i in range(300))
+    run.expect("object", run.run("inspect", "--object", "rng", "values").stdout == ramp)
+    raw = run.on_terminal([run.arguments.inspect, "--object", "rng", "values"])
+    run.expect("object on a terminal", "redirect it" in raw, raw)
+    text = run.on_terminal([run.arguments.inspect, "--object", "arguments", "values"])
+    run.expect("text on a terminal", '{"lr": 0.1}' in text, text)
+
+
+OUTPUTS = (
+    ("verify", ["good"]),
+    ("verify", ["--json", "good"]),
+    ("verify", ["--json", "--all", "bad-chunks"]),
+    ("verify", ["-q", "bad-chunk"]),
+    ("verify", ["--help"]),
+    ("verify", ["--version"]),
+    ("inspect", ["good"]),
+    ("inspect", ["--json", "good"]),
+    ("inspect", ["--json", "missing"]),
+    ("inspect", ["--all", "--values", "*", "coded"]),  # more than any buffer
+    ("inspect", ["--object", "rng", "values"]),
+    ("inspect", ["series"]),
+    ("inspect", ["--plan", "data=2", "meshed"]),
+    ("inspect", ["--help"]),
+)
+
+
+def check_output_errors(run):
+    for tool, arguments in OUTPUTS:
+        program = run.program(tool)
+        for redirection, message in (
+            (">/dev/full", "standard output: No space left on device"),
+            (">&-", "standard output: Bad file descriptor"),
+        ):
+            result = subprocess.run(
+                ["sh", "-c", f'exec "$@" {redirection}', "sh", program, *arguments],
+                stderr=subprocess.PIPE,
+            )
+            said = result.stderr.decode()
+            run.expect(f"{tool} {arguments} {redirection}",
+                       result.returncode == 74 and message in said, str(result))
+        # Nothing is in the way of the answer if standard error is full.
+        usual = run.run(tool, *arguments).returncode
+        result = subprocess.run(["sh", "-c", 'exec "$@" 2>/dev/full', "sh", program, *arguments],
+                                stdout=subprocess.DEVNULL)
+        run.expect(f"{tool} {arguments} 2>/dev/full", result.returncode == usual, str(result))
+    # Nothing to write: nothing is lost.
+    result = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", run.program("verify"), "-q", "good"])
+    run.expect("quiet and closed", result.returncode == 0, str(result))
+
+
+def check_broken_pipe(run):
+    """A reader that goes away ends the tool by SIGPIPE; if that is ignored, it is an error."""
+    for ignored, status in ((False, -signal.SIGPIPE), (True, 74)):
+        reading, writing = os.pipe()
+        os.close(reading)
+        result = subprocess.run(
+            [run.program("inspect"), "good"], stdout=writing, stderr=subprocess.PIPE,
+            restore_signals=not ignored,
+        )
+        os.close(writing)
+        run.expect(f"broken pipe, ignored: {ignored}", result.returncode == status, str(result))
+
+
+def check_escapes(run):
+    """No byte that a terminal obeys leaves the tools, whatever names hold."""
+    for tool, arguments in (
+        ("verify", ["foreign"]), ("verify", ["--json", "foreign"]), ("verify", ["--series", "mixed-series"]),
+        ("inspect", ["foreign"]), ("inspect", ["--json", "foreign"]), ("inspect", ["names"]),
+        ("inspect", ["--json", "names"]), ("inspect", ["mixed-series"]), ("verify", ["a\u202eb\x9b"]),
+    ):
+        result = run.run(tool, *arguments)
+        text = (result.stdout + result.stderr).decode()  # fails for bytes that are not UTF-8
+        bad = [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
+        run.expect(f"escapes {tool} {arguments}", not bad, f"{bad} in {text}")
+
+
+def check_columns(run):
+    """Columns stand below one another, also behind wide and combining characters."""
+    def width(text):
+        return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+                   for c in text)
+
+    lines = run.run("inspect", "names").stdout.decode().splitlines()
+    columns = {width(line[: line.index(" f32 ")]) for line in lines if " f32 " in line}
+    run.expect("columns", len(columns) == 1, str(columns))
+
+
 def run_checks(run):
+    check_values(run)
+    check_objects(run)
+    check_output_errors(run)
+    check_broken_pipe(run)
+    check_escapes(run)
+    check_columns(run)
     check_plan_is_that_of_a_load(run)
     check_bad_plans(run)
     check_plan_reads_no_payload(run)
@@ -264,8 +443,9 @@ def run_checks(run):
         run.expect(f"usage {arguments}", result.returncode == 64 and result.stderr, str(result))
     for line in run.run("inspect", "good").stdout.decode().splitlines():
         run.expect("80 columns", len(line) <= 80, line)
-    run.expect("colour", "\x1b[32mvalid\x1b[0m" in run.on_terminal({"NO_COLOR": ""}))
-    run.expect("no colour", "\x1b[3" not in run.on_terminal({"NO_COLOR": "1"}))
+    verify = [run.program("verify"), "good"]
+    run.expect("colour", "\x1b[32mvalid\x1b[0m" in run.on_terminal(verify, {"NO_COLOR": ""}))
+    run.expect("no colour", "\x1b[3" not in run.on_terminal(verify, {"NO_COLOR": "1"}))
 
 
 def main():

@@ -29,7 +29,6 @@ Result<SeriesView> ViewSeries(const std::string& path) {
   SeriesView view{.path = path, .listing = std::move(*listing)};
   for (SeriesEntry& entry : view.listing.entries) {
     if (entry.verdict != Verdict::kCommitted) continue;
-    ++view.committed_count;
     const Result<VerifyReport> report = Verify(entry.path, {.level = VerifyLevel::kFiles});
     if (!report) return report.error();
     entry.verdict = report->verdict;

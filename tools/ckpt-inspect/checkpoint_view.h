@@ -11,11 +11,11 @@
 
 namespace sealpoint::tools {
 
-// A directory as ckpt-inspect sees it: checked at the level of files, and open where marker and
-// index are good.
+// A directory as ckpt-inspect sees it: checked at the level of files, and open if marker and index
+// are good.
 struct CheckpointView {
   VerifyReport report;
-  std::unique_ptr<Checkpoint> checkpoint;  // null where it cannot be opened
+  std::unique_ptr<Checkpoint> checkpoint;  // null if it cannot be opened
 
   std::uint64_t shard_count = 0;
   std::uint64_t tensor_bytes = 0;
@@ -30,7 +30,6 @@ Result<CheckpointView> ViewCheckpoint(const std::string& path);
 struct SeriesView {
   std::string path;
   SeriesListing listing;
-  std::size_t committed_count = 0;
 };
 
 // Errors: those of Series::List.

@@ -1,113 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ckpt-inspect: shows what a checkpoint, or a series of them, holds.
-#include <fmt/format.h>
-
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "tools/ckpt-inspect/object.h"
+#include "tools/ckpt-inspect/options.h"
 #include "tools/ckpt-inspect/plan.h"
 #include "tools/ckpt-inspect/print.h"
-#include "tools/common/exit_status.h"
-#include "tools/common/text.h"
-#include "tools/common/usage.h"
+#include "tools/ckpt-inspect/values.h"
+#include "tools/common/hint.h"
+#include "tools/common/output.h"
 
 namespace sealpoint::tools {
 namespace {
 
-struct Options {
-  std::string path;
-  std::string tensor;
-  std::optional<std::size_t> depth_max;
-  bool wants_plan = false;
-  PlanOptions plan;
-  bool json = false;
-};
+constexpr std::string_view kProgram = "ckpt-inspect";
 
-std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Options& options) {
-  CLI::App app("Shows what a checkpoint, or a series of them, holds. Reads no payload.",
-               "ckpt-inspect");
-  AddVersionFlag(app);
-  app.footer(
-      "Verdicts are at the level of files; ckpt-verify checks the content.\n"
-      "Exit status: as ckpt-verify's; 0 for a series that could be listed.");
-  app.add_option("PATH", options.path, "Directory of a checkpoint or of a series")
-      ->required()
-      ->type_name("");
-  CLI::Option* const tensor =
-      app.add_option("--tensor", options.tensor, "One tensor: shards, their regions and blobs")
-          ->type_name("NAME");
-  app.add_option("--depth", options.depth_max, "Levels of the tree of tensors")->type_name("N");
-  CLI::Option* const plan = app.add_option("--plan", options.plan.mesh,
-                                           "What each rank of a mesh would read, such as\n"
-                                           "data=4,tensor=2. Tensors are placed as stored;\n"
-                                           "an axis that is left out has one rank")
-                                ->type_name("AXIS=N,...")
-                                ->excludes(tensor);
-  app.add_option("--place", options.plan.places,
-                 "Other rules for some tensors, such as\n"
-                 "'layers.*=shard(dim 0, tensor), replicate(data)'\n"
-                 "Of several that fit a name the last counts")
-      ->type_name("PATTERN=RULE,...")
-      ->needs(plan)
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--json", options.json, "Print one JSON document");
-  const std::optional<ExitStatus> status = Parse(app, argc, argv);
-  options.wants_plan = plan->count() > 0;
-  return status;
-}
+class Inspection {
+ public:
+  explicit Inspection(const Options& options) : options_(options) {}
 
-ExitStatus Fail(const Status& error) {
-  fmt::print(stderr, "ckpt-inspect: {}\n", Printable(error.ToString()));
-  return ExitStatusOf(VerdictOf(error));
-}
-
-ExitStatus InspectTensor(const CheckpointView& view, const Options& options) {
-  if (!view.checkpoint) return Fail(view.report.violations.front());
-  const Status status = options.json ? PrintTensorJson(*view.checkpoint, options.tensor)
-                                     : PrintTensor(*view.checkpoint, options.tensor);
-  return status.ok() ? ExitStatus::kValid : Fail(status);
-}
-
-ExitStatus InspectPlan(const CheckpointView& view, const Options& options) {
-  if (!view.checkpoint) return Fail(view.report.violations.front());
-  const Result<PlanView> plan = ViewPlan(*view.checkpoint, options.plan);
-  if (!plan && plan.error().code() == Code::kInvalidArgument) {
-    Fail(plan.error());
-    return ExitStatus::kUsage;
-  }
-  if (!plan) return Fail(plan.error());
-  options.json ? PrintPlanJson(*view.checkpoint, *plan) : PrintPlan(*view.checkpoint, *plan);
-  return ExitStatus::kValid;
-}
-
-ExitStatus Inspect(const Options& options) {
-  const Result<CheckpointView> view = ViewCheckpoint(options.path);
-  if (!view) return Fail(view.error());
-  const VerifyReport& report = view->report;
-  // A directory without any file of ours may be one of checkpoints.
-  const bool is_none = report.verdict == Verdict::kUnreadable && report.violations.size() == 1 &&
-                       report.violations.front().code() == Code::kNotACheckpoint;
-  if (is_none && options.tensor.empty() && !options.wants_plan) {
-    const Result<SeriesView> series = ViewSeries(options.path);
-    if (series && !series->listing.entries.empty()) {
-      options.json ? PrintSeriesJson(*series) : PrintSeries(*series);
-      return ExitStatus::kValid;
+  ExitStatus Run() {
+    const Result<CheckpointView> view = ViewCheckpoint(options_.path);
+    if (!view) return Fail(view.error());
+    const VerifyReport& report = view->report;
+    // A directory without any file of a checkpoint may be one of checkpoints.
+    const bool is_none = report.verdict == Verdict::kUnreadable && report.violations.size() == 1 &&
+                         report.violations.front().code() == Code::kNotACheckpoint;
+    if (is_none) return RunSeries(report.violations.front());
+    if (report.verdict == Verdict::kUnreadable) return Fail(report.violations.front());
+    if (options_.subject != Subject::kOverview) {
+      if (!view->checkpoint) return Fail(report.violations.front());
+      return Show(*view->checkpoint);
     }
+    const Status status = options_.json ? PrintCheckpointJson(*view, options_, json_)
+                                        : PrintCheckpoint(*view, options_);
+    return status.ok() ? ExitStatusOf(report.verdict) : Fail(status);
   }
-  if (report.verdict == Verdict::kUnreadable) return Fail(report.violations.front());
-  if (!options.tensor.empty()) return InspectTensor(*view, options);
-  if (options.wants_plan) return InspectPlan(*view, options);
-  options.json ? PrintCheckpointJson(*view) : PrintCheckpoint(*view, options.depth_max);
-  return ExitStatusOf(report.verdict);
-}
+
+ private:
+  ExitStatus RunSeries(const Status& none) {
+    if (options_.subject != Subject::kOverview) return Fail(none);
+    const Result<SeriesView> series = ViewSeries(options_.path);
+    if (!series || series->listing.entries.empty()) return Fail(none);
+    options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
+    return ExitStatus::kValid;
+  }
+
+  ExitStatus Show(const Checkpoint& checkpoint) {
+    const Status status = ShowSubject(checkpoint);
+    return status.ok() ? ExitStatus::kValid : Fail(status);
+  }
+
+  Status ShowSubject(const Checkpoint& checkpoint) {
+    switch (options_.subject) {
+      case Subject::kTensors:
+        return options_.json ? PrintTensorsJson(checkpoint, options_.patterns, json_)
+                             : PrintTensors(checkpoint, options_.patterns);
+      case Subject::kValues:
+        return options_.json ? PrintValuesJson(checkpoint, options_, json_)
+                             : PrintValues(checkpoint, options_);
+      case Subject::kObject:
+        return options_.json ? PrintObjectsJson(checkpoint, options_.patterns, json_)
+                             : WriteObject(checkpoint, options_.patterns);
+      case Subject::kPlan:
+        return ShowPlan(checkpoint);
+      case Subject::kOverview:
+        break;
+    }
+    return {};
+  }
+
+  Status ShowPlan(const Checkpoint& checkpoint) {
+    const Result<PlanView> plan = ViewPlan(checkpoint, options_.plan);
+    if (!plan) return plan.error();
+    options_.json ? PrintPlanJson(checkpoint, *plan, json_) : PrintPlan(checkpoint, *plan);
+    return {};
+  }
+
+  // Arguments that do not fit the checkpoint are a usage error.
+  static ExitStatus StatusOf(const Status& error) {
+    if (error.code() == Code::kInvalidArgument) return ExitStatus::kUsage;
+    return ExitStatusOf(VerdictOf(error));
+  }
+
+  ExitStatus Fail(const Status& error) {
+    const ExitStatus status = StatusOf(error);
+    if (options_.json) {
+      json_.Fail(error, status);
+      return status;
+    }
+    Flush();  // standard output comes first, if both are one file
+    PrintError(kProgram, error.ToString());
+    const bool is_about_path = error.code() == Code::kNotACheckpoint ||
+                               (error.code() == Code::kNotFound && error.place().tensor.empty());
+    const std::string hint = is_about_path ? HintForCheckpoint(options_.path) : "";
+    if (!hint.empty()) PrintError(kProgram, "hint: " + hint);
+    return status;
+  }
+
+  const Options& options_;
+  JsonWriter json_;
+};
 
 }  // namespace
 }  // namespace sealpoint::tools
 
 int main(int argc, char** argv) {
-  sealpoint::tools::Options options;
-  const auto status = sealpoint::tools::ParseOptions(argc, argv, options);
-  return static_cast<int>(status ? *status : sealpoint::tools::Inspect(options));
+  using namespace sealpoint::tools;  // NOLINT: a program
+  OpenStandardStreams();
+  Options options;
+  const std::optional<ExitStatus> status = ParseOptions(argc, argv, options);
+  return static_cast<int>(FinishOutput(kProgram, status ? *status : Inspection(options).Run()));
 }

@@ -1,106 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-inspect/object.h"
 #include "tools/ckpt-inspect/print.h"
+#include "tools/ckpt-inspect/stored.h"
 #include "tools/common/json.h"
 
 namespace sealpoint::tools {
 namespace {
 
-Json TensorToJson(const TensorInfo& tensor) {
-  return {{"name", tensor.name},
-          {"dtype", std::string(DTypeName(tensor.dtype))},
-          {"dtype_id", static_cast<unsigned>(tensor.dtype)},
-          {"element_size", tensor.element_size},
-          {"shape", tensor.shape},
-          {"bytes", tensor.raw_bytes},
-          {"chunk_size", tensor.chunk_size_bytes},
-          {"shard_count", tensor.shard_count},
-          {"placement", tensor.placement}};
+Status WriteTensors(const Checkpoint& checkpoint, bool is_long, JsonWriter& json) {
+  json.BeginArray("tensors");
+  for (std::size_t i = 0; i < checkpoint.tensor_count(); ++i) {
+    const TensorInfo tensor = checkpoint.tensor(i);
+    json.BeginObject();
+    WriteTensor(json, tensor);
+    if (is_long) {
+      const Result<StoredChunks> stored = checkpoint.TensorChunks(tensor.name);
+      if (!stored) return stored.error();
+      WriteStored(json, *stored);
+    }
+    json.End();
+  }
+  json.End();
+  return {};
 }
 
-void AddContents(const CheckpointView& view, Json& json) {
+Status WriteContent(const CheckpointView& view, bool is_long, JsonWriter& json) {
   const Checkpoint& checkpoint = *view.checkpoint;
-  json["created_unix_ns"] = checkpoint.created_unix_ns();
-  json["raw_bytes"] = checkpoint.raw_bytes();
-  json["mesh"] = Json::array();
+  json.Field("created_unix_ns", checkpoint.created_unix_ns());
+  json.Field("raw_bytes", checkpoint.raw_bytes());
+  json.BeginArray("mesh");
   for (const auto& [axis, size] : checkpoint.mesh()) {
-    json["mesh"].push_back({{"axis", axis}, {"size", size}});
+    json.Element({{"axis", axis}, {"size", size}});
   }
-  json["provenance"] = Json::object();
-  for (const auto& [key, value] : checkpoint.provenance()) json["provenance"][key] = value;
-  json["blobs"] = Json::array();
+  json.End();
+  json.BeginObject("provenance");
+  for (const auto& [key, value] : checkpoint.provenance()) json.Field(key, value);
+  json.End();
+  json.BeginArray("blobs");
   for (const BlobInfo& blob : checkpoint.blobs()) {
-    json["blobs"].push_back({{"id", blob.id.ToHex()},
-                             {"bytes", blob.file_size_bytes},
-                             {"chunk_count", blob.chunk_count}});
+    json.Element({{"id", blob.id.ToHex()},
+                  {"bytes", blob.file_size_bytes},
+                  {"chunk_count", blob.chunk_count}});
   }
-  json["tensors"] = Json::array();
-  for (const TensorInfo& tensor : checkpoint.tensors()) {
-    json["tensors"].push_back(TensorToJson(tensor));
+  json.End();
+  if (Status status = WriteTensors(checkpoint, is_long, json); !status.ok()) return status;
+  json.BeginArray("objects");
+  for (std::size_t i = 0; i < checkpoint.object_count(); ++i) {
+    WriteObject(json, checkpoint.object(i));
   }
-  json["objects"] = Json::array();
-  for (const ObjectInfo& object : checkpoint.objects()) {
-    json["objects"].push_back(
-        {{"name", object.name}, {"media_type", object.media_type}, {"bytes", object.size_bytes}});
-  }
+  json.End();
+  return {};
 }
 
 }  // namespace
 
-void PrintCheckpointJson(const CheckpointView& view) {
-  const VerifyReport& report = view.report;
-  Json violations = Json::array();
-  for (const Status& violation : report.violations) violations.push_back(StatusToJson(violation));
-  Json json = {{"path", report.path},
-               {"verdict", std::string(VerdictName(report.verdict))},
-               {"level", std::string(VerifyLevelName(report.level))},
-               {"violations", violations},
-               {"notes", report.notes},
-               {"leftover_bytes", report.leftover_bytes},
-               {"step", StepToJson(report.step)},
-               {"sequence", report.sequence},
-               {"attempt", IdToJson(report.attempt)},
-               {"parent", IdToJson(report.parent)}};
-  if (view.checkpoint) AddContents(view, json);
-  PrintJson(json);
+void WriteTensor(JsonWriter& json, const TensorInfo& tensor) {
+  json.Field("name", tensor.name);
+  json.Field("dtype", std::string(DTypeName(tensor.dtype)));
+  json.Field("dtype_id", static_cast<unsigned>(tensor.dtype));
+  json.Field("element_size", tensor.element_size);
+  json.Field("shape", tensor.shape);
+  json.Field("bytes", tensor.raw_bytes);
+  json.Field("chunk_size", tensor.chunk_size_bytes);
+  json.Field("shard_count", tensor.shard_count);
+  json.BeginArray("placement");
+  for (const std::string& placement : tensor.placement) json.Element(placement);
+  json.End();
 }
 
-Status PrintTensorJson(const Checkpoint& checkpoint, const std::string& name) {
-  const std::optional<TensorInfo> tensor = checkpoint.FindTensor(name);
-  const Result<std::vector<ShardInfo>> shards = checkpoint.Shards(name);
-  if (!shards) return shards.error();
-  Json json = TensorToJson(*tensor);
-  json["shards"] = Json::array();
-  for (const ShardInfo& shard : *shards) {
-    json["shards"].push_back({{"offset", shard.region.box.offset},
-                              {"extent", shard.region.box.extent},
-                              {"run", {shard.region.run.begin, shard.region.run.end}},
-                              {"blob", shard.blob.ToHex()}});
+Status PrintCheckpointJson(const CheckpointView& view, const Options& options, JsonWriter& json) {
+  const VerifyReport& report = view.report;
+  json.BeginObject();
+  json.Field("path", report.path);
+  json.Field("verdict", std::string(VerdictName(report.verdict)));
+  json.Field("level", std::string(VerifyLevelName(report.level)));
+  json.Field("violation_count", report.violation_count);
+  json.BeginArray("violations");
+  for (const Status& violation : report.violations) json.Element(StatusToJson(violation));
+  json.End();
+  json.BeginArray("notes");
+  for (const std::string& note : report.notes) json.Element(note);
+  json.End();
+  json.Field("leftover_bytes", report.leftover_bytes);
+  json.Field("step", StepToJson(report.step));
+  json.Field("sequence", report.sequence);
+  json.Field("attempt", IdToJson(report.attempt));
+  json.Field("parent", IdToJson(report.parent));
+  if (view.checkpoint) {
+    if (Status status = WriteContent(view, options.is_long, json); !status.ok()) return status;
   }
-  PrintJson(json);
+  json.End();
   return {};
 }
 
-void PrintSeriesJson(const SeriesView& view) {
-  Json entries = Json::array();
+void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
+  json.BeginObject();
+  json.Field("series", view.path);
+  json.BeginArray("checkpoints");
   for (const SeriesEntry& entry : view.listing.entries) {
-    Json json = {{"name", entry.name},
-                 {"verdict", std::string(VerdictName(entry.verdict))},
-                 {"void", entry.is_void},
-                 {"kept", entry.is_kept},
-                 {"step", StepToJson(entry.step)},
-                 {"sequence", entry.sequence},
-                 {"attempt", IdToJson(entry.attempt)},
-                 {"parent", IdToJson(entry.parent)},
-                 {"bytes", entry.size_bytes}};
-    if (!entry.problem.ok()) json["problem"] = StatusToJson(entry.problem);
-    entries.push_back(json);
+    Json one = {{"name", entry.name},
+                {"verdict", std::string(VerdictName(entry.verdict))},
+                {"void", entry.is_void},
+                {"kept", entry.is_kept},
+                {"step", StepToJson(entry.step)},
+                {"sequence", entry.sequence},
+                {"attempt", IdToJson(entry.attempt)},
+                {"parent", IdToJson(entry.parent)},
+                {"bytes", entry.size_bytes}};
+    if (!entry.problem.ok()) one["problem"] = StatusToJson(entry.problem);
+    json.Element(one);
   }
-  Json forks = Json::array();
-  for (const AttemptId& fork : view.listing.forks) forks.push_back(fork.ToHex());
-  PrintJson({{"series", view.path},
-             {"checkpoints", entries},
-             {"forks", forks},
-             {"foreign", view.listing.foreign}});
+  json.End();
+  json.BeginArray("forks");
+  for (const AttemptId& fork : view.listing.forks) json.Element(fork.ToHex());
+  json.End();
+  json.BeginArray("foreign");
+  for (const std::string& name : view.listing.foreign) json.Element(name);
+  json.End();
+  json.End();
 }
 
 }  // namespace sealpoint::tools

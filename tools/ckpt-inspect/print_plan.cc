@@ -7,19 +7,12 @@
 
 #include "tools/ckpt-inspect/print.h"
 #include "tools/common/json.h"
+#include "tools/common/output.h"
 #include "tools/common/terminal.h"
 #include "tools/common/text.h"
 
 namespace sealpoint::tools {
 namespace {
-
-std::string MeshText(const MeshAxes& axes) {
-  std::string text;
-  for (const auto& [axis, size] : axes) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", Printable(axis), size);
-  }
-  return text;
-}
 
 std::string PlacementText(const PlanView& view) {
   std::string text;
@@ -34,39 +27,12 @@ std::string PlacementText(const PlanView& view) {
   return text.empty() ? "no tensors" : text;
 }
 
-std::string RatioText(double ratio) { return fmt::format("{:.2f}", ratio); }
-
-// Columns as wide as their longest entry; the first one to the left, numbers to the right.
-class Table {
- public:
-  void Add(std::vector<std::string> row) {
-    widths_.resize(std::max(widths_.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], Width(row[i]));
-    rows_.push_back(std::move(row));
-  }
-
-  // The first row in bold: it names the columns.
-  void Print() const {
-    for (const std::vector<std::string>& row : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string space(widths_[i] - Width(row[i]), ' ');
-        line += i == 0 ? row[i] + space : "  " + space + row[i];
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      fmt::print("{}\n", &row == &rows_.front() ? Bold(line) : line);
-    }
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> widths_;
-};
+std::string AmplificationText(double ratio) { return fmt::format("{:.2f}", ratio); }
 
 std::vector<std::string> SummaryCells(const PlanSummary& summary) {
-  return {fmt::format("{}", summary.items),    FormatBytes(summary.bytes_wanted),
-          FormatBytes(summary.bytes_read),     fmt::format("{}", summary.files),
-          fmt::format("{}", summary.requests), RatioText(summary.amplification)};
+  return {fmt::format("{}", summary.items),    BytesText(summary.bytes_wanted),
+          BytesText(summary.bytes_read),       fmt::format("{}", summary.files),
+          fmt::format("{}", summary.requests), AmplificationText(summary.amplification)};
 }
 
 Json SummaryToJson(const PlanSummary& summary) {
@@ -101,7 +67,7 @@ std::vector<std::string> RowOf(std::string first, std::vector<std::string> coord
 }
 
 Table TableOf(const PlanView& view) {
-  Table table;
+  Table table({Table::Align::kLeft, Table::Align::kRight});
   std::vector<std::string> axes;
   for (const auto& [axis, size] : view.mesh.axes()) axes.push_back(Printable(axis));
   const std::vector<std::string> blanks(axes.size());
@@ -120,8 +86,8 @@ Table TableOf(const PlanView& view) {
   const double ratio =
       wanted == 0 ? 0 : static_cast<double>(view.together.bytes_read) / static_cast<double>(wanted);
   table.Add(RowOf("together", blanks,
-                  {"", FormatBytes(wanted), FormatBytes(view.together.bytes_read),
-                   fmt::format("{}", view.together.files), "", RatioText(ratio)}));
+                  {"", BytesText(wanted), BytesText(view.together.bytes_read),
+                   fmt::format("{}", view.together.files), "", AmplificationText(ratio)}));
   return table;
 }
 
@@ -129,40 +95,41 @@ Table TableOf(const PlanView& view) {
 
 void PrintPlan(const Checkpoint& checkpoint, const PlanView& view) {
   PrintFact("checkpoint", Printable(checkpoint.path()));
-  if (!checkpoint.mesh().empty()) PrintFact("saved on", MeshText(checkpoint.mesh()));
-  PrintFact("plan for", fmt::format("{}: {}", MeshText(view.mesh.axes()),
+  if (!checkpoint.mesh().empty()) PrintFact("saved on", FormatMesh(checkpoint.mesh()));
+  PrintFact("plan for", fmt::format("{}: {}", FormatMesh(view.mesh.axes()),
                                     FormatCount(view.ranks.size(), "rank")));
   PrintFact("placement", PlacementText(view));
   for (const std::string& note : view.notes) PrintFact("note", Printable(note));
-  fmt::print("\n");
+  Print("\n");
   TableOf(view).Print();
-  fmt::print("\nTogether (a collective load) they read each chunk once and pass it on: {}.\n",
-             FormatBytes(view.together.bytes_read));
-  fmt::print("Each alone, they read {} in all: {} times as much.\n",
-             FormatBytes(view.alone.bytes_read), RatioText(AloneOverTogether(view)));
+  Print("\nTogether (a collective load) they read each chunk once and pass it on: {}.\n",
+        BytesText(view.together.bytes_read));
+  Print("Each alone, they read {} in all: {} times as much.\n", BytesText(view.alone.bytes_read),
+        AmplificationText(AloneOverTogether(view)));
 }
 
-void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view) {
-  Json ranks = Json::array();
+void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view, JsonWriter& json) {
+  json.BeginObject();
+  json.Field("path", checkpoint.path());
+  json.Field("saved_mesh", MeshToJson(checkpoint.mesh()));
+  json.Field("mesh", MeshToJson(view.mesh.axes()));
+  json.Field(
+      "placements",
+      {{"stored", view.stored_count}, {"given", view.given_count}, {"whole", view.whole_count}});
+  json.Field("notes", view.notes);
+  json.BeginArray("ranks");
   for (std::size_t rank = 0; rank < view.ranks.size(); ++rank) {
-    Json json = {{"rank", rank}, {"coordinates", view.ranks[rank].coordinates}};
-    json.update(SummaryToJson(view.ranks[rank].summary));
-    ranks.push_back(std::move(json));
+    Json one = {{"rank", rank}, {"coordinates", view.ranks[rank].coordinates}};
+    one.update(SummaryToJson(view.ranks[rank].summary));
+    json.Element(one);
   }
-  PrintJson(
-      {{"path", checkpoint.path()},
-       {"saved_mesh", MeshToJson(checkpoint.mesh())},
-       {"mesh", MeshToJson(view.mesh.axes())},
-       {"placements",
-        {{"stored", view.stored_count}, {"given", view.given_count}, {"whole", view.whole_count}}},
-       {"notes", view.notes},
-       {"ranks", ranks},
-       {"each_alone", SummaryToJson(view.alone)},
-       {"together",
-        {{"bytes_read", view.together.bytes_read},
-         {"files", view.together.files},
-         {"chunks", view.together.chunks}}},
-       {"alone_over_together", AloneOverTogether(view)}});
+  json.End();
+  json.Field("each_alone", SummaryToJson(view.alone));
+  json.Field("together", {{"bytes_read", view.together.bytes_read},
+                          {"files", view.together.files},
+                          {"chunks", view.together.chunks}});
+  json.Field("alone_over_together", AloneOverTogether(view));
+  json.End();
 }
 
 }  // namespace sealpoint::tools

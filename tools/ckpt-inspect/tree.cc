@@ -45,7 +45,10 @@ bool NaturalLess::operator()(std::string_view a, std::string_view b) const {
       if (x != y) return x < y;
       continue;
     }
-    if (a.front() != b.front()) return a.front() < b.front();
+    // As UTF-8 sorts: non-ASCII characters behind ASCII.
+    const auto x = static_cast<unsigned char>(a.front());
+    const auto y = static_cast<unsigned char>(b.front());
+    if (x != y) return x < y;
     a.remove_prefix(1);
     b.remove_prefix(1);
   }

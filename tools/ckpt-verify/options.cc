@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ckpt-verify/options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -23,15 +21,18 @@ int DefaultThreads() {
 constexpr const char* kFooter =
     "Levels: files (marker, index, lengths of the blobs), structure (and all but the chunks),\n"
     "full (and every chunk and every padding byte, read past the page cache).\n"
-    "One line per violation: VERDICT: RULE FILE:OFFSET tensor \"NAME\": MESSAGE\n"
-    "Exit status: 0 valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not read or no file\n"
-    "of ours, 5 incomplete, 64 usage; of several paths 1, 5, 4, 3, 2 win in this order.";
+    "One line per violation: VERDICT: RULE FILE:OFFSET tensor \"NAME\": MESSAGE. A file with more\n"
+    "than 20 of them has one line in all, with their number, unless --all is given.\n"
+    "Exit status: 0 valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or "
+    "nothing\n"
+    "found, 5 incomplete, 64 usage, 74 standard output could not be written. Of several paths\n"
+    "1, 5, 4, 3, 2 win in this order.";
 
 }  // namespace
 
 std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Options& options) {
   CLI::App app("Says whether checkpoints can be trusted.", "ckpt-verify");
-  AddVersionFlag(app);
+  AddStandardFlags(app);
   app.footer(kFooter);
   options.threads = DefaultThreads();
   std::string level = "full";
@@ -46,12 +47,12 @@ std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Option
   app.add_option("-j,--threads", options.threads, "Threads (default: one per core, at most 8)")
       ->type_name("N")
       ->check(CLI::Range(1, kThreadsMax));
-  app.add_flag("--json", options.json, "Print one JSON document");
+  app.add_flag("--all", options.all, "List every violation and every note");
+  app.add_flag("--json", options.json, "Print one JSON document, also after an error");
   app.add_flag("-q,--quiet", options.quiet, "Print violations only");
   if (const auto status = Parse(app, argc, argv)) return status;
   if (options.paths.empty() && options.series.empty()) {
-    fmt::print(stderr, "ckpt-verify: give a PATH or --series DIR; see --help\n");
-    return ExitStatus::kUsage;
+    return UsageError(app, argc, argv, "PATH or --series DIR is required");
   }
   const std::map<std::string, VerifyLevel> levels = {{"files", VerifyLevel::kFiles},
                                                      {"structure", VerifyLevel::kStructure},

@@ -16,11 +16,12 @@ struct Options {
   std::vector<std::string> series;  // directories of checkpoints
   VerifyLevel level = VerifyLevel::kFull;
   int threads = 1;
+  bool all = false;
   bool json = false;
   bool quiet = false;
 };
 
-// Fills `options`. What to return at once, if anything.
+// Fills `options`. What to return at once, if anything; it is reported.
 std::optional<ExitStatus> ParseOptions(int argc, const char* const* argv, Options& options);
 
 }  // namespace sealpoint::tools

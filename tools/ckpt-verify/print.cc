@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
+#include "tools/common/output.h"
 #include "tools/common/terminal.h"
 #include "tools/common/text.h"
 
@@ -11,6 +15,12 @@ namespace {
 
 // What is left over of an attempt that was never committed may be thousands of files.
 constexpr std::size_t kNotesMax = 20;
+
+// Violations of one file, which follow one another in a report.
+struct FileViolations {
+  std::span<const Status> listed;
+  std::uint64_t omitted = 0;
+};
 
 std::string PlaceOf(const Place& place) {
   std::string out;
@@ -29,62 +39,107 @@ std::string SummaryOf(const VerifyReport& report) {
   switch (report.verdict) {
     case Verdict::kCommitted:
       return fmt::format("{}, {}, {}, {}", FormatCount(report.tensor_count, "tensor"),
-                         FormatCount(report.blob_count, "blob"), FormatBytes(report.bytes_checked),
+                         FormatCount(report.blob_count, "blob"), BytesText(report.bytes_checked),
                          FormatSeconds(report.seconds));
     case Verdict::kUncommitted:
-      return fmt::format("{} left over", FormatBytes(report.leftover_bytes));
+      return fmt::format("{} left over", BytesText(report.leftover_bytes));
     default:
-      return FormatCount(report.violations.size(), "violation");
+      return FormatCount(report.violation_count, "violation");
+  }
+}
+
+// Takes those of the first file off the front. `omitted`: entries of the report not yet used.
+FileViolations TakeFile(std::span<const Status>& violations,
+                        std::span<const OmittedViolations>& omitted) {
+  const std::string& path = violations.front().place().path;
+  const auto end = std::find_if(violations.begin(), violations.end(), [&](const Status& violation) {
+    return violation.place().path != path;
+  });
+  FileViolations file{.listed = {violations.begin(), end}};
+  violations = {end, violations.end()};
+  if (!omitted.empty() && omitted.front().path == path) {
+    file.omitted = omitted.front().count;
+    omitted = omitted.subspan(1);
+  }
+  return file;
+}
+
+std::string ViolationText(const Status& violation) {
+  const Verdict verdict = VerdictOf(violation);
+  const std::string place = PlaceOf(violation.place());
+  return fmt::format("{}:{}{} {}", Coloured(VerdictName(verdict), verdict), place,
+                     place.empty() ? "" : ":", Printable(violation.message()));
+}
+
+void PrintViolations(const VerifyReport& report) {
+  std::span<const Status> violations = report.violations;
+  std::span<const OmittedViolations> omitted = report.omitted;
+  while (!violations.empty()) {
+    const FileViolations file = TakeFile(violations, omitted);
+    const std::uint64_t count = file.listed.size() + file.omitted;
+    if (count <= kViolationsPerFileMax) {
+      for (const Status& violation : file.listed) PrintViolation(violation);
+    } else {
+      Print("{}; and {} more violations in this file (--all lists them)\n",
+            ViolationText(file.listed.front()), count - 1);
+    }
+  }
+  std::uint64_t elsewhere = 0;
+  for (const OmittedViolations& file : omitted) elsewhere += file.count;
+  if (elsewhere > 0) {
+    Print("more: {}: {} in other files (--all lists them)\n", Printable(report.path),
+          FormatCount(elsewhere, "violation"));
+  }
+}
+
+void PrintNotes(const VerifyReport& report, bool all) {
+  const std::size_t count = report.notes.size();
+  const std::size_t listed = all || count <= kNotesMax + 1 ? count : kNotesMax;
+  for (std::size_t i = 0; i < listed; ++i) PrintNote(report.path, report.notes[i]);
+  if (listed < count) {
+    PrintNote(report.path, fmt::format("{} more (--all lists them)", count - listed));
   }
 }
 
 }  // namespace
 
-void PrintViolation(const Status& violation) {
-  const Verdict verdict = VerdictOf(violation);
-  const std::string place = PlaceOf(violation.place());
-  fmt::print("{}:{}{} {}\n", Coloured(VerdictName(verdict), verdict), place,
-             place.empty() ? "" : ":", Printable(violation.message()));
-}
+void PrintViolation(const Status& violation) { Print("{}\n", ViolationText(violation)); }
 
 void PrintNote(const std::string& path, const std::string& text) {
-  fmt::print("note: {}: {}\n", Printable(path), Printable(text));
+  Print("note: {}: {}\n", Printable(path), Printable(text));
 }
 
-void PrintReport(const VerifyReport& report, bool verbose) {
-  for (const Status& violation : report.violations) PrintViolation(violation);
-  if (!verbose) return;
-  for (std::size_t i = 0; i < report.notes.size(); ++i) {
-    if (i == kNotesMax && report.notes.size() > kNotesMax + 1) {
-      PrintNote(report.path, fmt::format("{} more", report.notes.size() - i));
-      break;
-    }
-    PrintNote(report.path, report.notes[i]);
-  }
-  fmt::print("{}: {} ({}): {}\n", Printable(report.path),
-             Coloured(WordOf(report.verdict), report.verdict), VerifyLevelName(report.level),
-             SummaryOf(report));
+void PrintHint(const std::string& path, const std::string& text) {
+  if (!text.empty()) Print("hint: {}: {}\n", Printable(path), text);
 }
 
-Json ReportToJson(const VerifyReport& report) {
-  Json violations = Json::array();
-  for (const Status& violation : report.violations) violations.push_back(StatusToJson(violation));
-  return {{"path", report.path},
-          {"verdict", std::string(VerdictName(report.verdict))},
-          {"level", std::string(VerifyLevelName(report.level))},
-          {"attempt", IdToJson(report.attempt)},
-          {"parent", IdToJson(report.parent)},
-          {"sequence", report.sequence},
-          {"step", StepToJson(report.step)},
-          {"tensor_count", report.tensor_count},
-          {"object_count", report.object_count},
-          {"blob_count", report.blob_count},
-          {"chunk_count", report.chunk_count},
-          {"bytes_checked", report.bytes_checked},
-          {"seconds", report.seconds},
-          {"leftover_bytes", report.leftover_bytes},
-          {"violations", violations},
-          {"notes", report.notes}};
+void PrintReport(const VerifyReport& report, const Options& options) {
+  if (!options.all) PrintViolations(report);
+  if (options.quiet) return;
+  PrintNotes(report, options.all);
+  Print("{}: {} ({}): {}\n", Printable(report.path),
+        Coloured(WordOf(report.verdict), report.verdict), VerifyLevelName(report.level),
+        SummaryOf(report));
+}
+
+void WriteReport(JsonWriter& json, const VerifyReport& report) {
+  json.Field("violation_count", report.violation_count);
+  json.Field("verdict", std::string(VerdictName(report.verdict)));
+  json.Field("level", std::string(VerifyLevelName(report.level)));
+  json.Field("attempt", IdToJson(report.attempt));
+  json.Field("parent", IdToJson(report.parent));
+  json.Field("sequence", report.sequence);
+  json.Field("step", StepToJson(report.step));
+  json.Field("tensor_count", report.tensor_count);
+  json.Field("object_count", report.object_count);
+  json.Field("blob_count", report.blob_count);
+  json.Field("chunk_count", report.chunk_count);
+  json.Field("bytes_checked", report.bytes_checked);
+  json.Field("seconds", report.seconds);
+  json.Field("leftover_bytes", report.leftover_bytes);
+  json.BeginArray("notes");
+  for (const std::string& note : report.notes) json.Element(note);
+  json.End();
 }
 
 }  // namespace sealpoint::tools

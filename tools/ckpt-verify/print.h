@@ -2,9 +2,11 @@
 #ifndef SEALPOINT_TOOLS_CKPT_VERIFY_PRINT_H_
 #define SEALPOINT_TOOLS_CKPT_VERIFY_PRINT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "sealpoint/verify.h"
+#include "tools/ckpt-verify/options.h"
 #include "tools/common/json.h"
 
 namespace sealpoint::tools {
@@ -13,10 +15,16 @@ namespace sealpoint::tools {
 void PrintViolation(const Status& violation);
 // `note: PATH: TEXT`.
 void PrintNote(const std::string& path, const std::string& text);
-// Violations; with `verbose` also the notes and one line of summary.
-void PrintReport(const VerifyReport& report, bool verbose);
+// `hint: PATH: TEXT`; nothing if the text is empty.
+void PrintHint(const std::string& path, const std::string& text);
+// A file with more violations than these has one line, with their number.
+inline constexpr std::uint64_t kViolationsPerFileMax = 20;
+// Violations, which with --all are printed as they are found; unless quiet also the notes and one
+// line of summary.
+void PrintReport(const VerifyReport& report, const Options& options);
 
-Json ReportToJson(const VerifyReport& report);
+// All members but the path and the violations.
+void WriteReport(JsonWriter& json, const VerifyReport& report);
 
 }  // namespace sealpoint::tools
 

@@ -3,27 +3,54 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "sealpoint/progress.h"
 #include "sealpoint/series.h"
 #include "tools/ckpt-verify/print.h"
-#include "tools/common/terminal.h"
+#include "tools/common/hint.h"
+#include "tools/common/output.h"
 #include "tools/common/text.h"
 
 namespace sealpoint::tools {
 namespace {
+
+// What a series is found to be.
+struct SeriesResult {
+  std::string path;
+  Status error;
+  SeriesListing listing;
+  std::map<Verdict, std::uint64_t> counts;  // of its checkpoints
+
+  std::uint64_t count(Verdict verdict) const {
+    const auto found = counts.find(verdict);
+    return found == counts.end() ? 0 : found->second;
+  }
+};
+
+constexpr std::array kVerdicts = {std::pair(Verdict::kCommitted, "valid"),
+                                  std::pair(Verdict::kCorrupt, "corrupt"),
+                                  std::pair(Verdict::kIncomplete, "incomplete"),
+                                  std::pair(Verdict::kUnreadable, "unreadable"),
+                                  std::pair(Verdict::kUnsupported, "unsupported"),
+                                  std::pair(Verdict::kUncommitted, "uncommitted")};
 
 class Run {
  public:
   explicit Run(const Options& options) : options_(options) {}
 
   ExitStatus All() {
+    if (options_.json) {
+      json_.BeginObject();
+      json_.BeginArray("reports");
+    }
     for (const std::string& path : options_.paths) CheckPath(path);
     for (const std::string& path : options_.series) CheckSeries(path);
-    if (options_.json) {
-      PrintJson({{"reports", reports_}, {"exit_status", static_cast<int>(status_)}});
-    }
+    if (options_.json) FinishJson();
     return status_;
   }
 
@@ -36,69 +63,165 @@ class Run {
 
   // The checkpoint's verdict counts.
   VerifyReport CheckPath(const std::string& path) {
-    ProgressLine line;
-    const Result<VerifyReport> result =
-        Verify(path, {.level = options_.level,
-                      .threads = options_.threads,
-                      .on_progress = [this, &line](const VerifyProgress& done) {
-                        if (verbose()) line.Set("verify", done.bytes_done, done.bytes_total);
-                      }});
-    VerifyReport report{.path = path, .level = options_.level};
-    if (result) {
-      report = *result;
-    } else {
-      report.violations.push_back(result.error());
+    if (OutputFailed()) return {};
+    if (options_.json) {
+      json_.BeginObject();
+      json_.Field("path", path);
+      json_.BeginArray("violations");
     }
+    ProgressLine line;
+    VerifyReport report = VerifyPath(path, line);
     line.Clear();
     if (options_.json) {
-      reports_.push_back(ReportToJson(report));
+      WriteReportJson(report);
     } else {
-      PrintReport(report, verbose());
+      PrintReport(report, options_);
+      const bool is_none = report.verdict == Verdict::kUnreadable;
+      if (is_none && verbose()) PrintHint(path, HintForCheckpoint(path));
     }
+    Flush();
     status_ = Worse(status_, ExitStatusOf(report.verdict));
     return report;
   }
 
-  void CheckEntry(const SeriesEntry& entry, int& valid) {
-    if (entry.verdict == Verdict::kUncommitted) {
-      Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
-                                   FormatBytes(entry.size_bytes)));
-    } else if (CheckPath(entry.path).verdict == Verdict::kCommitted) {
-      ++valid;
+  VerifyReport VerifyPath(const std::string& path, ProgressLine& line) {
+    VerifyOptions options{.level = options_.level, .threads = options_.threads};
+    if (verbose()) {
+      options.on_progress = [&line](const VerifyProgress& done) {
+        line.Set("verify", done.bytes_done, done.bytes_total);
+      };
     }
+    if (options_.all) {
+      options.on_violation = [&](const Status& violation) {
+        const auto held = line.Hold();
+        options_.json ? json_.Element(StatusToJson(violation)) : PrintViolation(violation);
+      };
+    } else {
+      options.violations_per_file_max = kViolationsPerFileMax;
+    }
+    const Result<VerifyReport> result = Verify(path, options);
+    if (result) return *result;
+    if (options.on_violation) options.on_violation(result.error());
+    VerifyReport report{.path = path, .level = options_.level, .violation_count = 1};
+    report.violations.push_back(result.error());
+    return report;
+  }
+
+  void WriteReportJson(const VerifyReport& report) {
+    if (!options_.all) {
+      for (const Status& violation : report.violations) json_.Element(StatusToJson(violation));
+    }
+    json_.End();
+    json_.BeginArray("omitted");
+    if (!options_.all) {
+      for (const OmittedViolations& file : report.omitted) {
+        json_.Element({{"path", file.path}, {"violation_count", file.count}});
+      }
+    }
+    json_.End();
+    WriteReport(json_, report);
+    json_.End();
+  }
+
+  Verdict CheckEntry(const SeriesEntry& entry) {
+    if (entry.verdict != Verdict::kUncommitted) return CheckPath(entry.path).verdict;
+    Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
+                                 BytesText(entry.size_bytes)));
+    return Verdict::kUncommitted;
   }
 
   // Valid: the newest committed checkpoint is there and every committed one is good.
   void CheckSeries(const std::string& path) {
-    const Result<SeriesListing> listing = Series(path).List();
-    if (!listing) {
-      status_ = Worse(status_, ExitStatusOf(VerdictOf(listing.error())));
-      if (!options_.json) PrintViolation(listing.error());
-      return;
+    SeriesResult series{.path = path};
+    Result<SeriesListing> listing = ListSeries(path);
+    if (listing) {
+      series.listing = std::move(*listing);
+      for (const SeriesEntry& entry : series.listing.entries) ++series.counts[CheckEntry(entry)];
+      if (series.listing.newest() == nullptr) status_ = Worse(status_, StatusWithoutNewest(series));
+    } else {
+      series.error = std::move(listing).error();
+      status_ = Worse(status_, ExitStatusOf(VerdictOf(series.error)));
     }
-    int valid = 0;
-    std::size_t uncommitted = 0;
-    for (const SeriesEntry& entry : listing->entries) {
-      uncommitted += entry.verdict == Verdict::kUncommitted ? 1 : 0;
-      CheckEntry(entry, valid);
+    if (options_.json) {
+      series_.push_back(std::move(series));
+    } else {
+      PrintSeries(series);
     }
-    for (const AttemptId& fork : listing->forks) {
-      Note(path, fmt::format("attempt {} shares its parent with another", fork.ToHex()));
+  }
+
+  // A name that does not exist is an empty series for the library, but here it was typed.
+  static Result<SeriesListing> ListSeries(const std::string& path) {
+    const auto directory = PosixStorage()->OpenDirectory(path);
+    if (!directory) return Status(directory.error()).AtPath(path);
+    return Series(path).List();
+  }
+
+  static ExitStatus StatusWithoutNewest(const SeriesResult& series) {
+    return series.listing.entries.empty() ? ExitStatus::kUnreadable : ExitStatus::kUncommitted;
+  }
+
+  void PrintSeries(const SeriesResult& series) const {
+    if (!series.error.ok()) PrintViolation(series.error);
+    const SeriesListing& listing = series.listing;
+    for (const AttemptId& fork : listing.forks) {
+      Note(series.path, fmt::format("attempt {} shares its parent with another", fork.ToHex()));
     }
-    for (const std::string& name : listing->foreign) Note(path, "foreign, not checked: " + name);
-    if (listing->newest() == nullptr) {
-      const bool is_empty = listing->entries.empty();
-      status_ = Worse(status_, is_empty ? ExitStatus::kUnreadable : ExitStatus::kUncommitted);
+    for (const std::string& name : listing.foreign) {
+      Note(series.path, "foreign, not checked: " + name);
     }
     if (!verbose()) return;
-    fmt::print("{}: series of {}, {} valid ({}), {} uncommitted\n", Printable(path),
-               FormatCount(listing->entries.size(), "checkpoint"), valid,
-               VerifyLevelName(options_.level), uncommitted);
+    if (listing.entries.empty()) PrintHint(series.path, HintForSeries(series.path));
+    if (!series.error.ok()) return;
+    std::string counts;
+    for (const auto& [verdict, word] : kVerdicts) {
+      const std::uint64_t count = series.count(verdict);
+      const bool is_always = verdict == Verdict::kCommitted || verdict == Verdict::kUncommitted;
+      if (count == 0 && !is_always) continue;
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, word);
+    }
+    Print("{}: series of {} ({}): {}\n", Printable(series.path),
+          FormatCount(listing.entries.size(), "checkpoint"), VerifyLevelName(options_.level),
+          counts);
+  }
+
+  void FinishJson() {
+    json_.End();
+    json_.BeginArray("series");
+    for (const SeriesResult& series : series_) WriteSeries(series);
+    json_.End();
+    json_.Field("exit_status", static_cast<int>(status_));
+    json_.End();
+  }
+
+  void WriteSeries(const SeriesResult& series) {
+    const SeriesListing& listing = series.listing;
+    json_.BeginObject();
+    json_.Field("path", series.path);
+    if (!series.error.ok()) json_.Field("error", StatusToJson(series.error));
+    json_.Field("newest", listing.newest() == nullptr ? Json() : Json(listing.newest()->name));
+    json_.Field("checkpoint_count", listing.entries.size());
+    for (const auto& [verdict, word] : kVerdicts) {
+      json_.Field(fmt::format("{}_count", word), series.count(verdict));
+    }
+    json_.BeginArray("uncommitted");
+    for (const SeriesEntry& entry : listing.entries) {
+      if (entry.verdict != Verdict::kUncommitted) continue;
+      json_.Element({{"path", entry.path}, {"void", entry.is_void}, {"bytes", entry.size_bytes}});
+    }
+    json_.End();
+    json_.BeginArray("forks");
+    for (const AttemptId& fork : listing.forks) json_.Element(fork.ToHex());
+    json_.End();
+    json_.BeginArray("foreign");
+    for (const std::string& name : listing.foreign) json_.Element(name);
+    json_.End();
+    json_.End();
   }
 
   const Options& options_;
   ExitStatus status_ = ExitStatus::kValid;
-  Json reports_ = Json::array();
+  JsonWriter json_;
+  std::vector<SeriesResult> series_;  // with --json
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace sealpoint::tools {
 
-// Verifies all paths and series, and prints.
+// Checks all paths and series, and prints.
 ExitStatus RunVerify(const Options& options);
 
 }  // namespace sealpoint::tools

@@ -12,9 +12,10 @@ enum class ExitStatus : int {
   kCorrupt = 1,
   kUncommitted = 2,
   kUnsupported = 3,
-  kUnreadable = 4,  // or no file of ours
+  kUnreadable = 4,  // or nothing found
   kIncomplete = 5,
-  kUsage = 64,  // EX_USAGE of sysexits.h
+  kUsage = 64,   // EX_USAGE of sysexits.h
+  kOutput = 74,  // EX_IOERR: standard output could not be written
 };
 
 ExitStatus ExitStatusOf(Verdict verdict);

@@ -1,11 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/common/json.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <string>
 
+#include "tools/common/output.h"
+
 namespace sealpoint::tools {
+namespace {
+
+constexpr std::size_t kIndent = 2;
+
+std::string Line(std::size_t depth) { return "\n" + std::string(kIndent * depth, ' '); }
+
+std::string Scalar(const Json& value) {
+  constexpr bool kAscii = true;
+  return value.dump(-1, ' ', kAscii, Json::error_handler_t::replace);
+}
+
+bool FitsOneLine(const Json& array) {
+  return std::none_of(array.begin(), array.end(),
+                      [](const Json& one) { return one.is_structured() && !one.empty(); });
+}
+
+void Append(std::string& out, const Json& value, std::size_t depth) {
+  if (!value.is_structured() || value.empty()) {
+    out += Scalar(value);
+    return;
+  }
+  const bool is_line = value.is_array() && FitsOneLine(value);
+  out += value.is_array() ? '[' : '{';
+  bool is_first = true;
+  for (const auto& [key, one] : value.items()) {
+    if (!is_first) out += is_line ? ", " : ",";
+    is_first = false;
+    if (!is_line) out += Line(depth + 1);
+    if (value.is_object()) out += Scalar(key) + ": ";
+    Append(out, one, depth + 1);
+  }
+  if (!is_line) out += Line(depth);
+  out += value.is_array() ? ']' : '}';
+}
+
+}  // namespace
 
 Json StepToJson(std::uint64_t step) { return step == kNoStep ? Json() : Json(step); }
 
@@ -22,8 +59,43 @@ Json StatusToJson(const Status& status) {
   return json;
 }
 
-void PrintJson(const Json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+// Comma and line before an element, and its key.
+void JsonWriter::Separate(std::string_view key) {
+  if (levels_.empty()) return;
+  Level& level = levels_.back();
+  if (!level.is_empty) Write(level.is_line ? ", " : ",");
+  if (!level.is_line) Write(Line(levels_.size()));
+  level.is_empty = false;
+  if (level.closing == '}') Print("{}: ", Scalar(std::string(key)));
+}
+
+void JsonWriter::Begin(std::string_view key, char opening, char closing) {
+  Separate(key);
+  Write({&opening, 1});
+  levels_.push_back({.closing = closing});
+}
+
+void JsonWriter::Put(std::string_view key, const Json& value) {
+  Separate(key);
+  std::string text;
+  Append(text, value, levels_.size());
+  Write(text);
+}
+
+void JsonWriter::End() {
+  const Level level = levels_.back();
+  levels_.pop_back();
+  const bool is_own_line = !level.is_empty && !level.is_line;
+  Print("{}{}{}", is_own_line ? Line(levels_.size()) : "", level.closing,
+        levels_.empty() ? "\n" : "");
+}
+
+void JsonWriter::Fail(const Status& error, ExitStatus status) {
+  if (levels_.empty()) BeginObject();
+  while (levels_.size() > 1) End();
+  Field("error", StatusToJson(error));
+  Field("exit_status", static_cast<int>(status));
+  End();
 }
 
 }  // namespace sealpoint::tools

@@ -2,8 +2,10 @@
 #include "tools/common/terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace sealpoint::tools {
@@ -31,6 +33,14 @@ std::string Rendered(std::string_view text, int rendition) {
 }  // namespace
 
 bool StdoutIsTerminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+std::size_t OutputColumns() {
+  constexpr std::size_t kUsual = 80;
+  constexpr std::size_t kLeast = 40;
+  winsize size = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsual;
+  return std::max<std::size_t>(size.ws_col, kLeast);
+}
 
 std::string Coloured(std::string_view text, Verdict verdict) {
   switch (verdict) {

@@ -2,27 +2,40 @@
 #include "tools/common/text.h"
 
 #include <fmt/format.h>
+#include <locale.h>
 #include <time.h>
+#include <wchar.h>
 
 #include <algorithm>
 #include <array>
+#include <cwchar>
 
 #include "sealpoint/bytes.h"
+#include "tools/common/output.h"
+#include "tools/common/terminal.h"
 
 namespace sealpoint::tools {
+namespace {
 
-std::string FormatBytes(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 7> kUnits = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  std::size_t unit = 0;
-  double value = static_cast<double>(bytes);
-  // 999950 would be printed as 1000.0 of the smaller unit.
-  while (value >= 999.95 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
+// Makes this thread's character functions those of UTF-8, whatever the user's locale is: names in
+// checkpoints are UTF-8. Without that locale (it is part of glibc from 2.35 on) all that is not
+// ASCII counts as a column per byte.
+class Utf8Locale {
+ public:
+  Utf8Locale() : before_(::uselocale(Get())) {}
+  ~Utf8Locale() { ::uselocale(before_); }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+ private:
+  static locale_t Get() {
+    static const locale_t locale = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    return locale;
   }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
+  const locale_t before_;
+};
+
+}  // namespace
 
 std::string FormatPowerOfTwo(std::uint64_t bytes) {
   if (bytes < kMiB) return fmt::format("{} KiB", bytes / kKiB);
@@ -59,23 +72,57 @@ std::string FormatParent(const AttemptId& parent) {
   return parent.is_zero() ? "none" : parent.ToHex();
 }
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out.push_back(c);
-    }
+std::string FormatMesh(const std::vector<std::pair<std::string, std::uint32_t>>& axes) {
+  std::string text;
+  for (const auto& [axis, size] : axes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : " x ", Printable(axis), size);
   }
-  return out;
+  return text;
 }
 
 std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // not a continuation byte
-  }));
+  const Utf8Locale locale;
+  std::size_t width = 0;
+  std::mbstate_t state = {};
+  while (!text.empty()) {
+    wchar_t character = 0;
+    const std::size_t size = std::mbrtowc(&character, text.data(), text.size(), &state);
+    // Only text that is not printable has such bytes; each counts as one column.
+    const bool is_good = size != 0 && size <= text.size();
+    const int columns = is_good ? ::wcwidth(character) : 1;
+    width += columns < 0 ? 1 : static_cast<std::size_t>(columns);
+    if (!is_good) state = {};
+    text.remove_prefix(is_good ? size : 1);
+  }
+  return width;
+}
+
+std::string Padded(std::string_view text, std::size_t width) {
+  const std::size_t used = Width(text);
+  return std::string(text) + std::string(used < width ? width - used : 0, ' ');
+}
+
+void PrintFact(std::string_view label, std::string_view value) {
+  Print("{:<11} {}\n", label, value);
+}
+
+void Table::Add(std::vector<std::string> row) {
+  widths_.resize(std::max(widths_.size(), row.size()));
+  for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], Width(row[i]));
+  rows_.push_back(std::move(row));
+}
+
+void Table::Print() const {
+  for (const std::vector<std::string>& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths_[i] - Width(row[i]), ' ');
+      const bool is_left = columns_[std::min(i, columns_.size() - 1)] == Align::kLeft;
+      line += (i == 0 ? "" : "  ") + (is_left ? row[i] + space : space + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    tools::Print("{}\n", &row == &rows_.front() ? Bold(line) : line);
+  }
 }
 
 }  // namespace sealpoint::tools

@@ -3,24 +3,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 #include "sealpoint/version.h"
+#include "tools/common/json.h"
+#include "tools/common/output.h"
 
 namespace sealpoint::tools {
+namespace {
 
-void AddVersionFlag(CLI::App& app) {
-  app.set_version_flag("--version", fmt::format("{} {} (format version {})", app.get_name(),
-                                                VersionString(), kFormatVersionWritten));
+// Options with what they take, and nothing about checks and other options: "--level LEVEL".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    const std::string name = type.substr(0, type.find(':'));
+    return name.empty() ? "" : " " + name;
+  }
+};
+
+}  // namespace
+
+void AddStandardFlags(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.set_version_flag("--version",
+                       fmt::format("{} {} (format version {})", app.get_name(), VersionString(),
+                                   kFormatVersionWritten),
+                       "Print the version and exit");
 }
 
 std::optional<ExitStatus> Parse(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? ExitStatus::kValid : ExitStatus::kUsage;
+    std::ostringstream out;
+    std::ostringstream err;
+    if (app.exit(error, out, err) != 0) return UsageError(app, argc, argv, error.what());
+    Write(out.str());
+    return ExitStatus::kValid;
   }
   return std::nullopt;
+}
+
+ExitStatus UsageError(const CLI::App& app, int argc, const char* const* argv,
+                      std::string_view message) {
+  PrintError(app.get_name(), fmt::format("{}; see --help", message));
+  const bool wants_json = std::any_of(
+      argv, argv + argc, [](const char* one) { return std::string_view(one) == "--json"; });
+  if (wants_json) {
+    JsonWriter().Fail(Status(Code::kInvalidArgument, std::string(message)), ExitStatus::kUsage);
+  }
+  return ExitStatus::kUsage;
 }
 
 }  // namespace sealpoint::tools

@@ -6,16 +6,21 @@
 
 #include <CLI/CLI.hpp>
 
+#include "sealpoint/status.h"
 #include "tools/common/exit_status.h"
 
 namespace sealpoint::tools {
 
-// Adds --version.
-void AddVersionFlag(CLI::App& app);
+// Adds --version and --help, which shows the options as all tools do.
+void AddStandardFlags(CLI::App& app);
 
-// Parses. What to return at once: after --help and --version, and after a usage error, which is on
-// stderr.
+// Parses. What to return at once: after --help and --version, and after a usage error, which is
+// reported (UsageError).
 std::optional<ExitStatus> Parse(CLI::App& app, int argc, const char* const* argv);
+
+// Reports wrong arguments: on standard error; if --json is among the arguments also as a document.
+ExitStatus UsageError(const CLI::App& app, int argc, const char* const* argv,
+                      std::string_view message);
 
 }  // namespace sealpoint::tools
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_CKPT_INSPECT_SELECT_H_
+#define SEALPOINT_TOOLS_CKPT_INSPECT_SELECT_H_
+
+#include <string>
+#include <vector>
+
+#include "sealpoint/checkpoint.h"
+
+namespace sealpoint::tools {
+
+// What the patterns name: each is a name as it stands, or else a pattern of
+// Checkpoint::MatchTensors. Errors: NotFound, which names the option for
+// the other kind if that has the name; InvalidArgument (a backslash at the end).
+Result<std::vector<TensorInfo>> SelectTensors(const Checkpoint& checkpoint,
+                                              const std::vector<std::string>& patterns);
+Result<std::vector<ObjectInfo>> SelectObjects(const Checkpoint& checkpoint,
+                                              const std::vector<std::string>& patterns);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_CKPT_INSPECT_SELECT_H_

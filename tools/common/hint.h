@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_TOOLS_COMMON_HINT_H_
+#define SEALPOINT_TOOLS_COMMON_HINT_H_
+
+#include <string>
+
+namespace sealpoint::tools {
+
+// What a person may have meant by a path at which no checkpoint (no series) was found: "did you
+// mean run7/step-…?". Empty if nothing comes to mind. Looks at names alone; reads no file.
+std::string HintForCheckpoint(const std::string& path);
+std::string HintForSeries(const std::string& path);
+
+}  // namespace sealpoint::tools
+
+#endif  // SEALPOINT_TOOLS_COMMON_HINT_H_

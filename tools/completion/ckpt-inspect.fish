@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# fish completion of ckpt-inspect
+complete -c ckpt-inspect -f -a '(__fish_complete_directories)'
+complete -c ckpt-inspect -l tensor -x -d 'Show these tensors'
+complete -c ckpt-inspect -l values -x -d 'Print the values of these tensors'
+complete -c ckpt-inspect -l box -x -d 'A part of the values'
+complete -c ckpt-inspect -l object -x -d 'Write the bytes of this object'
+complete -c ckpt-inspect -l plan -x -d 'What each rank of a mesh would read'
+complete -c ckpt-inspect -l place -x -d 'Other rules for some tensors'
+complete -c ckpt-inspect -l depth -x -d 'Levels of the tree'
+complete -c ckpt-inspect -s l -l long -d 'Codec, stored size and ratio of each tensor'
+complete -c ckpt-inspect -l all -d 'Print all values and all notes'
+complete -c ckpt-inspect -l json -d 'Print one JSON document'
+complete -c ckpt-inspect -s h -l help -d 'Print help and exit'
+complete -c ckpt-inspect -l version -d 'Print the version and exit'
