@@ -13,7 +13,8 @@ namespace sealpoint::internal {
 namespace {
 
 // Around the lengths where XXH3 changes its method, and around a block.
-constexpr std::size_t kSizes[] = {0, 1, 16, 17, 128, 129, 240, 241, 1023, 1024, 1025, 4096, 70001};
+constexpr std::size_t kLengths[] = {0,   1,    16,   17,   128,  129,  240,
+                                    241, 1023, 1024, 1025, 4096, 70001};
 
 using Value = std::array<unsigned char, 16>;
 
@@ -53,7 +54,7 @@ TEST(Xxh3, EveryVariantOfThisProcessorGivesTheSameValues) {
   const std::vector<const Xxh3*> variants = Supported();
   ASSERT_EQ(variants.front(), &kXxh3Baseline);
   EXPECT_EQ(variants.back(), &FastestXxh3());
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kLengths) {
     const std::vector<unsigned char> bytes = Noise(size);
     Value expected{};
     kXxh3Baseline.hash(bytes.data(), size, expected.data());
