@@ -14,3 +14,13 @@ mark_as_advanced(SEALPOINT_CCACHE)
 if(SEALPOINT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${SEALPOINT_CCACHE})
 endif()
+
+# Tests are hundreds of megabytes to link; a quicker linker than the compiler's own, if it is there.
+set(SEALPOINT_LINKER "" CACHE STRING "Linker to use if there is one of this name (gold, lld); empty: that of the compiler")
+if(SEALPOINT_LINKER)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=${SEALPOINT_LINKER} SEALPOINT_HAVE_LINKER_${SEALPOINT_LINKER})
+  if(SEALPOINT_HAVE_LINKER_${SEALPOINT_LINKER})
+    add_link_options(-fuse-ld=${SEALPOINT_LINKER})
+  endif()
+endif()

@@ -14,6 +14,43 @@ endif()
 target_compile_options(
   sealpoint_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:SEALPOINT_OPTIMISED_TEST>>,1,0>>)
 
+# Half of the time of compiling a test goes into reading these. The program carries them; g++ takes them only if the
+# optimisation is the same, and ccache needs CCACHE_SLOPPINESS (scripts/test.sh). Off in the presets for development, in
+# which a test must include what it uses.
+if(SEALPOINT_PRECOMPILE_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled/main.cc CONTENT "int main() {}\n")
+  add_executable(sealpoint_test_headers ${PROJECT_BINARY_DIR}/precompiled/main.cc)
+  set_target_properties(sealpoint_test_headers PROPERTIES UNITY_BUILD OFF)
+  target_link_libraries(sealpoint_test_headers PRIVATE sealpoint_test_flags GTest::gmock)
+  target_compile_options(sealpoint_test_headers PRIVATE -fpch-preprocess)
+  target_precompile_headers(
+    sealpoint_test_headers
+    PRIVATE
+    <gmock/gmock.h>
+    <gtest/gtest.h>
+    <algorithm>
+    <array>
+    <atomic>
+    <chrono>
+    <cstdint>
+    <filesystem>
+    <functional>
+    <map>
+    <memory>
+    <set>
+    <span>
+    <string>
+    <thread>
+    <utility>
+    <vector>)
+endif()
+function(sealpoint_use_precompiled_headers target)
+  if(TARGET sealpoint_test_headers)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+    target_precompile_headers(${target} REUSE_FROM sealpoint_test_headers)
+  endif()
+endfunction()
+
 # tests/support; before the library, from which its archives want something.
 set(SEALPOINT_TEST_LIBRARIES sealpoint_test_flags sealpoint_test_support sealpoint_test_threads)
 
@@ -56,6 +93,7 @@ function(sealpoint_add_unit_test module)
   add_executable(unit_${module} ${arg_SOURCES})
   target_link_libraries(unit_${module} PRIVATE ${arg_LINK} ${SEALPOINT_TEST_LIBRARIES} ${objects} GTest::gmock
                                                GTest::gtest_main)
+  sealpoint_use_precompiled_headers(unit_${module})
   sealpoint_threaded_label(label "${objects}")
   sealpoint_register_test(unit ${module} unit_${module} ${label})
 endfunction()
@@ -88,6 +126,7 @@ function(sealpoint_add_gtest kind name)
   add_executable(${kind}_${name} ${arg_SOURCES})
   target_link_libraries(${kind}_${name} PRIVATE ${arg_LINK} ${SEALPOINT_TEST_LIBRARIES} sealpoint_whole GTest::gmock
                                                 GTest::gtest_main)
+  sealpoint_use_precompiled_headers(${kind}_${name})
   sealpoint_register_test(${kind} ${name} ${kind}_${name} ${label})
 endfunction()
 
@@ -113,6 +152,9 @@ function(sealpoint_add_mpi_test name)
   add_executable(mpi_${name} ${arg_SOURCES})
   target_link_libraries(mpi_${name} PRIVATE sealpoint_test_flags ${arg_LINK} sealpoint_test_mpi
                                             sealpoint_test_support sealpoint_whole sealpoint_mpi GTest::gmock GTest::gtest)
+  if(arg_SOURCES)
+    sealpoint_use_precompiled_headers(mpi_${name})
+  endif()
   sealpoint_collect_test(mpi mpi_${name})
   foreach(ranks IN LISTS arg_RANKS)
     set(test mpi.${name}.np${ranks})

@@ -19,6 +19,11 @@ bool TakeIllegal(InputReader& input, WrittenState& state) {
   return true;
 }
 
+// g++ 12 falsely warns of "t" + std::to_string(number) at -O3 (-Wrestrict).
+std::string Numbered(char letter, std::size_t number) {
+  return std::string(1, letter).append(std::to_string(number));
+}
+
 // A name, or a text that is none.
 std::string TakeText(InputReader& input, WrittenState& state, std::string good,
                      std::size_t size_max) {
@@ -108,7 +113,7 @@ void TakeTensor(InputReader& input, WrittenState& state) {
   auto tensor = std::make_unique<WrittenTensor>();
   TensorSpec& spec = tensor->spec;
   const bool was_legal = std::exchange(state.is_legal, true);
-  spec.name = TakeText(input, state, "t" + std::to_string(state.tensors.size()), kNameSizeMaxBytes);
+  spec.name = TakeText(input, state, Numbered('t', state.tensors.size()), kNameSizeMaxBytes);
   TakeDType(input, state, spec);
   spec.shape = TakeShape(input, kElementsMax);
   if (input.Take8() % 16 == 0) spec.shape.push_back(0);
@@ -127,7 +132,7 @@ void TakeTensor(InputReader& input, WrittenState& state) {
 }
 
 void TakeObject(InputReader& input, WrittenState& state) {
-  const std::string name = "o" + std::to_string(state.objects.size());
+  const std::string name = Numbered('o', state.objects.size());
   auto object = std::make_unique<WrittenObject>();
   object->name = TakeText(input, state, name, kNameSizeMaxBytes);
   object->media_type = TakeText(input, state, "text/plain", kMediaTypeSizeMaxBytes);
@@ -147,7 +152,7 @@ void TakeDescription(InputReader& input, WrittenState& state) {
     commit.mesh.emplace_back(TakeText(input, state, axis, kNameSizeMaxBytes), size);
   }
   for (unsigned count = input.Take8() % 3; count > 0; --count) {
-    const std::string key = TakeText(input, state, "k" + std::to_string(count), kNameSizeMaxBytes);
+    const std::string key = TakeText(input, state, Numbered('k', count), kNameSizeMaxBytes);
     commit.provenance.emplace_back(key, std::string(input.Take8(), 'v'));
   }
   if (TakeIllegal(input, state)) commit.provenance.emplace_back("sealpoint.mine", "");
