@@ -7,6 +7,8 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 # Most of the build time goes into the code of test macros, which gains nothing from being optimised; what is tested
 # is optimised. Property tests run thousands of generated cases, and what tests share is run by many, so these get a little.
 add_library(sealpoint_test_flags INTERFACE)
+# tests/support/googletest/gtest/internal/custom is where GoogleTest looks for printers of the project's own.
+target_include_directories(sealpoint_test_flags INTERFACE ${PROJECT_SOURCE_DIR}/tests/support/googletest)
 target_link_libraries(sealpoint_test_flags INTERFACE sealpoint_warnings sealpoint_headers)
 if(SEALPOINT_SANITIZE)
   target_compile_definitions(sealpoint_test_flags INTERFACE SEALPOINT_TEST_SANITIZED)

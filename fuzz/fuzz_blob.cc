@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Proves that no trailer, manifest, record or coded chunk makes its decoder crash or blame anything
-// but the bytes, where every digest that would keep the damage away from it is right.
+// but the bytes, even if every digest that would keep the damage away from it is right.
 #include <memory>
 #include <optional>
 #include <vector>

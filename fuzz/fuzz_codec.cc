@@ -18,7 +18,7 @@ constexpr std::uint64_t kRawMax = 1 * kMiB;
 
 bool IsCoded(Codec codec) { return codec == Codec::kZstd || codec == Codec::kByteSplitZstd; }
 
-// One that chunks of all kinds went through.
+// A codec that chunks of all kinds have passed through.
 ChunkCodec& UsedCodec() {
   static ChunkCodec codec;
   return codec;
@@ -58,7 +58,7 @@ void CheckDecoding(InputReader& input) {
           "decoded twice, to different bytes");
 }
 
-// Half of it noise, so that it is worth encoding and not trivial.
+// Half of the bytes are noise, so that the chunk is worth encoding and not trivial.
 Bytes TakeRaw(InputReader& input) {
   const std::uint64_t size = input.Take32() % (32 * kKiB);
   const ByteSpan pattern = input.rest();

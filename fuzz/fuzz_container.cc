@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves what fuzz_open proves, where every digest, length and pin around the damage is right: of
+// Proves what fuzz_open proves, with every digest, length and pin around the damage right: of
 // records, group lists, manifests, trailers, headers, index and marker of a whole checkpoint.
 #include "fuzz/support/check_directory.h"
 #include "fuzz/support/container.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves that two readers which were written from the specification alone say the same of every
-// damaged checkpoint: verdict, code, rule and file of violations, and each byte of content.
+// Proves that two readers which were written from the specification alone agree on every damaged
+// checkpoint: on the verdict, on code, rule and file of violations, and on each byte of content.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -28,7 +28,7 @@ std::string FileOf(const Status& error) {
   return path == "c" ? "" : path.substr(2);
 }
 
-// Nothing where the content is too large to be compared.
+// Nothing if the content is too large to be compared.
 std::optional<Opinion> OwnOpinion(const std::map<std::string, Bytes>& files) {
   const auto storage = MemoryStorage();
   testing::StoreFiles(*storage, "c", files);
@@ -75,10 +75,10 @@ std::set<std::string> WithOneRuleForMeaning(const std::set<std::string>& violati
   return all;
 }
 
-// Of several violations of one file a reader may report any of the first, and behind one it may or
-// may not reach the next (reader-rules.md, sections 3 and 4). So one reader may list more; what the
-// other lists it must list as well: code, rule and file where only one rule can be broken, else the
-// file.
+// If a file has several violations, a reader may report any of those found in the first failing
+// step, and may or may not reach the next ones (reader-rules.md, sections 3 and 4). So one reader
+// may list more, but it must list what the other one lists: code, rule and file if only one rule
+// can be broken, else the file.
 bool Agree(const Opinion& a, const Opinion& b, bool is_one_change) {
   if (a.content != b.content || a.violations.empty() != b.violations.empty()) return false;
   if (is_one_change && a.verdict != b.verdict) return false;

@@ -39,6 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::CheckHeader(*file);
   const ByteSpan buffer = ByteSpan(*file).subspan(internal::kHeaderSize);
   fuzz::Check(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {}));
+  fuzz::Check(internal::Metadata::Decode(internal::MetadataKind::kIndex, file, buffer, {},
+                                         internal::UnknownFields::kSkip));
   fuzz::Check(
       internal::Metadata::DecodeManifest(file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves of any request to any stored layout that it is refused cleanly before a destination is
-// touched, or that each wanted element arrives exactly once and where it belongs, that nothing
-// beside it is written, and that storage gave as many bytes as the plan announced.
+// Proves for any request to any stored layout that it is refused cleanly before a destination is
+// touched, or that each requested element arrives exactly once at its place, that nothing else is
+// written, and that as many bytes were read from storage as the plan announced.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -11,6 +11,7 @@
 
 #include "fuzz/support/take_layout.h"
 #include "fuzz/support/target.h"
+#include "lib/base/internal_access.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/checkpoint.h"
 #include "tests/support/container/mini_container.h"
@@ -76,7 +77,10 @@ void Expect(const Stored& tensor, const Region& region, const MemoryLayout& layo
                 slice.expected.begin() + static_cast<std::ptrdiff_t>(to));
   }
   slice.item.destination =
-      MemoryView::MutableHost(slice.memory.data() + layout.origin, layout.strides);
+      layout.strides.empty()
+          ? MutableMemoryView::Host(
+                std::span(slice.memory).subspan(layout.origin, slice.wanted_bytes))
+          : MutableMemoryView::Host(slice.memory, layout.strides, layout.origin);
 }
 
 // Numbers of a region that cannot be right: the shape is exceeded by one of them at least.
@@ -105,7 +109,7 @@ Slice TakeSlice(InputReader& input, const Stored& tensor) {
   const Shape& shape = tensor.spec.shape;
   const bool is_empty = tensor.bytes.empty();
   const unsigned kind = input.Take8() % 16;
-  if (is_empty && kind != 0) return slice;  // wanted whole, to no memory
+  if (is_empty && kind != 0) return slice;  // requested whole, into no memory
   Region region = is_empty ? Region{} : Region::Whole(shape);
   if (!is_empty && kind < 12) {
     region = TakeRegion(input, shape);
@@ -137,7 +141,7 @@ struct Request {
   std::vector<Slice> slices;
   LoadContract contract;
   bool is_legal = true;
-  std::size_t findings = 0;  // that the contract wants reported
+  std::size_t findings = 0;  // those that the contract asks to be reported
 };
 
 void Check(OnMismatch policy, Request& request) {
@@ -145,7 +149,7 @@ void Check(OnMismatch policy, Request& request) {
   if (policy == OnMismatch::kReport) ++request.findings;
 }
 
-// What the caller believes of the tensor, true or not.
+// What the caller claims about the tensor, true or not.
 void TakeBelief(InputReader& input, const Stored& tensor, Slice& slice, Request& request) {
   const unsigned kind = input.Take8() % 8;
   if (kind == 0) {
@@ -209,7 +213,7 @@ void CheckPlan(const ReadPlan& plan, const Request& request) {
   std::uint64_t wanted = 0;
   for (const Slice& slice : request.slices) wanted += slice.wanted_bytes;
   std::uint64_t copied = 0;
-  for (const auto& copy : plan.data().copies) copied += copy.copy.byte_count();
+  for (const auto& copy : InternalAccess::DataOf(plan).copies) copied += copy.copy.byte_count();
   Require(wanted == plan.Summary().bytes_wanted && wanted == copied,
           "the plan delivers another number of bytes than are wanted");
   Require(!plan.Explain().empty(), "a plan without explanation");

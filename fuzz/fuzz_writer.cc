@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves of any declarations, by any number of writers, that they are refused with a clean error
-// and no checkpoint is there, or that what is committed verifies and loads as it was added.
+// Proves for any declarations, by any number of writers, that they are refused with a clean error
+// and no checkpoint exists, or that what is committed verifies and loads as it was added.
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,9 +27,13 @@ Status WritePart(const WrittenPart& part, const WrittenState& state, BlobWriter&
   }
   if (!part.region) return writer.AddEmpty(part.tensor->spec);
   const Bytes memory = SourceMemory(*part.tensor, *part.region, part.layout);
-  const std::byte* const data =
-      state.has_null_source ? nullptr : memory.data() + part.layout.origin;
-  return writer.Add(part.tensor->spec, *part.region, MemoryView::Host(data, part.layout.strides));
+  MemoryView view = MemoryView::Host(memory, part.layout.strides, part.layout.origin);
+  if (view.is_dense()) {
+    view.data += part.layout.origin;
+    view.size_bytes = part.region->element_count() * ElementSizeOf(part.tensor->spec);
+  }
+  if (state.has_null_source) view.data = nullptr;
+  return writer.Add(part.tensor->spec, *part.region, view);
 }
 
 Result<std::vector<BlobSummary>> WriteParts(Engine& engine, const WrittenState& state,

@@ -23,7 +23,10 @@ add_library(
   ${conformance}/corpus_bad_index.cc
   ${conformance}/corpus_coded.cc
   ${conformance}/corpus_damage.cc
+  ${conformance}/corpus_features.cc
   ${conformance}/corpus_good.cc
+  ${conformance}/corpus_limits.cc
+  ${conformance}/corpus_several.cc
   ${conformance}/load_all.cc
   ${conformance}/reseal.cc
   ${conformance}/transcribe.cc

@@ -11,7 +11,7 @@
 namespace sealpoint::bench {
 
 // The command line of a benchmark. Hides the parser, whose header takes longer to compile than any
-// benchmark. Borrows the variables, which hold the defaults.
+// benchmark. Borrows the variables, which hold the default values.
 class Arguments {
  public:
   explicit Arguments(const std::string& description);
@@ -23,8 +23,8 @@ class Arguments {
   void Add(const std::string& name, std::vector<int>& values, const std::string& help);
   void AddFlag(const std::string& name, bool& value, const std::string& help);
 
-  // Nothing, or the exit status where the program is to end: after --help or an error, both
-  // printed.
+  // The exit status if the program must end, after --help or an error, which are printed here; else
+  // nothing.
   std::optional<int> Parse(int argc, char** argv);
 
  private:

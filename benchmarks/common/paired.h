@@ -7,8 +7,8 @@
 #include <vector>
 
 // Paired measurement: in each round every variant runs once, back to back, and only the ratios
-// within a round count. On a shared machine rates drift by a factor of three between minutes, the
-// ratios do not.
+// within a round count. On a shared machine rates drift by a factor of three from minute to minute,
+// while the ratios are stable.
 
 namespace sealpoint::bench {
 

@@ -10,8 +10,9 @@
 
 namespace sealpoint::bench {
 
-// Aligned memory, touched. Freed with the pointer. Direct I/O from and to ordinary 4 KiB pages is
-// up to three times slower than on huge pages; ordinary ones are what malloc gives a program.
+// Aligned memory whose pages are present. Freed with the pointer. Direct I/O from and to ordinary
+// 4 KiB pages is up to three times slower than with huge pages; ordinary pages are what malloc
+// gives a program.
 enum class Pages { kOrdinary, kHuge };
 struct FreeDeleter {
   void operator()(std::byte* memory) const;
@@ -19,7 +20,7 @@ struct FreeDeleter {
 using AlignedMemory = std::unique_ptr<std::byte[], FreeDeleter>;
 AlignedMemory AllocateAligned(std::size_t size, Pages pages);
 
-// What the figures are measured against: plain O_DIRECT pwrite(2) / pread(2) in pieces of 4 MiB,
+// The baseline of the measurements: plain O_DIRECT pwrite(2) and pread(2) of 4 MiB at a time,
 // fsync(2) and close(2), nothing else. Any error ends the program with a message.
 void WriteRaw(const std::string& path, std::span<const std::byte> bytes);
 // A file that is open for plain O_DIRECT reads.
@@ -30,8 +31,8 @@ class RawReader {
   RawReader(const RawReader&) = delete;
   RawReader& operator=(const RawReader&) = delete;
 
-  // Reads [offset, offset + length) into `buffer` (at least kRawPieceSize), piece by piece over the
-  // same bytes.
+  // Reads [offset, offset + length), 4 MiB at a time, into the same bytes of `buffer`, which has at
+  // least kRawPieceSize.
   void Read(std::uint64_t offset, std::uint64_t length, std::span<std::byte> buffer) const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sealpoint::bench {
 
-// Seconds between two barriers: the slowest rank's time.
+// The seconds between two barriers, which are those of the slowest rank.
 template <typename Body>
 double TimeTogether(Communicator& comm, const Body& body) {
   if (!comm.Barrier().ok()) std::abort();

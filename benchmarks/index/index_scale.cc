@@ -51,7 +51,11 @@ std::vector<BlobSummary> WriteBlobs(const Options& options, Engine& engine,
         if ((i + s) % static_cast<std::uint64_t>(options.blobs) != static_cast<unsigned>(blob)) {
           continue;
         }
-        if (!writer->Add(tensor, regions[s], MemoryView::Host(memory.data())).ok()) std::abort();
+        if (!writer
+                 ->Add(tensor, regions[s],
+                       MemoryView::Host(std::span(memory).first(regions[s].element_count())))
+                 .ok())
+          std::abort();
       }
     }
     for (BlobSummary& summary : writer->Finish().value()) summaries.push_back(std::move(summary));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process reads column slices of a matrix that was saved in one piece, or cut into column
-// boxes: what is read for each wanted byte.
+// One process reads column slices of a matrix that was saved as one shard, or cut into column
+// boxes. Prints how many bytes are read per requested byte.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -34,7 +34,7 @@ bool Save(const std::string& target, const Options& options, std::uint64_t box_c
   const auto writer = BlobWriter::Create(*engine, target).value();
   for (std::uint64_t i = 0; i < box_count; ++i) {
     const Box columns{.offset = {0, i * width}, .extent = {options.extent, width}};
-    if (!writer->Add(tensor, Region::Of(columns), MemoryView::Host(box.data())).ok()) return false;
+    if (!writer->Add(tensor, Region::Of(columns), MemoryView::Host(box)).ok()) return false;
   }
   const auto summaries = writer->Finish().value();
   return Commit(engine->storage(), target, {.step = 1}, summaries).ok();
@@ -47,7 +47,7 @@ void Measure(const std::string& target, const Options& options, std::uint64_t bo
   std::vector<float> destination(options.extent * width);
   ReadRequest request;
   request.Add("w", Box{.offset = {0, 0}, .extent = {options.extent, width}},
-              MemoryView::MutableHost(destination.data()));
+              MutableMemoryView::Host(destination));
   std::vector<double> seconds;
   PlanSummary plan;
   for (int round = 0; round <= options.rounds; ++round) {

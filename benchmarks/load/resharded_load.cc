@@ -39,7 +39,7 @@ std::uint64_t ExtentOf(const Options& options) {
   return extent;
 }
 
-// All matrices of one layout on this rank, each in memory of its own.
+// All matrices of one layout on this rank, each in separate memory.
 struct Part {
   LocalLayout layout{};
   std::vector<std::vector<float>> matrices{};
@@ -68,7 +68,7 @@ bool Save(Communicator& comm, const std::string& target, const Shape& shape, con
   }
   Sources sources(declaration);
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (!sources.Bind(slots[i], part.layout, part.matrices[i].data()).ok()) return false;
+    if (!sources.Bind(slots[i], part.layout, MemoryView::Host(part.matrices[i])).ok()) return false;
   }
   return saver->Save(SaveTarget::Directory(target), {.step = 1}, sources).ok();
 }
@@ -76,8 +76,8 @@ bool Save(Communicator& comm, const std::string& target, const Shape& shape, con
 ReadRequest RequestFor(Part& part) {
   ReadRequest request;
   for (int i = 0; i < kMatrixCount; ++i) {
-    request.Add(NameOf(i), part.layout, part.matrices[static_cast<std::size_t>(i)].data(),
-                sizeof(float));
+    request.Add(NameOf(i), part.layout,
+                MutableMemoryView::Host(part.matrices[static_cast<std::size_t>(i)]));
   }
   return request;
 }

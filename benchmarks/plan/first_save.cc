@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What planning costs in the first save of a run, against the second, whose plan is cached. Run
-// under mpirun; prints one line.
+// The cost of planning in the first save of a run, compared with the second, whose plan is cached.
+// Run under mpirun; prints one line.
 #include <mpi.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Options {
 
 constexpr double kTargetSeconds = 0.05;
 
-// Weights that tensor parallelism cuts and data parallelism repeats, and the two moments of each,
-// cut flat over all ranks.
+// Weights that tensor parallelism cuts and data parallelism replicates, and the two moments of
+// each, cut flat over all ranks.
 Declaration DeclareModel(const Communicator& comm, int tensor_count) {
   const auto size = static_cast<std::uint32_t>(comm.size());
   const std::uint32_t tensor_parallel = size % 2 == 0 ? 2 : 1;
@@ -49,7 +49,7 @@ Declaration DeclareModel(const Communicator& comm, int tensor_count) {
   return declaration;
 }
 
-// The slowest rank's planning in one save.
+// The planning time of the slowest rank in one save.
 double PlanSeconds(Communicator& comm, Saver& saver, const std::string& directory,
                    const Sources& sources) {
   const auto info = saver.Save(SaveTarget::Directory(directory), {.step = 1}, sources).value();
@@ -66,7 +66,9 @@ int Run(const Options& options) {
   const std::vector<float> memory(16 * 8);
   Sources sources(declaration);
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    if (!sources.Bind(slot, MemoryView::Host(memory.data())).ok()) return 1;
+    const Region& held = *declaration.tensors()[slot].region;
+    const auto elements = std::span(memory).first(held.element_count());
+    if (!sources.Bind(slot, MemoryView::Host(elements)).ok()) return 1;
   }
   const auto engine = Engine::Create().value();
   const std::string target = options.directory + "/sealpoint-bench-plan";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a save in the background costs the training: how long it stands still, against a plain copy
-// of the same bytes; how much longer its steps take meanwhile; how much memory is used. Run under
-// mpirun.
+// The cost of a save in the background for the training: how long training is blocked, compared
+// with a plain copy of the same bytes; how much longer its steps take meanwhile; how much memory is
+// used. Run under mpirun.
 #include <mpi.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Options {
   int rounds = 11;
 };
 
-// A training step in little: products of matrices that stay in the cache, some milliseconds long.
+// A stand-in for a training step: products of matrices that stay in the cache, for some
+// milliseconds.
 class Step {
  public:
   void Run() {
@@ -55,7 +56,7 @@ class Step {
   std::vector<float> c_ = std::vector<float>(kSize * kSize);
 };
 
-// Greatest resident size of this process so far.
+// The greatest resident size of this process so far.
 double PeakMib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -129,7 +130,7 @@ class Trainer {
     const std::uint64_t each =
         options_.mib_per_rank * kMiB / static_cast<std::uint64_t>(options_.tensors);
     for (std::size_t i = 0; i < declaration_.tensors().size(); ++i) {
-      if (!sources.Bind(i, MemoryView::Host(state_.get() + i * each)).ok()) std::abort();
+      if (!sources.Bind(i, MemoryView::Host(state_.get() + i * each, each)).ok()) std::abort();
     }
     return saver_->SaveAsync(SaveTarget::Directory(target), {.step = 1}, sources).value();
   }

@@ -65,7 +65,7 @@ int Run(const Options& options) {
   const auto saver = Saver::Create(*engine, *comm).value();
   const Declaration declaration = DeclareRows(*comm, size / sizeof(float));
   Sources sources(declaration);
-  if (!sources.Bind(std::size_t{0}, MemoryView::Host(memory.get())).ok()) return 1;
+  if (!sources.Bind(std::size_t{0}, MemoryView::Host(bytes)).ok()) return 1;
 
   const std::string ranks = std::to_string(comm->size());
   PairedSeries series{.name = "save / raw writes, " + ranks + " ranks" +

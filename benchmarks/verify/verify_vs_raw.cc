@@ -26,9 +26,9 @@ struct Options {
   std::uint64_t mib = 1024;
   int blobs = 4;
   int rounds = 11;
-  // Buffers that each thread of the baseline reads into in turn. Verification needs several, to
-  // read ahead; one that is reused stays in the cache, which no reader that keeps the bytes can
-  // have.
+  // The number of buffers that each thread of the baseline reads into in turn. Verification needs
+  // several, to read ahead. A single one that is reused would stay in the cache, which is not
+  // possible for a reader that keeps the bytes.
   int raw_buffers = 4;
   std::vector<int> threads = {1, 2};
 };
@@ -44,8 +44,11 @@ void MakeCheckpoint(const Options& options, const std::string& directory) {
   for (int i = 0; i < options.blobs && made.ok(); ++i) {
     const auto writer = BlobWriter::Create(*engine, directory).value();
     // Not "w" + …: g++ 12 falsely warns of it at -O3 (-Wrestrict).
-    const TensorSpec tensor{.name = std::string("w").append(std::to_string(i)), .shape = {floats}};
-    made = writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(memory.get()));
+    const TensorSpec tensor{.name = std::string("w").append(std::to_string(i)),
+                            .dtype = DType::kF32,
+                            .shape = {floats}};
+    made = writer->Add(tensor, Region::Whole(tensor.shape),
+                       MemoryView::Host(memory.get(), floats * sizeof(float)));
     if (made.ok()) summaries.push_back(writer->Finish().value().front());
   }
   if (!made.ok()) {

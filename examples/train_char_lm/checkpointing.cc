@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -66,13 +67,19 @@ Result<std::vector<StateObject>> ReadObjects(sealpoint::CollectiveReader& reader
   return objects;
 }
 
+// The local tensor, in memory of the host or of a device.
+sealpoint::MutableMemoryView MemoryOf(const LocalTensor& tensor) {
+  const std::span<float> elements(tensor.data,
+                                  sealpoint::ElementCount(tensor.layout.shape).value());
+  return sealpoint::MutableMemoryView::Cuda(elements, tensor.device, tensor.stream);
+}
+
 // What this rank wants: its part of each tensor, whoever has saved it.
 sealpoint::ReadRequest RequestOf(const std::vector<LocalTensor>& tensors) {
   sealpoint::ReadRequest request;
   for (const LocalTensor& tensor : tensors) {
     const std::size_t first = request.items.size();
-    request.Add(tensor.name, tensor.layout, tensor.data, sizeof(float), tensor.device,
-                tensor.stream);
+    request.Add(tensor.name, tensor.layout, MemoryOf(tensor));
     for (std::size_t i = first; i < request.items.size(); ++i) {
       request.items[i].dtype = sealpoint::DType::kF32;
       request.items[i].shape = tensor.shape;
@@ -244,8 +251,7 @@ bool Checkpointing::IsSaveDue() const {
 sealpoint::Sources Checkpointing::BindSources(const std::vector<StateObject>& objects) const {
   sealpoint::Sources sources(declaration_);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& [name, shape, placement, layout, data, device, stream] = tensors_[i];
-    static_cast<void>(sources.Bind(slots_[i], layout, data, device, stream));
+    static_cast<void>(sources.Bind(slots_[i], tensors_[i].layout, MemoryOf(tensors_[i])));
   }
   if (communicator_.rank() == 0) {
     for (const StateObject& object : objects) {

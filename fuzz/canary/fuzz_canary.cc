@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves that the fuzzers find anything at all: a header is decoded as fuzz_marker does it, and a
-// bug is planted behind the magic. A run of seconds must end with a finding.
+// Proves that the fuzzers can find a bug: a header is decoded as in fuzz_marker, and a bug is
+// planted behind the magic. A run of a few seconds must end with a finding.
 #include <cstring>
 
 #include "fuzz/support/target.h"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kPath = "ckpt";
 constexpr std::uint64_t kLoadMaxBytes = 16 * kMiB;  // of all content at once
-constexpr std::uint64_t kPieceMaxBytes = 1 * kMiB;  // of a tensor that is larger
+constexpr std::uint64_t kPartMaxBytes = 1 * kMiB;   // of a tensor that is larger
 
 VerifyReport VerifyAt(const std::shared_ptr<Storage>& storage, VerifyLevel level, int threads) {
   VerifyReport report =
@@ -45,7 +45,7 @@ void CheckOtherWays(const std::shared_ptr<Storage>& storage, const VerifyReport&
           "a level that reads less finds more");
 }
 
-// Whether full verification calls it committed.
+// True if full verification calls it committed.
 bool CheckByVerification(const std::shared_ptr<Storage>& storage, const Suspect& suspect) {
   const VerifyReport full = VerifyAt(storage, VerifyLevel::kFull, 1);
   if (IsWorthEveryLevel(suspect)) CheckOtherWays(storage, full);
@@ -65,26 +65,26 @@ std::uint64_t TotalBytes(const Checkpoint& checkpoint) {
   return total;
 }
 
-// Pieces of a tensor, however large it says that it is: from its begin, middle and end.
-std::vector<Region> PiecesOf(const TensorInfo& tensor) {
+// Loads parts of a tensor, whatever size it declares: from its begin, middle and end.
+std::vector<Region> PartsOf(const TensorInfo& tensor) {
   if (tensor.raw_bytes == 0) return {};
   const Region whole = Region::Whole(tensor.shape);
   const std::uint64_t count = whole.run.end;
-  const std::uint64_t piece = std::min(count, kPieceMaxBytes / tensor.element_size);
-  std::vector<Region> pieces;
-  for (const std::uint64_t begin : {std::uint64_t{0}, (count - piece) / 2, count - piece}) {
-    pieces.push_back({whole.box, {begin, begin + piece}});
+  const std::uint64_t part = std::min(count, kPartMaxBytes / tensor.element_size);
+  std::vector<Region> parts;
+  for (const std::uint64_t begin : {std::uint64_t{0}, (count - part) / 2, count - part}) {
+    parts.push_back({whole.box, {begin, begin + part}});
   }
-  return pieces;
+  return parts;
 }
 
 // As LoadAll, of content that is larger than what one input may take in memory.
-Status LoadPieces(const Checkpoint& checkpoint) {
+Status LoadParts(const Checkpoint& checkpoint) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    for (const Region& piece : PiecesOf(tensor)) {
-      Bytes bytes(piece.element_count() * tensor.element_size);
+    for (const Region& part : PartsOf(tensor)) {
+      Bytes bytes(part.element_count() * tensor.element_size);
       ReadRequest request;
-      request.Add(tensor.name, piece, MemoryView::MutableHost(bytes.data()));
+      request.Add(tensor.name, part, MutableMemoryView::Host(bytes));
       const auto report = checkpoint.Load(request, LoadContract::Partial());
       if (!report.ok()) return report.error();
     }
@@ -107,7 +107,7 @@ void CheckByLoading(const std::shared_ptr<Storage>& storage, const Suspect& susp
   const auto checkpoint = Checkpoint::Open(kPath, {.storage = storage});
   if (!checkpoint.ok()) return CheckError(checkpoint.error(), committed);
   if (TotalBytes(**checkpoint) > kLoadMaxBytes) {
-    const Status loaded = LoadPieces(**checkpoint);
+    const Status loaded = LoadParts(**checkpoint);
     if (!loaded.ok()) CheckError(loaded, committed);
     return;
   }

@@ -13,12 +13,12 @@ namespace sealpoint::fuzz {
 // What is known of a directory before it is checked.
 struct Suspect {
   std::map<std::string, Bytes> files;
-  // Any of these that is not there as it stands here is damage that must be seen. Empty where
-  // digests were made right again, so that damage may be a checkpoint of other content.
+  // If any of these files is missing or differs from its content here, the damage must be detected.
+  // Empty if digests were repaired, so that the damage may be a checkpoint of other content.
   std::map<std::string, Bytes> pinned_files;
-  // What every load that succeeds yields; null where that is not known.
+  // The content that every successful load must return; null if it is not known.
   const testing::CorpusContent* content = nullptr;
-  // At most one change, and of plain fields: most likely one rule is broken.
+  // True if at most one plain field was changed, so that most likely one rule is broken.
   bool is_one_change = false;
 };
 

@@ -36,7 +36,7 @@ enum class Part : std::uint8_t {
 };
 static_assert(static_cast<std::size_t>(Part::kMarker) + 1 == kContainerPartCount);
 
-// A few wrong bytes in a FlatBuffer are another buffer.
+// A few wrong bytes in a FlatBuffer make it a different buffer.
 bool IsOfPlainFields(Part part) {
   return part != Part::kManifestBytes && part != Part::kIndexBytes;
 }
@@ -207,8 +207,8 @@ void ChangeMarker(InputReader& input, internal::Marker& marker) {
   }
 }
 
-// The changes of one input as hooks of the container's maker, behind the hooks that the good
-// checkpoint has itself. The spec must not outlive it.
+// The changes of one input as hooks of mini_container, called after the hooks of the good
+// checkpoint itself. The spec must not outlive it.
 class Changer {
  public:
   Changer(std::vector<Change> changes, unsigned repairs, unsigned blob_count)
@@ -275,7 +275,7 @@ class Changer {
     area.insert(area.end(), payload.begin(), payload.end());
   }
 
-  // Of parts whose length is said elsewhere.
+  // For parts whose length is recorded elsewhere.
   static void ChangeInPlace(InputReader& input, Bytes& bytes) {
     const std::size_t size = bytes.size();
     ChangeBytes(input, bytes);

@@ -22,13 +22,13 @@ enum Repair : unsigned {
   kRepairDigests = 8,  // digests of chunks, in the records, after payload and records changed
 };
 
-// Files with changes of which a reader need not see any: `pinned_files` is empty. The content is
-// known where nothing was changed.
+// Files with changes that a reader need not detect: `pinned_files` is empty. The content is known
+// if nothing was changed.
 Suspect MakeContainer(ByteSpan input);
 
 inline constexpr std::size_t kContainerChangeBytes = 14;
 inline constexpr std::size_t kContainerPartCount = 11;
-// How many checkpoints byte 0 chooses from.
+// The number of checkpoints from which byte 0 chooses.
 std::size_t ContainerKindCount();
 
 }  // namespace sealpoint::fuzz

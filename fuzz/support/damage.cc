@@ -59,7 +59,7 @@ Damage TakeDamage(InputReader& input) {
   return damage;
 }
 
-// Where a part of a blob begins; of other files, 0.
+// The offset at which a part of a blob begins; 0 for other files.
 std::uint64_t BeginOf(const Seals& seals, const std::string& name, unsigned part) {
   for (const Seals::Blob& blob : seals.blobs) {
     if (blob.name != name) continue;
@@ -76,7 +76,7 @@ void PutBytes(Bytes& file, std::uint64_t offset, std::uint64_t value, std::size_
   }
 }
 
-// True where the file is to be removed.
+// Returns true if the file is to be removed.
 bool Apply(const Damage& damage, std::uint64_t offset, Bytes& file) {
   const std::uint64_t value = damage.value;
   switch (damage.action) {

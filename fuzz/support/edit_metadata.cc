@@ -242,7 +242,7 @@ void EditContents(InputReader& input, HostileContents& contents) {
     case 3:
       return EditList(input, contents.provenance, EditProvenance);
     case 4:
-      contents.unknown_field = static_cast<testing::UnknownField>(input.Take8() % 9);
+      contents.unknown_fields = {static_cast<testing::UnknownField>(input.Take8() % 9)};
       return;
     case 5:
     case 6:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damage of an index or manifest as its tables, so that it is well-formed and may be wrong in
-// meaning only.
+// Damages an index or manifest through its tables, so that it stays well-formed and can be wrong in
+// its meaning only.
 #ifndef SEALPOINT_FUZZ_SUPPORT_EDIT_METADATA_H_
 #define SEALPOINT_FUZZ_SUPPORT_EDIT_METADATA_H_
 
@@ -15,8 +15,8 @@ namespace sealpoint::fuzz {
 // One change, chosen by the input: a field, an entry added, lost, doubled or moved.
 void EditContents(InputReader& input, testing::HostileContents& contents);
 
-// Which figures to make right again behind the changes, so that those checked last are reached too;
-// a sum of these.
+// The numbers to repair after the changes, so that the checks that come last are reached, too; a
+// sum of these.
 enum Mend : unsigned {
   kMendRawBytes = 1,  // the sum over tensors and objects
   kMendCounts = 2,    // shards of each blob
@@ -24,7 +24,7 @@ enum Mend : unsigned {
 };
 void MendContents(unsigned which, testing::HostileContents& contents);
 
-// The tables of a FlatBuffer, which is 8-byte aligned; nothing where it is not well-formed or has
+// The tables of a FlatBuffer, which is 8-byte aligned; nothing if it is not well-formed or has
 // more entries than are worth taking apart.
 std::optional<testing::HostileContents> TryTranscribeIndex(ByteSpan buffer);
 std::optional<testing::HostileContents> TryTranscribeManifest(ByteSpan buffer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linked into fuzz_index where libFuzzer runs it.
+// Linked into fuzz_index if libFuzzer runs it.
 #include "fuzz/support/table_mutator.h"
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,

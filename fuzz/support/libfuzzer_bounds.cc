@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds that every run of a target has, whoever starts it: what one hostile file may take in
-// memory (one allocation, and all) and in time; and no line for each function that is reached.
-// Flags of the command line come later and win.
+// Bounds for every run of a target, however it is started: the memory (of one allocation and in
+// all) and the time that one hostile file may take; and no line for each function that is reached.
+// Flags of the command line come later and take precedence.
 #include <vector>
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);

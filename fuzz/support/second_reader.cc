@@ -50,7 +50,7 @@ std::optional<Opinion> ParseReply(const std::string& reply) {
   const nlohmann::json json = nlohmann::json::parse(reply);
   Opinion opinion{.verdict = json.at("verdict"), .violations = {}, .content = {}};
   for (const auto& violation : json.at("violations")) {
-    if (violation.at("rule").is_null()) return std::nullopt;  // it lacks what it would check with
+    if (violation.at("rule").is_null()) return std::nullopt;  // it lacks a library for the check
     opinion.violations.insert(violation.at("code").get<std::string>() + " " +
                               violation.at("rule").get<std::string>() + " " +
                               violation.at("file").get<std::string>());
@@ -66,7 +66,7 @@ std::optional<Opinion> ParseReply(const std::string& reply) {
   return opinion;
 }
 
-// The reader with these pipes as its input and output; -1 where there is no interpreter.
+// Starts the reader with these pipes as its input and output; -1 if there is no interpreter.
 pid_t Spawn(int input, int output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -97,7 +97,7 @@ std::unique_ptr<SecondReader> SecondReader::Start() {
   std::array<int, 2> replies{};
   Require(pipe2(requests.data(), O_CLOEXEC) == 0 && pipe2(replies.data(), O_CLOEXEC) == 0,
           "no pipe");
-  signal(SIGPIPE, SIG_IGN);  // a reader that ended is seen by its silence
+  signal(SIGPIPE, SIG_IGN);  // a reader that has ended shows by the end of its output
   const pid_t process = Spawn(requests[0], replies[1]);
   close(requests[0]);
   close(replies[1]);
@@ -127,10 +127,10 @@ std::optional<std::string> SecondReader::ReadReply() {
   while (reply.size() < size) {
     pollfd ready{.fd = replies_, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, kPatienceMs) == 0) return std::nullopt;
-    std::array<char, 65536> piece{};
-    const ssize_t count = read(replies_, piece.data(), piece.size());
+    std::array<char, 65536> block{};
+    const ssize_t count = read(replies_, block.data(), block.size());
     Require(count > 0, "the second reader ended");
-    reply.append(piece.data(), static_cast<std::size_t>(count));
+    reply.append(block.data(), static_cast<std::size_t>(count));
     if (reply.size() >= kLengthSize) {
       size = kLengthSize;
       for (std::size_t i = 0; i < kLengthSize; ++i) {

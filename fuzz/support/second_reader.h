@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of readers/reference as a process that checks one checkpoint after the other; its
-// serve.py says what goes through the pipes.
+// Runs the reader of readers/reference as a process that checks one checkpoint after the other. Its
+// serve.py documents the messages.
 #ifndef SEALPOINT_FUZZ_SUPPORT_SECOND_READER_H_
 #define SEALPOINT_FUZZ_SUPPORT_SECOND_READER_H_
 
@@ -18,7 +18,7 @@
 
 namespace sealpoint::fuzz {
 
-// What a reader says of a directory.
+// The findings of a reader on a directory.
 struct Opinion {
   std::string verdict;
   std::set<std::string> violations;  // "code rule file"
@@ -29,14 +29,14 @@ struct Opinion {
 
 class SecondReader {
  public:
-  // Null, with a line on stderr, where this machine cannot run it.
+  // Null, with a line on stderr, if this machine cannot run it.
   static std::unique_ptr<SecondReader> Start();
   ~SecondReader();
   SecondReader(const SecondReader&) = delete;
   SecondReader& operator=(const SecondReader&) = delete;
 
-  // Nothing where it cannot tell, because it takes longer than seconds or finds no zstd; then it is
-  // to be started again. Ends the program where it ended with an error.
+  // Returns nothing if the reader gives no answer, because it takes too long or finds no zstd; it
+  // must be started again then. Ends the program if the reader ended with an error.
   std::optional<Opinion> Check(const std::map<std::string, Bytes>& files);
 
  private:

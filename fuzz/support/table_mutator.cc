@@ -19,7 +19,7 @@ using testing::HostileContents;
 // Enough for an edit with texts in it.
 constexpr std::size_t kChoiceBytes = 64;
 
-// The FlatBuffer with a few entries changed; nothing where it is too broken for that.
+// The FlatBuffer with a few entries changed; nothing if it is too broken for that.
 std::optional<Bytes> ChangeTables(MetadataKind kind, const Bytes& buffer, InputReader& choices) {
   const bool is_index = kind == MetadataKind::kIndex;
   std::optional<HostileContents> contents =

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kNdimMost = 5;
 constexpr std::size_t kRegionsMax = 64;
 
-// The box cut at one place of one dimension; false where that has only one element.
+// The box cut at one place of one dimension; false if that has only one element.
 bool CutBox(InputReader& input, const Box& box, Box& low, Box& high) {
   if (box.extent.empty()) return false;
   const std::size_t d = input.TakeBelow(box.extent.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small tensors, regions and memory, chosen by an input; and the plain arithmetic, element by
-// element, that says where each element of them lies.
+// Small tensors, regions and memory, chosen by an input; and plain arithmetic, element by element,
+// for the location of each element.
 #ifndef SEALPOINT_FUZZ_SUPPORT_TAKE_LAYOUT_H_
 #define SEALPOINT_FUZZ_SUPPORT_TAKE_LAYOUT_H_
 
@@ -22,13 +22,13 @@ Region TakeRegion(InputReader& input, const Shape& shape);
 // Regions that tile it: a grid, boxes that no grid has, and runs of them.
 std::vector<Region> TakeTiling(InputReader& input, const Shape& shape);
 
-// Where the elements of a region lie in `size` bytes of memory.
+// The locations of the elements of a region in `size` bytes of memory.
 struct MemoryLayout {
   std::vector<std::int64_t> strides;  // empty: dense
   std::size_t origin = 0;             // of the first element of the box; dense: of the region
   std::size_t size = 0;
 };
-// Dense, or dimensions in any order with gaps and of any sign (of a whole box only, where
+// Dense, or dimensions in any order with gaps and of any sign (for a whole box only if
 // `for_destination`).
 MemoryLayout TakeLayout(InputReader& input, const Region& region, std::uint32_t element_size,
                         bool for_destination);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every fuzz target shares. A target checks one input in LLVMFuzzerTestOneInput and calls
-// Require where something must hold.
+// Shared by all fuzz targets. A target checks one input in LLVMFuzzerTestOneInput and calls Require
+// for everything that must hold.
 #ifndef SEALPOINT_FUZZ_SUPPORT_TARGET_H_
 #define SEALPOINT_FUZZ_SUPPORT_TARGET_H_
 
@@ -23,11 +23,11 @@ inline ByteSpan AsInput(const std::uint8_t* data, std::size_t size) {
 
 // Prints the reason and aborts, which libFuzzer reports as a finding.
 void Require(bool condition, const std::string& reason);
-// An error of decoding names a rule of spec/ and blames the bytes: nothing that a file holds is
-// the caller's fault, a bug of ours, or without a rule.
+// Requires that a decoding error names a rule of spec/ and blames the bytes: no content of a file
+// may be reported as the caller's fault, as an internal error, or without a rule.
 void RequireAnswer(const Status& error);
 
-// Takes bytes off the front of an input; zeros where it has ended.
+// Takes bytes from the front of an input; zeros once it has ended.
 class InputReader {
  public:
   explicit InputReader(ByteSpan input) : rest_(input) {}
@@ -36,13 +36,13 @@ class InputReader {
   std::uint32_t Take32();
   std::uint64_t Take64();
   bool TakeBool() { return Take8() % 2 == 1; }
-  // Below `count`, which is at least 1; one byte of input where that is enough.
+  // A number below `count`, which is at least 1. Takes one byte of input if that is enough.
   std::uint64_t TakeBelow(std::uint64_t count);
   // In [min, max].
   std::uint64_t TakeIn(std::uint64_t min, std::uint64_t max) {
     return min + TakeBelow(max - min + 1);
   }
-  // What damage makes of a number: one near it, one at an edge, or any.
+  // A damaged version of a number: one near it, one at an edge, or any.
   std::uint64_t TakeNumber(std::uint64_t old);
   // The next bytes as an input of their own.
   InputReader TakePart(std::size_t size);

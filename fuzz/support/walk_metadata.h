@@ -6,8 +6,8 @@
 
 namespace sealpoint::fuzz {
 
-// Asks everything that an accepted index or manifest can be asked, and requires that the answers
-// fit together: regions lie in their tensors, an index's regions tile them, references exist.
+// Calls every accessor of an accepted index or manifest, and requires that the results are
+// consistent: regions lie in their tensors, an index's regions tile them, references exist.
 void WalkContents(const internal::Metadata& contents);
 
 }  // namespace sealpoint::fuzz

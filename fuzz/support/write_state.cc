@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kElementsMax = 4096;
 constexpr unsigned kIllegalOneIn = 32;  // of the places where something can be illegal
 
-// Whether to do something illegal here; the state is marked so.
+// Decides whether to do something illegal here, and marks the state if so.
 bool TakeIllegal(InputReader& input, WrittenState& state) {
   if (input.Take8() % kIllegalOneIn != kIllegalOneIn - 1) return false;
   state.is_legal = false;
@@ -24,7 +24,7 @@ std::string Numbered(char letter, std::size_t number) {
   return std::string(1, letter).append(std::to_string(number));
 }
 
-// A name, or a text that is none.
+// A name, or a text that is not a legal name.
 std::string TakeText(InputReader& input, WrittenState& state, std::string good,
                      std::size_t size_max) {
   if (!TakeIllegal(input, state)) {
@@ -120,7 +120,7 @@ void TakeTensor(InputReader& input, WrittenState& state) {
   TakeStorageOptions(input, state, spec);
   const bool is_legal = std::exchange(state.is_legal, was_legal && state.is_legal);
   if (!is_legal || std::ranges::find(spec.shape, 0u) != spec.shape.end()) {
-    // Of an illegal tensor any call is refused, this one too.
+    // Every call with an illegal tensor is refused, this one too.
     state.parts.push_back({.writer = input.TakeBelow(state.writer_count), .tensor = tensor.get()});
   } else {
     tensor->bytes =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A state to save, as an input describes it: tensors in regions, objects, options, and which of a
-// few writers adds what. Now and then something in it is illegal.
+// A state to save, described by an input: tensors in regions, objects, options, and the writer of
+// each part. Now and then something in it is illegal.
 #ifndef SEALPOINT_FUZZ_SUPPORT_WRITE_STATE_H_
 #define SEALPOINT_FUZZ_SUPPORT_WRITE_STATE_H_
 

@@ -22,14 +22,12 @@
 
 namespace sealpoint {
 
-namespace internal {
-struct DecodedSummary;
-}  // namespace internal
+class InternalAccess;  // the library's own modules
 
 // The global tensor. All writers of a checkpoint state the same values for the same name.
 struct TensorSpec {
-  std::string name{};  // 1 to 1024 bytes of UTF-8 without control characters
-  DType dtype = DType::kF32;
+  std::string name{};          // 1 to 1024 bytes of UTF-8 without control characters
+  DType dtype = DType::kNone;  // has to be set
   Shape shape{};
   // Bytes per element; 0: that of the registered dtype. Needed for a dtype id that is not
   // registered.
@@ -54,14 +52,15 @@ SEALPOINT_EXPORT bool operator==(const BlobSummary& a, const BlobSummary& b);
 // travel to the committing process by any means.
 class SEALPOINT_EXPORT BlobSummary {
  public:
-  // Of no blob: Commit refuses it.
+  // An empty summary, of no blob: Commit refuses it.
   BlobSummary() = default;
 
   BlobId blob() const;
   std::uint64_t file_size_bytes() const;
   std::uint64_t raw_bytes() const;
   // The manifest as stored in the blob; valid while this summary or a copy lives.
-  ByteSpan manifest() const;
+  ByteSpan manifest() const&;
+  ByteSpan manifest() const&& = delete;
 
   Bytes Serialize() const;
   // Verifies everything the bytes pin of themselves, once; copies of the summary share the result.
@@ -71,11 +70,10 @@ class SEALPOINT_EXPORT BlobSummary {
   // By the serialized bytes.
   friend bool operator==(const BlobSummary& a, const BlobSummary& b);
 
-  // For the library's own modules; null for a summary of no blob.
-  const internal::DecodedSummary* decoded() const { return decoded_.get(); }
-
  private:
-  std::shared_ptr<const internal::DecodedSummary> decoded_;
+  friend class InternalAccess;
+  struct Decoded;
+  std::shared_ptr<const Decoded> decoded_;
 };
 
 // Lists of summaries as one byte string, for a pipe or a gather.
@@ -113,12 +111,12 @@ class SEALPOINT_EXPORT BlobWriter {
 
   // Stores `region` of the tensor from `source`. The bytes are taken during the call: when it
   // returns, the source may change. An empty tensor (an extent of 0) is declared by AddEmpty.
-  // Errors: InvalidArgument (region, name, null memory; another dtype, shape, chunk size or
-  // placement than before; more groups than the engine's staging buffers allow), NoSpace, Io.
+  // Errors: InvalidArgument (region, name; null memory, or of another size or dtype; another dtype,
+  // shape, chunk size or placement than before; more groups than the engine's staging buffers
+  // allow), NoSpace, Io.
   // Holes and overlaps are found by Commit, which sees all blobs; the same region twice in one blob
   // already by Finish.
-  virtual Status Add(const TensorSpec& tensor, const Region& region,
-                     const ConstMemoryView& source) = 0;
+  virtual Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) = 0;
   virtual Status AddEmpty(const TensorSpec& tensor) = 0;
   // Stores a named byte string, taken during the call. Objects go to the blob group "".
   // Errors: InvalidArgument (name, media type, null memory, added before), NoSpace, Io.

@@ -26,7 +26,7 @@ namespace sealpoint {
 
 struct TensorInfo {
   std::string name{};
-  DType dtype = DType::kF32;
+  DType dtype = DType::kNone;
   std::uint32_t element_size = 0;  // bytes
   Shape shape{};
   std::uint64_t chunk_size_bytes = 0;
@@ -34,6 +34,16 @@ struct TensorInfo {
   std::uint64_t shard_count = 0;
   std::vector<std::string> placement{};  // provenance
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
+};
+
+// How the chunks of a tensor or an object are stored.
+struct StorageInfo {
+  std::uint64_t chunk_count = 0;
+  std::uint64_t raw_bytes = 0;     // decoded
+  std::uint64_t stored_bytes = 0;  // in the blobs, with a codec or without
+  // Of the chunks, ascending, each once; kNone also for chunks that no codec made smaller.
+  std::vector<Codec> codecs{};
+  friend bool operator==(const StorageInfo&, const StorageInfo&) = default;
 };
 
 struct ShardInfo {
@@ -77,7 +87,7 @@ struct OpenOptions {
   bool check_files = true;
   // Read payload past the page cache where the file system can.
   bool direct_io = false;
-  // Bound on staging memory of reads; one chunk per thread is needed at least.
+  // Bound on staging memory of reads, at least 64 KiB; one chunk per thread is needed at least.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
 };
 
@@ -111,7 +121,7 @@ struct ReadOptions {
 class SEALPOINT_EXPORT Checkpoint {
  public:
   // Errors: NotFound, NotACheckpoint, Uncommitted, Incomplete, Corrupt, Unsupported, LimitExceeded,
-  // Io.
+  // Io; InvalidArgument (options).
   static Result<std::unique_ptr<Checkpoint>> Open(const std::string& path,
                                                   OpenOptions options = {});
   // As Open, from marker and index bytes that somebody else read and sent; they are verified alike.
@@ -162,10 +172,15 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // In stored order. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
+  // Codecs and stored size, which stand in the chunk records: reads those of this tensor or object.
+  // Errors: NotFound, and those of Open for the tables.
+  virtual Result<StorageInfo> StorageOfTensor(std::string_view name) const = 0;
+  virtual Result<StorageInfo> StorageOfObject(std::string_view name) const = 0;
 
   // Which ranges of which files the requests need. Reads the chunk records it needs (they are
   // verified against the index). Errors: Mismatch (contract), InvalidArgument (region outside the
-  // shape, null destination), and those of Open for the tables.
+  // shape; a destination that is null, or of another size or dtype), and those of Open for the
+  // tables.
   virtual Result<ReadPlan> Plan(const ReadRequest& request,
                                 const LoadContract& contract = {}) const = 0;
   // Runs a plan of this checkpoint. Success is returned only after everything that was touched is

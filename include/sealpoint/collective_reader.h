@@ -79,6 +79,7 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 // call at a time. The communicator outlives the reader.
 class SEALPOINT_EXPORT CollectiveReader {
  public:
+  // All ranks pass the same path, letter by letter; else all get InvalidArgument with two of them.
   // Errors: those of Checkpoint::Open, Comm, Timeout. Files are checked by rank 0 alone.
   static Result<std::unique_ptr<CollectiveReader>> Open(Communicator& comm, const std::string& path,
                                                         const OpenOptions& options = {});

@@ -28,8 +28,15 @@ struct CommitOptions {
   std::optional<ParentRef> parent{};
   MeshAxes mesh{};              // provenance only
   ProvenanceList provenance{};  // unique keys; "sealpoint." is reserved
+  // A checkpoint without tensors and objects is refused (InvalidArgument): it is mostly the mistake
+  // of a program that declared, or added, nothing.
+  bool allow_empty = false;
   Limits limits{};
   PhaseCallback on_phase{};
+  // Blobs may have been written for another attempt: those of an older checkpoint that the caller
+  // linked into this directory, which it synced afterwards. Without it such a blob is an error,
+  // since mostly it is the summary of an attempt that failed.
+  bool reuses_blobs = false;
 };
 
 struct CommitInfo {
@@ -53,12 +60,13 @@ struct CommitInfo {
 // passes the reader's whole check, and is written and synced; the marker is written, synced and
 // published exclusively; the directory is synced around the publication.
 //
-// Errors: InvalidArgument (holes, overlaps, disagreeing declarations; tensor and blobs are named),
-// AlreadyExists (the directory has a marker), Incomplete (a blob is missing or short), Unsupported
-// (no exclusive publication here), LimitExceeded, NoSpace, Io. On an error before publication its
-// own files are removed, the blobs stay. Where the publication's outcome could not be established
-// by reading the marker back, OutcomeIsUnknown(error) is true and nothing was removed. Durability:
-// after success the checkpoint survives a crash.
+// Errors: InvalidArgument (holes, overlaps, disagreeing declarations; tensor and blobs are named;
+// nothing to commit, a blob of another attempt), AlreadyExists (the directory has a marker),
+// Incomplete (a blob is missing or short), Unsupported (no exclusive publication here; a blob with
+// features that this version does not know), LimitExceeded, NoSpace, Io. On an error before
+// publication its own files are removed, the blobs stay. If the outcome of the publication could
+// not be established by reading the marker back, OutcomeIsUnknown(error) is true and nothing was
+// removed. Durability: after success the checkpoint survives a crash.
 SEALPOINT_EXPORT Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                                            const CommitOptions& options,
                                            std::span<const BlobSummary> summaries);

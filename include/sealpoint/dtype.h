@@ -2,10 +2,13 @@
 #ifndef SEALPOINT_DTYPE_H_
 #define SEALPOINT_DTYPE_H_
 
+#include <bit>
+#include <complex>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "sealpoint/export.h"
 
@@ -14,6 +17,8 @@ namespace sealpoint {
 // Element types. These values are frozen in the file format (spec/registries.md); a value that is
 // not listed is legal on disk, because the element size stands beside it: its bytes can be copied.
 enum class DType : std::uint16_t {
+  // No dtype: what nobody has set. Refused wherever a dtype is needed, and never stored.
+  kNone = 0,
   kBool = 1,
   kInt8 = 2,
   kInt16 = 3,
@@ -56,6 +61,38 @@ SEALPOINT_EXPORT std::string_view DTypeName(DType dtype);
 
 // The element size in bytes, or 0 where the id is not registered.
 SEALPOINT_EXPORT std::uint32_t DTypeSizeBytes(DType dtype);
+
+// True for the integers that have a dtype, thus no character types: signed char, short, int, long,
+// long long, and their unsigned ones.
+template <typename T>
+inline constexpr bool kIsIntegerElement =
+    std::is_integral_v<T> && sizeof(T) <= 8 &&
+    !(std::is_same_v<T, bool> || std::is_same_v<T, char> || std::is_same_v<T, wchar_t> ||
+      std::is_same_v<T, char8_t> || std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>);
+
+// The dtype of an element of this C++ type; kNone if it has none, as std::byte. A program may
+// specialise it for a type of its own whose values are those of a dtype bit by bit:
+//   template <> inline constexpr DType sealpoint::kDTypeOf<__nv_bfloat16> = DType::kBf16;
+template <typename T>
+inline constexpr DType kDTypeOf = [] {
+  if constexpr (std::is_same_v<T, bool>) {
+    return DType::kBool;
+  } else if constexpr (kIsIntegerElement<T>) {
+    // Each kind has four, of 1, 2, 4 and 8 bytes, in this order.
+    constexpr DType kFirst = std::is_signed_v<T> ? DType::kInt8 : DType::kUInt8;
+    return static_cast<DType>(static_cast<int>(kFirst) + std::countr_zero(sizeof(T)));
+  } else if constexpr (std::is_same_v<T, float>) {
+    return DType::kF32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::kF64;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return DType::kComplex64;
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    return DType::kComplex128;
+  } else {
+    return DType::kNone;
+  }
+}();
 
 }  // namespace sealpoint
 

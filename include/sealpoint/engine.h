@@ -12,19 +12,17 @@
 
 namespace sealpoint {
 
-namespace internal {
-struct EngineParts;
-}  // namespace internal
+class InternalAccess;  // the library's own modules
 
 struct EngineOptions {
-  // Staging memory that all saves of this engine share. At least two buffers, and one more than
-  // blobs are written at the same time (one per writer and group); more than
-  // 2 x io_thread_count + 2 on top of that gain nothing.
+  // Staging memory that all saves of this engine share, rounded down to whole buffers. At least two
+  // buffers, and one more than blobs are written at the same time (one per writer and group); more
+  // than 2 x io_thread_count + 2 on top of that gain nothing.
   std::uint64_t memory_budget_bytes = 64 * kMiB;
-  // Size of one staging buffer and of one write; a multiple of 4096. From 1 MiB on within a few
-  // per cent of the best rate; 4 MiB is the knee.
+  // Size of one staging buffer and of one write; a positive multiple of 4096. From 1 MiB on within
+  // a few per cent of the best rate; 4 MiB is the knee.
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
-  // Threads that write while the caller's thread copies and hashes.
+  // Threads that write while the caller's thread copies and hashes; at least 1.
   int io_thread_count = 1;
   // Write blobs past the page cache where the file system can.
   bool direct_io = true;
@@ -47,7 +45,7 @@ struct EngineStats {
 class SEALPOINT_EXPORT Engine {
  public:
   // Allocates nothing large and starts no thread before the first save.
-  // Errors: InvalidArgument.
+  // Errors: InvalidArgument (an option below its minimum; the message has both).
   static Result<std::unique_ptr<Engine>> Create(EngineOptions options = {});
   ~Engine();
   Engine(const Engine&) = delete;
@@ -62,12 +60,11 @@ class SEALPOINT_EXPORT Engine {
   const EngineOptions& options() const;
   EngineStats stats() const;
 
-  // For the library's own modules.
-  internal::EngineParts& parts() const { return *parts_; }
-
  private:
-  explicit Engine(std::unique_ptr<internal::EngineParts> parts);
-  std::unique_ptr<internal::EngineParts> parts_;
+  friend class InternalAccess;
+  struct Parts;
+  explicit Engine(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace sealpoint

@@ -16,7 +16,6 @@
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/deadline.h"
-#include "sealpoint/mpi_communicator_handover.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint {
@@ -41,8 +40,11 @@ struct MpiCommunicatorOptions {
 // ends, and the duplicate is not freed. The content of the `bytes` of a Broadcast is then
 // unspecified.
 //
-// Threads: one call at a time; MPI_THREAD_FUNNELED is enough where all calls are made by the main
-// thread, else MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, as the program's own calls demand.
+// Threads: one call at a time; MPI_THREAD_FUNNELED is enough if all calls are made by the main
+// thread, else MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, as the program's own calls demand. No
+// thread of the library's own ever calls MPI, also during saves in the background. So a program
+// that called MPI_Init, which gives MPI_THREAD_SINGLE, may save and load as well: that level's
+// promise of a process with one thread is broken, but not towards MPI.
 class MpiCommunicator final : public Communicator {
  public:
   // Collective over `parent`, an intra-communicator that stays the caller's. MPI must be
@@ -71,6 +73,7 @@ class MpiCommunicator final : public Communicator {
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
+  class Handover;
   class InBackground;
   using Clock = std::chrono::steady_clock;
   using Numbers = std::vector<std::uint64_t>;
@@ -99,6 +102,7 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options);
 
   static Status CheckParent(MPI_Comm parent, const MpiCommunicatorOptions& options);
+  static Status MpiError(std::string_view operation, int code);
   static std::string HostName();
   static void KeepForEver(std::unique_ptr<Operation> operation);
   static void Pause(int tests, bool is_moving);
@@ -141,11 +145,12 @@ class MpiCommunicator final : public Communicator {
   Clock::time_point call_began_;
   Status broken_;
   // Absent: calls are made by the thread that calls.
-  std::shared_ptr<internal::MpiHandover> handover_;
+  std::shared_ptr<Handover> handover_;
 };
 
 }  // namespace sealpoint
 
+#include "sealpoint/mpi_communicator_handover.h"
 #include "sealpoint/mpi_communicator_impl.h"
 
 #endif  // SEALPOINT_MPI_COMMUNICATOR_H_

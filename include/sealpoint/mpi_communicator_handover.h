@@ -16,11 +16,12 @@
 #include <utility>
 
 #include "sealpoint/deadline.h"
+#include "sealpoint/mpi_communicator.h"
 #include "sealpoint/status.h"
 
-namespace sealpoint::internal {
+namespace sealpoint {
 
-inline Status MpiError(std::string_view operation, int code) {
+inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text = {};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
@@ -31,7 +32,7 @@ inline Status MpiError(std::string_view operation, int code) {
 
 // Where a thread in the background hands its non-blocking operations, one at a time, to the thread
 // that may call MPI. Only that one, in Progress, makes MPI calls, so MPI_THREAD_FUNNELED is enough.
-class MpiHandover {
+class MpiCommunicator::Handover {
  public:
   // Makes the MPI call that fills in the request; returns its code.
   using Start = std::function<int()>;
@@ -132,6 +133,6 @@ class MpiHandover {
   AttendedDeadline deadline_{kForever};
 };
 
-}  // namespace sealpoint::internal
+}  // namespace sealpoint
 
 #endif  // SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_

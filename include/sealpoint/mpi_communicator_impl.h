@@ -45,10 +45,10 @@ inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm,
     }
     Pause(tests, false);
   }
-  if (code != MPI_SUCCESS) return internal::MpiError("MPI_Comm_idup", code);
+  if (code != MPI_SUCCESS) return MpiError("MPI_Comm_idup", code);
   const MPI_Comm duplicate = operation->duplicate;
   code = MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
-  if (code != MPI_SUCCESS) return internal::MpiError("MPI_Comm_set_errhandler", code);
+  if (code != MPI_SUCCESS) return MpiError("MPI_Comm_set_errhandler", code);
   return duplicate;
 }
 
@@ -78,7 +78,7 @@ inline Status MpiCommunicator::CheckParent(MPI_Comm parent, const MpiCommunicato
   if (parent == MPI_COMM_NULL) return Status(Code::kInvalidArgument, "MPI_COMM_NULL");
   int is_inter = 0;
   if (const int code = MPI_Comm_test_inter(parent, &is_inter); code != MPI_SUCCESS) {
-    return internal::MpiError("MPI_Comm_test_inter", code);
+    return MpiError("MPI_Comm_test_inter", code);
   }
   if (is_inter != 0) return Status(Code::kInvalidArgument, "an inter-communicator");
   const std::size_t greatest = std::numeric_limits<int>::max();
@@ -162,7 +162,7 @@ Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
   }
   if (code == MPI_SUCCESS) return operation;
   KeepForEver(std::move(operation));
-  return Break(internal::MpiError(name, code));
+  return Break(MpiError(name, code));
 }
 
 inline Status MpiCommunicator::NotOver(std::string_view name) const {
@@ -175,7 +175,7 @@ inline Status MpiCommunicator::NotOver(std::string_view name) const {
 template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewhere(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
-  const internal::MpiHandover::Start begin = [&] { return start(*operation); };
+  const Handover::Start begin = [&] { return start(*operation); };
   auto end = handover_->Run(name, begin, operation->request);
   if (end.status.ok()) return operation;
   if (end.is_under_way) KeepForEver(std::move(operation));
@@ -411,7 +411,7 @@ class MpiCommunicator::InBackground final : public BackgroundCommunicator {
  public:
   explicit InBackground(std::unique_ptr<MpiCommunicator> communicator)
       : communicator_(std::move(communicator)) {
-    communicator_->handover_ = std::make_shared<internal::MpiHandover>();
+    communicator_->handover_ = std::make_shared<Handover>();
   }
 
   Communicator& communicator() override { return *communicator_; }

@@ -140,11 +140,13 @@ struct LocalLayout {
 SEALPOINT_EXPORT Result<LocalLayout> PlaceTensor(const Mesh& mesh, int rank, const Shape& shape,
                                                  const Placement& placement);
 
-// Memory of one part of a local tensor that begins at `local`, in the form that Sources::Bind and
-// ReadRequest::Add take. The offset is in bounds of a tensor of LocalLayout::shape.
-SEALPOINT_EXPORT ConstMemoryView SourceOf(const LocalPart& part, const void* local,
-                                          std::uint32_t element_size_bytes);
-SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part, void* local,
+// Memory of one part of the dense local tensor `local`, in the form that Sources::Bind and
+// ReadRequest::Add take. A part beyond the end of `local` gets memory that is too small for it, so
+// that they refuse it.
+SEALPOINT_EXPORT MemoryView SourceOf(const LocalPart& part, const MemoryView& local,
+                                     std::uint32_t element_size_bytes);
+SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part,
+                                                 const MutableMemoryView& local,
                                                  std::uint32_t element_size_bytes);
 
 // A tensor, or what tensor parallelism left of it, in a flat bucket: `box` of the tensor begins

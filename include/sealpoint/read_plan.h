@@ -20,11 +20,14 @@
 
 namespace sealpoint {
 
-// One request: elements of a stored tensor, and where they go.
+// Elements of a stored tensor, and where they go.
 struct ReadItem {
   std::string tensor{};
   std::optional<Region> region{};  // absent: the whole tensor
   MutableMemoryView destination{};
+  // The region's place in `destination`, a dense local tensor (PlaceTensor). Absent: it is all of
+  // the destination, or lies there by its strides.
+  std::optional<LocalPart> part{};
   // What the caller believes; compared under the LoadContract where present.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
@@ -34,18 +37,19 @@ struct ReadItem {
 };
 
 // Many requests that are planned and read together. Borrows the destinations until the read
-// returned. Destinations must not overlap.
+// returned. Destinations must not share a byte (InvalidArgument). Strided ones may interleave if
+// they are boxes of one array, as columns of a matrix are; other strides whose address ranges
+// interleave, such as every row and every second row, count as overlapping.
 struct SEALPOINT_EXPORT ReadRequest {
   std::vector<ReadItem> items{};
 
+  // Never fail: Checkpoint::Plan compares the destinations with what is stored.
   void Add(std::string_view tensor, MutableMemoryView destination);  // the whole tensor
   void Add(std::string_view tensor, Region region, MutableMemoryView destination);
   void Add(std::string_view tensor, Box box, MutableMemoryView destination);
-  // The parts of a dense local tensor (PlaceTensor), which begins at `local`, in host memory or on
-  // a device (BasicMemoryView), and has elements of this size (where they are converted, that of
-  // the wanted dtype); nothing where the layout has no parts.
-  void Add(std::string_view tensor, const LocalLayout& layout, void* local,
-           std::uint32_t element_size_bytes, int device = kHostDevice, void* stream = nullptr);
+  // The parts of the dense local tensor `local` (PlaceTensor), in host memory or on a device;
+  // nothing if the layout has no parts.
+  void Add(std::string_view tensor, const LocalLayout& layout, const MutableMemoryView& local);
 };
 
 // What happens when the stored checkpoint and the request differ. kError fails the whole load with
@@ -58,9 +62,9 @@ struct LoadContract {
   OnMismatch missing = OnMismatch::kError;
   // A stored tensor is wanted by no item.
   OnMismatch unexpected = OnMismatch::kError;
-  // ReadItem::dtype differs. Going on copies the bytes unchanged; where the element sizes differ
-  // it is an error all the same. With ReadItem::convert the stored dtype is converted, whatever it
-  // is.
+  // ReadItem::dtype differs. Going on copies the bytes unchanged, to a destination of raw bytes: a
+  // typed one must have the stored dtype. If the element sizes differ it is an error all the same.
+  // With ReadItem::convert the stored dtype is converted, whatever it is.
   OnMismatch dtype = OnMismatch::kError;
   // ReadItem::shape differs. Going on reads the region, which must lie in the stored shape.
   OnMismatch shape = OnMismatch::kError;
@@ -94,27 +98,24 @@ struct SEALPOINT_EXPORT PlanSummary {
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };
 
-namespace internal {
-struct ReadPlanData;
-}  // namespace internal
+class InternalAccess;  // the library's own modules
 
 // An immutable list of coalesced reads and copies. Copies share it. Holds the destinations'
 // addresses; valid with the checkpoint that made it. Thread safety: as a const object.
 class SEALPOINT_EXPORT ReadPlan {
  public:
-  explicit ReadPlan(std::shared_ptr<const internal::ReadPlanData> data);
-
   PlanSummary Summary() const;
   // The summary, then one line per file: ranges, bytes, tensors. For people.
   std::string Explain() const;
   // What the contract said to report.
-  const std::vector<LoadFinding>& findings() const;
-
-  // For the library's own modules.
-  const internal::ReadPlanData& data() const { return *data_; }
+  const std::vector<LoadFinding>& findings() const&;
+  std::vector<LoadFinding> findings() const&&;
 
  private:
-  std::shared_ptr<const internal::ReadPlanData> data_;
+  friend class InternalAccess;
+  struct Data;
+  explicit ReadPlan(std::shared_ptr<const Data> data);
+  std::shared_ptr<const Data> data_;
 };
 
 struct LoadReport {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sealpoint/export.h"
@@ -34,10 +35,16 @@ struct Run {
 };
 
 // A box and a contiguous run of its row-major elements. A plain box is its full run. ZeRO, FSDP1
-// and the Megatron distributed optimizer hold runs of a tensor-parallel box.
+// and the Megatron distributed optimizer hold runs of a tensor-parallel box. A box may be given
+// wherever a region is wanted, and means its full run.
 struct SEALPOINT_EXPORT Region {
   Box box{};
   Run run{};
+
+  // No element, of a tensor of no dimension; refused wherever a region is needed.
+  Region() = default;
+  Region(Box full_box);  // NOLINT(google-explicit-constructor): as Of
+  Region(Box part_of, Run elements) : box(std::move(part_of)), run(elements) {}
 
   // The whole tensor of this shape. Precondition: the element count fits 64 bits (checked by the
   // functions that take regions from callers). Never fails.
@@ -53,8 +60,8 @@ struct SEALPOINT_EXPORT Region {
   friend auto operator<=>(const Region&, const Region&) = default;
 };
 
-// Product of the extents; 1 for 0-d, 0 where any extent is 0. Errors: LimitExceeded where it does
-// not fit 64 bits.
+// Product of the extents; 1 for 0-d, 0 if any extent is 0. Errors: LimitExceeded if it does not
+// fit 64 bits.
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
 // Takes any values, however hostile. Errors: InvalidArgument unless the box has the shape's ndim,

@@ -37,6 +37,8 @@ struct SaveOptions {
   std::uint64_t step = kNoStep;  // required in a series
   MeshAxes mesh{};
   ProvenanceList provenance{};  // rank 0's is stored
+  // See CommitOptions: where no rank declares a tensor or an object. The same on all ranks.
+  bool allow_empty = false;
 };
 
 struct SaverOptions {
@@ -110,6 +112,7 @@ class SEALPOINT_EXPORT PendingSave {
 // outlive the saver.
 class SEALPOINT_EXPORT Saver {
  public:
+  // Exchanges nothing. Errors: InvalidArgument (an option, the same on all ranks if these are).
   static Result<std::unique_ptr<Saver>> Create(Engine& engine, Communicator& communicator,
                                                SaverOptions options = {});
   virtual ~Saver() = default;

@@ -62,7 +62,8 @@ struct Place {
   std::string rule{};                     // id in spec/, such as "R-HDR-03"
   std::string path{};                     // file, as given by the caller plus our file name
   std::optional<std::uint64_t> offset{};  // byte offset in `path`
-  std::string tensor{};                   // tensor or object name
+  std::string tensor{};                   // tensor name; empty if the error is about an object
+  std::string object{};                   // object name; empty if it is about a tensor
   std::optional<int> rank{};              // rank on which the first cause happened
   std::string host{};                     // its host name
   friend bool operator==(const Place&, const Place&) = default;
@@ -87,7 +88,9 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Status&& AtRule(std::string_view rule) &&;
   Status&& AtPath(std::string_view path) &&;
   Status&& AtOffset(std::uint64_t offset) &&;
+  // An error is about one tensor or one object: the first of the two calls counts.
   Status&& AtTensor(std::string_view name) &&;
+  Status&& AtObject(std::string_view name) &&;
   Status&& AtRank(int rank, std::string_view host) &&;
   // Says of an error that the operation may have taken effect all the same.
   Status&& WithUnknownOutcome() &&;

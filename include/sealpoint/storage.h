@@ -129,8 +129,20 @@ class SEALPOINT_EXPORT Directory {
   virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
   // All entries but "." and "..", sorted by name (bytewise).
   virtual Result<std::vector<EntryInfo>> List() const = 0;
+  // The first `size_max` bytes of a file in a subdirectory, in as few round trips as the storage
+  // can; links are followed. Errors: NotFound (there is no such subdirectory, or no such file in
+  // it), Io (also for what is not a directory, or not a regular file).
+  virtual Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                                   std::size_t size_max) const = 0;
+  // Opens a subdirectory, never one that a symbolic link leads to: what is removed is always
+  // removed below a directory that was opened so, whoever renames and links meanwhile.
+  // Errors: NotFound, Io (also for a link, and for what is not a directory).
+  virtual Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const = 0;
   // Removes a file (or the link itself). Errors: NotFound, Io.
   virtual Status Remove(std::string_view name) = 0;
+  // Removes an empty subdirectory, never what a link leads to, and syncs this directory. There is
+  // no removal by path. Errors: NotFound, Io (also if it is not empty).
+  virtual Status RemoveSubdirectory(std::string_view name) = 0;
   // Gives the content of `from` the name `to` in one step that fails with AlreadyExists where
   // `to` exists; never replaces. `from` may remain (kLink) or not (kRenameNoReplace). On any other
   // error the outcome is unknown until `to` was read back. Not durable before Sync().
@@ -159,8 +171,6 @@ class SEALPOINT_EXPORT Storage {
   // Makes the directory and missing parents and syncs the parent of each level that it made, so
   // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace.
   virtual Status CreateDirectories(std::string_view path) = 0;
-  // Removes an empty directory and syncs its parent. Errors: NotFound, Io.
-  virtual Status RemoveDirectory(std::string_view path) = 0;
 
  protected:
   Storage() = default;

@@ -9,7 +9,8 @@
 
 namespace sealpoint::internal {
 
-// Arithmetic on numbers that come from a file or a caller: nothing where the result does not fit.
+// Arithmetic on numbers that come from a file or a caller. Returns nothing if the result does not
+// fit.
 template <std::unsigned_integral T>
 constexpr std::optional<T> CheckedAdd(T a, T b) {
   T result{};
@@ -24,14 +25,14 @@ constexpr std::optional<T> CheckedMul(T a, T b) {
   return result;
 }
 
-// The product, or nothing where it is above `max`. Precondition: a > 0.
+// The product, or nothing if it exceeds `max`. Precondition: a > 0.
 constexpr std::optional<std::uint64_t> MulUpTo(std::uint64_t a, std::uint64_t b,
                                                std::uint64_t max) {
   if (b > max / a) return std::nullopt;
   return a * b;
 }
 
-// True where [offset, offset + length) lies in [0, size), without overflow.
+// True if [offset, offset + length) lies in [0, size), without overflow.
 constexpr bool RangeFits(std::uint64_t offset, std::uint64_t length, std::uint64_t size) {
   return offset <= size && length <= size - offset;
 }

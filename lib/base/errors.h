@@ -6,40 +6,45 @@
 #include <string>
 #include <string_view>
 
+#include "sealpoint/id.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
 // Message building without format strings: StrCat("shard ", 3, " of ", name).
-inline void AppendPiece(std::string& out, std::string_view piece) { out.append(piece); }
+inline void AppendTo(std::string& out, std::string_view text) { out.append(text); }
 template <typename T>
   requires(std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>)
-void AppendPiece(std::string& out, T piece) {
-  out.append(std::to_string(piece));
+void AppendTo(std::string& out, T number) {
+  out.append(std::to_string(number));
 }
 
-template <typename... Pieces>
-std::string StrCat(const Pieces&... pieces) {
+template <typename... Parts>
+std::string StrCat(const Parts&... parts) {
   std::string out;
-  (AppendPiece(out, pieces), ...);
+  (AppendTo(out, parts), ...);
   return out;
 }
 
-// One helper per way of failing; each builds the message from its pieces.
-template <typename... Pieces>
-Status MakeError(Code code, const Pieces&... pieces) {
-  return Status(code, StrCat(pieces...));
+// One helper per kind of error; each builds the message from its parts.
+template <typename... Parts>
+Status MakeError(Code code, const Parts&... parts) {
+  return Status(code, StrCat(parts...));
 }
-template <typename... Pieces>
-Status InvalidArgument(const Pieces&... pieces) {
-  return MakeError(Code::kInvalidArgument, pieces...);
+template <typename... Parts>
+Status InvalidArgument(const Parts&... parts) {
+  return MakeError(Code::kInvalidArgument, parts...);
 }
 
 // A violated rule of the specification: code and message, with the rule's id as its place.
-template <typename... Pieces>
-Status RuleError(Code code, std::string_view rule, const Pieces&... pieces) {
-  return std::move(MakeError(code, pieces...)).AtRule(rule);
+template <typename... Parts>
+Status RuleError(Code code, std::string_view rule, const Parts&... parts) {
+  return std::move(MakeError(code, parts...)).AtRule(rule);
 }
+
+// Corrupt: "<what> digest mismatch: computed <hex>, recorded <hex>".
+Status DigestError(std::string_view rule, std::string_view what, const Digest& computed,
+                   const Digest& recorded);
 
 // The Status of a failed system call: NoSpace for ENOSPC and EDQUOT, NotFound for ENOENT,
 // AlreadyExists for EEXIST, else Io; the message is "<operation>: <strerror> (errno <n>)".

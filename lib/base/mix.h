@@ -6,8 +6,8 @@
 
 namespace sealpoint::internal {
 
-// Numbers made to look random, for sums and tables within a job: nothing that is stored, nothing
-// that an adversary chooses. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+// A mixing function for sums and hash tables within one job. Not for anything that is stored, nor
+// for input that an adversary chooses. The finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
 inline constexpr std::uint64_t kMixIncrement = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t Mix(std::uint64_t x) {
   x += kMixIncrement;
@@ -16,7 +16,7 @@ constexpr std::uint64_t Mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Of a sequence of numbers: the hash of those so far and the next.
+// Extends the hash of a sequence of numbers by the next number.
 constexpr std::uint64_t MixWith(std::uint64_t hash, std::uint64_t next) {
   return Mix(hash ^ Mix(next));
 }

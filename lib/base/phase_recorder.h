@@ -13,37 +13,37 @@
 
 namespace sealpoint::internal {
 
-// Measures the phases of one save or load and tells the callback. One phase at a time.
+// Measures the phases of one save or load and reports them to the callback. One phase at a time.
 class PhaseRecorder {
  public:
-  // `is_cancelled`, where there is one, outlives the recorder and may be set by any thread.
+  // `is_cancelled`, if not null, outlives the recorder and may be set by any thread.
   explicit PhaseRecorder(PhaseCallback callback, std::uint64_t step = kNoStep,
                          const std::atomic<bool>* is_cancelled = nullptr)
       : callback_(std::move(callback)), step_(step), is_cancelled_(is_cancelled) {}
-  // Whoever returns early leaves no phase without its end.
+  // Ends the phase under way, so that an early return leaves no phase open.
   ~PhaseRecorder() { End(); }
   PhaseRecorder(const PhaseRecorder&) = delete;
   PhaseRecorder& operator=(const PhaseRecorder&) = delete;
 
   // Ends the phase under way, if any, and begins the next.
   void Begin(Phase phase, std::uint64_t bytes_total = 0);
-  // Bytes moved so far in this phase; tells the callback.
+  // Records the bytes moved so far in this phase and reports them to the callback.
   void Progress(std::uint64_t bytes_done);
   void End();
 
-  // Cancelled once somebody asked for it, or the callback has thrown: whoever runs the phases gives
-  // up at the next place where that leaves nothing half done. A callback that threw is not called
-  // again.
+  // Cancelled once cancellation was requested or the callback has thrown. The code that runs the
+  // phases checks this at points at which giving up leaves nothing half done, and nowhere else: the
+  // recorder itself never interrupts a phase. A callback that threw is not called again.
   Status failure() const;
 
-  // The phase under way, or the last one that was. Any thread may ask.
+  // The phase under way, else the last one. Any thread may call this.
   Phase current_phase() const { return current_phase_.load(); }
 
   // The phases that have ended.
   const PhaseReport& report() const { return report_; }
 
  private:
-  void Tell(PhaseEvent::Kind kind);
+  void Report(PhaseEvent::Kind kind);
 
   PhaseCallback callback_;
   const std::uint64_t step_;

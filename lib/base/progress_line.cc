@@ -42,7 +42,7 @@ int ColumnsOf(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// In one piece. What a terminal refuses is lost, as is proper for what the next drawing replaces.
+// One write. Text that the terminal refuses is dropped, since the next drawing replaces it anyway.
 void Write(int fd, std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(fd, text.data(), text.size());
 }

@@ -70,7 +70,12 @@ Status&& Status::AtOffset(std::uint64_t offset) && {
 }
 
 Status&& Status::AtTensor(std::string_view name) && {
-  if (!ok() && place_.tensor.empty()) place_.tensor = name;
+  if (!ok() && place_.tensor.empty() && place_.object.empty()) place_.tensor = name;
+  return std::move(*this);
+}
+
+Status&& Status::AtObject(std::string_view name) && {
+  if (!ok() && place_.tensor.empty() && place_.object.empty()) place_.object = name;
   return std::move(*this);
 }
 
@@ -103,6 +108,7 @@ void AppendPlace(std::string& out, const Place& place) {
   };
   add("rule", place.rule);
   add("tensor", place.tensor);
+  add("object", place.object);
   add("file", place.path);
   if (place.offset) add("offset", std::to_string(*place.offset));
   if (place.rank) add("rank", std::to_string(*place.rank));
@@ -130,6 +136,12 @@ namespace internal {
 void CheckFailed(const char* condition, const char* file, int line) {
   std::fprintf(stderr, "sealpoint: check failed: %s (%s:%d)\n", condition, file, line);
   std::abort();
+}
+
+Status DigestError(std::string_view rule, std::string_view what, const Digest& computed,
+                   const Digest& recorded) {
+  return RuleError(Code::kCorrupt, rule, what, " digest mismatch: computed ", computed.ToHex(),
+                   ", recorded ", recorded.ToHex());
 }
 
 Status ErrnoError(std::string_view operation, int error_number) {

@@ -20,8 +20,8 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-// Microseconds since 1970. Differences are those of the steady clock; whole numbers, so that a
-// phase ends exactly where the next one begins.
+// Microseconds since 1970. Differences are those of the steady clock. The values are whole numbers,
+// so that a phase ends exactly when the next one begins.
 class TraceClock {
  public:
   std::int64_t Now() const {
@@ -185,7 +185,7 @@ void TraceImpl::AppendSpan(const Span& span, int thread) {
          ArgumentsOf(span) + "}}");
 }
 
-// In one write, so that a process that dies leaves whole events.
+// One write per event, so that a process that is killed leaves whole events only.
 void TraceImpl::Append(const std::string& event) {
   if (fd_ < 0 || !failure_.ok()) return;
   const std::string text = (is_first_ ? "[\n" : ",\n") + event;

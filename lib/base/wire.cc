@@ -33,7 +33,7 @@ std::vector<Stretch> CutIntoStretches(std::span<const std::uint64_t> numbers) {
 
 }  // namespace
 
-Status MalformedMessage() { return MakeError(Code::kComm, "a rank sent a malformed message"); }
+Status MalformedMessage() { return MakeError(Code::kComm, "malformed message from another rank"); }
 
 void WireWriter::Put(std::uint64_t number) { PutAll({&number, 1}); }
 
@@ -63,7 +63,7 @@ void WireWriter::PutSequence(std::span<const std::uint64_t> numbers) {
   std::vector<Stretch> stretches = CutIntoStretches(numbers);
   if (kNumbersPerStretch * stretches.size() >= numbers.size()) stretches.clear();
   Put(std::uint64_t{numbers.size()});
-  Put(std::uint64_t{stretches.size()});  // 0: the numbers themselves follow
+  Put(std::uint64_t{stretches.size()});  // 0 means that the numbers themselves follow
   if (stretches.empty()) return PutAll(numbers);
   for (const Stretch& stretch : stretches) {
     PutAll(std::array{stretch.first, stretch.step, stretch.count});
@@ -111,6 +111,10 @@ Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max)
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t stretches, Number());
   const bool is_plain = stretches == 0;
+  // A stretch stands for any count of numbers, so the length of the message bounds nothing here:
+  // without `count_max` three numbers of a damaged message could ask for any amount of memory.
+  // A stretch stands for any count of numbers, so the length of the message bounds nothing here:
+  // without `count_max` three numbers of a damaged message could ask for any amount of memory.
   if (count > count_max) return MalformedMessage();
   if (is_plain && count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return MalformedMessage();
   std::vector<std::uint64_t> numbers;

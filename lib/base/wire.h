@@ -14,31 +14,32 @@
 
 namespace sealpoint::internal {
 
-// Values as bytes between the ranks of one job, never in a file: numbers as 8 little-endian bytes,
-// texts and lists behind their count. Equal values have equal bytes. Appended to the end of `out`.
+// Encodes values for messages between the ranks of one job, never for files: numbers as 8
+// little-endian bytes, strings and lists after their count. Equal values have equal bytes, which
+// callers rely on when they compare or hash encoded values. Appends to `out`.
 class WireWriter {
  public:
   explicit WireWriter(Bytes& out) : out_(out) {}
 
   void Put(std::uint64_t number);
-  // One behind the other, without their count.
+  // The numbers without their count.
   void PutAll(std::span<const std::uint64_t> numbers);
   void Put(std::string_view text);
   void Put(const Id128& id);
   void Put(const std::vector<std::uint64_t>& numbers);
-  // As stretches of equal steps, where that is shorter: ranks along an axis of a mesh, cuts at
-  // equal distances. Read by Sequence.
+  // Encoded as stretches of equal steps if that is shorter, as it is for ranks along an axis of a
+  // mesh and for cuts at equal distances. Read by Sequence.
   void PutSequence(std::span<const std::uint64_t> numbers);
 
  private:
   Bytes& out_;
 };
 
-// What a reader says of bytes that no rank of this version sends.
+// The error for bytes that no rank of this version sends.
 Status MalformedMessage();
 
-// Reads them in the same order. Errors: Comm, where the bytes are not what a rank of this version
-// sends; nothing is allocated for a count that the bytes cannot hold.
+// Reads values in the order in which they were written. Errors: Comm if the bytes are not what a
+// rank of this version sends. Allocates nothing for a count that the bytes cannot hold.
 class WireReader {
  public:
   explicit WireReader(ByteSpan bytes) : bytes_(bytes) {}
@@ -46,11 +47,12 @@ class WireReader {
   bool at_end() const { return at_ == bytes_.size(); }
   Result<std::uint64_t> Number();
   Result<std::string> Text();
-  // The same without a copy.
+  // The bytes of a string, without a copy.
   Result<ByteSpan> Span();
   Result<Id128> Id();
   Result<std::vector<std::uint64_t>> Numbers();
-  // Errors: also Comm where there are more than `count_max`: a stretch needs no bytes per number.
+  // Errors: also Comm if there are more than `count_max` numbers; a stretch takes no bytes per
+  // number, so the length of the message is no bound.
   Result<std::vector<std::uint64_t>> Sequence(std::uint64_t count_max);
 
  private:

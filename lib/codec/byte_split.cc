@@ -12,11 +12,11 @@
 namespace sealpoint::internal {
 namespace {
 
-// The sizes that occur are powers of two: an element of N bytes is split by parting even and odd
-// bytes log2(N) times. That one step is what compilers turn into vector code (g++ 12 and clang 19
-// do at -O3); they make of loops with a larger distance scalar code or slow shuffles.
+// Element sizes are powers of two: an element of N bytes is split by separating even from odd bytes
+// log2(N) times. Compilers vectorise this one step (g++ 12 and clang 19 do at -O3); a loop with a
+// larger stride becomes scalar code or slow shuffles.
 
-// Elements that are handled at a time, so that the steps in between stay in the first-level cache.
+// Elements handled at a time, so that the intermediate results stay in the first-level cache.
 constexpr std::size_t kTileElements = 512;
 
 constexpr bool kLittleEndian = std::endian::native == std::endian::little;
@@ -42,9 +42,10 @@ void Interleave(std::size_t pairs, const std::byte* __restrict evens,
   }
 }
 
-// Plane p of the `count` <= kTileElements elements goes to out + p * stride. The even bytes are
-// elements of half the size whose plane q is plane 2q here, the odd ones those of plane 2q + 1.
-// `work` has room for two tiles: one for the halves, the rest for the steps below.
+// Writes plane p of `count` <= kTileElements elements to out + p * stride. The even bytes form
+// elements of half the size, and their plane q is plane 2q here; the odd bytes give the planes
+// 2q + 1. `work` has room for two tiles: the halves take one, the recursion below takes
+// 1/2 + 1/4 + … of the other.
 template <std::size_t kElementSize>
 void SplitTile(std::size_t count, const std::byte* raw, std::byte* out, std::size_t stride,
                std::byte* work) {

@@ -16,7 +16,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// zstd knows no smaller window (RFC 8878, section 3.1.1.1.2).
+// The smallest window of zstd (RFC 8878, section 3.1.1.1.2).
 constexpr std::uint64_t kWindowMinBytes = 1024;
 
 struct CompressionContextDeleter {
@@ -26,46 +26,53 @@ struct DecompressionContextDeleter {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-template <typename... Pieces>
-Status Corrupt(std::string_view rule, const Pieces&... pieces) {
-  return RuleError(Code::kCorrupt, rule, pieces...);
+template <typename... Parts>
+Status Corrupt(std::string_view rule, const Parts&... parts) {
+  return RuleError(Code::kCorrupt, rule, parts...);
 }
 
-Status NoMemory() { return MakeError(Code::kIo, "no memory for the codec"); }
+Status NoMemory() { return MakeError(Code::kIo, "out of memory in the codec"); }
 
 bool UsesByteSplit(Codec codec, std::uint32_t element_size) {
   return codec == Codec::kByteSplitZstd && element_size > 1;
 }
 
-// The rules on the frame header: R-COD-02 to R-COD-05.
+// R-COD-02 to R-COD-05, the rules on the frame header.
 Status CheckHeader(ByteSpan stored, std::size_t raw_size) {
   auto parsed = ParseFrameHeader(stored);
   if (!parsed) return std::move(parsed).error();
   const FrameHeader& header = *parsed;
   if (header.content_size_bytes != raw_size) {
-    return Corrupt("R-COD-03", "zstd frame does not declare the ", raw_size, " bytes of the chunk");
+    return Corrupt(
+        "R-COD-03", "zstd frame declares ",
+        header.content_size_bytes ? StrCat(*header.content_size_bytes, " bytes") : "no size",
+        ", expected the ", raw_size, " bytes of the chunk");
   }
-  if (header.has_dictionary_id) return Corrupt("R-COD-04", "zstd frame asks for a dictionary");
+  if (header.has_dictionary_id) return Corrupt("R-COD-04", "zstd frame requires a dictionary");
   const std::uint64_t window_max =
       std::max(kWindowMinBytes, std::bit_ceil<std::uint64_t>(raw_size));
   if (header.window_size_bytes > window_max) {
-    return Corrupt("R-COD-05", "zstd frame asks for a window of ", header.window_size_bytes,
-                   " bytes, at most ", window_max, " for this chunk");
+    return Corrupt("R-COD-05", "zstd frame requires a window of ", header.window_size_bytes,
+                   " bytes, the limit for this chunk is ", window_max);
   }
   return {};
 }
 
-// All that can be checked without decoding. Reads the block headers, allocates nothing.
+// Everything that can be checked without decoding. This comes before any allocation on purpose:
+// what a hostile frame declares must not decide how much memory is taken. The header comes first,
+// because ZSTD_findFrameCompressedSize walks the block headers of whatever the header announces.
 Status CheckFrame(ByteSpan stored, std::size_t raw_size) {
   SEALPOINT_RETURN_IF_ERROR(CheckHeader(stored, raw_size));
   const std::size_t frame_size = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
   if (frame_size != stored.size()) {  // an error is greater than any size
-    return Corrupt("R-COD-06", "zstd frame does not end with the ", stored.size(),
-                   " stored bytes: ", ZSTD_getErrorName(frame_size));
+    return Corrupt("R-COD-06", "zstd frame does not end at the end of the ", stored.size(),
+                   " stored bytes: ",
+                   ZSTD_isError(frame_size) ? std::string(ZSTD_getErrorName(frame_size))
+                                            : StrCat("it has ", frame_size, " bytes"));
   }
   if (stored.size() >= raw_size) {
-    return Corrupt("R-COD-08", "coded chunk of ", stored.size(), " bytes is not smaller than its ",
-                   raw_size, " raw bytes");
+    return Corrupt("R-COD-08", "compressed chunk has ", stored.size(),
+                   " stored bytes, expected fewer than its ", raw_size, " raw bytes");
   }
   return {};
 }
@@ -78,7 +85,7 @@ struct ChunkCodec::Contexts {
   std::unique_ptr<std::byte[]> scratch;
   std::size_t scratch_size = 0;
 
-  // At least `size` bytes, kept until a larger chunk comes; empty where there is no memory.
+  // Returns `size` bytes, kept for later chunks of at most this size; empty if out of memory.
   MutableByteSpan Scratch(std::size_t size) {
     if (size > scratch_size) {
       scratch.reset(new (std::nothrow) std::byte[size]);
@@ -94,12 +101,10 @@ struct ChunkCodec::Contexts {
 Status ChunkCodec::Contexts::PrepareCompression(int level) {
   if (!compression) compression.reset(ZSTD_createCCtx());
   if (!compression) return NoMemory();
-  if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel()) {
-    return InvalidArgument("zstd level ", level, " is not in [", ZSTD_minCLevel(), ", ",
-                           ZSTD_maxCLevel(), "]");
-  }
-  // The window needs no parameter: knowing the size of the chunk, zstd takes the smallest power of
-  // two that holds it where the level asks for more.
+  SEALPOINT_RETURN_IF_ERROR(CheckLevel(level));
+  // R-COD-05 bounds the window by the chunk. That needs no parameter: ZSTD_compress2 knows the size
+  // of its input and reduces the window to the smallest power of two that holds it. A streaming
+  // call that does not know the size would write frames that the decoder refuses.
   ZSTD_CCtx* const context = compression.get();
   for (const std::size_t result : {ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters),
                                    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level),
@@ -117,10 +122,18 @@ Status ChunkCodec::Contexts::Decompress(ByteSpan stored, MutableByteSpan out) {
   const std::size_t result = ZSTD_decompressDCtx(decompression.get(), out.data(), out.size(),
                                                  stored.data(), stored.size());
   if (result != out.size()) {  // an error is greater than any size
-    return Corrupt("R-COD-07", "zstd frame does not decode to ", out.size(),
-                   " bytes: ", ZSTD_getErrorName(result));
+    return Corrupt("R-COD-07", "zstd frame does not decode to the ", out.size(),
+                   " bytes of the chunk: ",
+                   ZSTD_isError(result) ? std::string(ZSTD_getErrorName(result))
+                                        : StrCat("it holds ", result, " bytes"));
   }
   return {};
+}
+
+Status ChunkCodec::CheckLevel(int level) {
+  if (level >= ZSTD_minCLevel() && level <= ZSTD_maxCLevel()) return {};
+  return InvalidArgument("codec_level is ", level, ", expected ", ZSTD_minCLevel(), " to ",
+                         ZSTD_maxCLevel());
 }
 
 ChunkCodec::ChunkCodec() : contexts_(std::make_unique<Contexts>()) {}
@@ -159,7 +172,8 @@ Status ChunkCodec::Decode(Codec codec, std::uint32_t element_size, ByteSpan stor
   SEALPOINT_CHECK(element_size >= 1);
   if (codec == Codec::kNone) {
     if (stored.size() != raw.size()) {
-      return Corrupt("R-COD-07", "raw chunk stores ", stored.size(), " of ", raw.size(), " bytes");
+      return Corrupt("R-COD-07", "uncompressed chunk has ", stored.size(),
+                     " stored bytes, expected ", raw.size());
     }
     std::copy(stored.begin(), stored.end(), raw.begin());
     return {};

@@ -13,9 +13,9 @@
 namespace sealpoint::internal {
 
 // Encodes and decodes single chunks (rules R-COD-*: one zstd frame, content size declared, window
-// at most the chunk, no dictionary, nothing behind the frame, smaller than the raw bytes). The
-// encoder writes no checksum of zstd's own. One instance per thread: it keeps the zstd contexts and
-// a scratch buffer for the byte split, so that later chunks of the same size allocate nothing.
+// at most the chunk, no dictionary, nothing after the frame, smaller than the raw bytes). The
+// encoder does not write zstd's own checksum. One instance per thread: it keeps the zstd contexts
+// and a scratch buffer for the byte split, so that later chunks of the same size allocate nothing.
 // After a move only destruction and assignment are allowed.
 class ChunkCodec {
  public:
@@ -24,22 +24,25 @@ class ChunkCodec {
   ChunkCodec(ChunkCodec&&) noexcept;
   ChunkCodec& operator=(ChunkCodec&&) noexcept;
 
-  // Most bytes that Encode may need for `raw_size_bytes`.
+  // The largest number of bytes that Encode may need for `raw_size_bytes`.
   static std::size_t EncodedSizeBound(std::size_t raw_size_bytes);
+
+  // InvalidArgument, with both bounds, unless zstd has this level.
+  static Status CheckLevel(int level);
 
   // Encodes `raw` into `out` (at least EncodedSizeBound) at zstd level `level`. Returns the stored
   // length; a length >= raw.size() means that the caller stores the chunk raw with Codec::kNone.
   // `element_size` in bytes, at least 1, is used by kByteSplitZstd. The same arguments give the
   // same bytes with the same zstd. Precondition: codec is kZstd or kByteSplitZstd. Errors:
-  // InvalidArgument (level), Io (no memory).
+  // InvalidArgument (level), Io (out of memory).
   Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
                              MutableByteSpan out);
 
   // Decodes `stored`, whose digest the caller has checked, into exactly `raw`; kNone copies. Never
-  // writes past `raw`; allocates by the size of `raw`, never by what the frame declares, and that
-  // only after the frame's header and length were found good. `raw` is unspecified after an error.
-  // Precondition: element_size >= 1. Errors: Corrupt with the rule of spec/container.md that is
-  // broken; Unsupported for an unknown codec; Io (no memory).
+  // writes past `raw`; allocates by the size of `raw`, never by what the frame declares, and only
+  // after the frame's header and length were checked. `raw` is unspecified after an error.
+  // Precondition: element_size >= 1. Errors: Corrupt with the broken rule of spec/container.md;
+  // Unsupported for an unknown codec; Io (out of memory).
   Status Decode(Codec codec, std::uint32_t element_size, ByteSpan stored, MutableByteSpan raw);
 
  private:
@@ -48,7 +51,7 @@ class ChunkCodec {
 };
 
 // The byte split alone: plane p of `out` holds byte p of each element, in element order; bytes
-// behind the last whole element follow unchanged. Preconditions: equal sizes, element_size >= 1.
+// after the last whole element follow unchanged. Preconditions: equal sizes, element_size >= 1.
 void SplitBytes(std::uint32_t element_size, ByteSpan raw, MutableByteSpan out);
 void JoinBytes(std::uint32_t element_size, ByteSpan split, MutableByteSpan raw);
 

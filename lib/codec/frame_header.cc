@@ -14,7 +14,7 @@ constexpr std::uint32_t kFrameMagic = 0xfd2fb528;
 constexpr std::size_t kMagicBytes = 4;
 
 Status NoFrame(std::string_view what) {
-  return RuleError(Code::kCorrupt, "R-COD-02", "stored chunk is no zstd frame: ", what);
+  return RuleError(Code::kCorrupt, "R-COD-02", "stored chunk is not a zstd frame: ", what);
 }
 
 // Five bits of exponent, three of mantissa: (1 + mantissa / 8) * 2^(10 + exponent).
@@ -30,7 +30,7 @@ std::uint64_t ContentSize(ByteSpan field) {
   for (std::size_t i = field.size(); i > 0; --i) {
     size = size << 8 | std::to_integer<std::uint64_t>(field[i - 1]);
   }
-  // The two-byte form counts from 256, where the one-byte form ends.
+  // The two-byte form counts from 256, since the one-byte form covers what is below.
   return field.size() == 2 ? size + 256 : size;
 }
 
@@ -56,7 +56,7 @@ Result<FrameHeader> ParseFrameHeader(ByteSpan stored) {
   FrameHeader header;
   header.has_dictionary_id = dictionary_bytes != 0;
   if (size_bytes != 0) header.content_size_bytes = ContentSize(stored.subspan(size_at, size_bytes));
-  // A single segment needs no window but the content itself.
+  // The window of a single segment is the content itself.
   header.window_size_bytes =
       single_segment ? *header.content_size_bytes : WindowSize(stored[window_at]);
   return header;

@@ -18,8 +18,8 @@ struct FrameHeader {
   bool has_dictionary_id = false;
 };
 
-// Errors: Corrupt, rule R-COD-02, where `stored` does not begin with the whole header of a zstd
-// frame (a skippable frame is none).
+// Errors: Corrupt, rule R-COD-02, if `stored` does not begin with the whole header of a zstd frame
+// (a skippable frame does not count).
 Result<FrameHeader> ParseFrameHeader(ByteSpan stored);
 
 }  // namespace sealpoint::internal

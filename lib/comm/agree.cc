@@ -14,15 +14,15 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-// The last byte of a broadcast result says what stands before it.
+// The last byte of a broadcast result says what precedes it.
 constexpr std::byte kIsValue{1};
 constexpr std::byte kIsError{2};
 
-// The error that was sent; Comm where the bytes are none.
+// The error that was sent; Comm if the bytes do not encode one.
 Status DecodeError(ByteSpan bytes, int root) {
   std::optional<Status> status = DecodeStatus(bytes);
   if (status && !status->ok()) return *std::move(status);
-  return MakeError(Code::kComm, "what rank ", root, " sent is not an error report");
+  return MakeError(Code::kComm, "message of rank ", root, " is not an error report");
 }
 
 }  // namespace
@@ -36,6 +36,9 @@ Status DescribeCommFailure(const Communicator& comm, Status status, std::string_
   return std::move(status).Prefixed(during).AtRank(comm.rank(), comm.host());
 }
 
+// The root broadcasts even if it has an error. Returning early instead would leave the other ranks
+// in the broadcast, or, worse, let them pair it with the next collective of the root and take those
+// bytes for theirs.
 Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root) {
   const bool is_root = comm.rank() == root;
   Bytes message;
@@ -56,15 +59,27 @@ Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_roo
 
 }  // namespace internal
 
+// Every rank must come here, whatever its own outcome: this is the only way in which a rank that
+// failed may leave a sequence of collectives. A rank that returns before it leaves the others
+// waiting until their deadline, and a rank that goes on after a failure here is no longer in step
+// with them.
+//
+// Two rounds, and not one gather of all errors, so that the usual case, success everywhere, costs
+// one small all-reduce at any number of ranks. All ranks compute the same maximum and hence the
+// same root, so that all take part in the broadcast or none does. If the communicator itself fails,
+// ranks may return different errors; each then prefers its own one, which is nearer to the cause.
 Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
   const auto size = static_cast<std::uint64_t>(comm.size());
   const auto rank = static_cast<std::uint64_t>(comm.rank());
-  // The lowest rank that failed has the greatest number; zero is success.
+  // The lowest rank that failed contributes the greatest number; zero means success.
   Result<std::vector<std::uint64_t>> worst =
       comm.AllReduceMax({local_status.ok() ? 0 : size - rank});
   if (!worst.ok()) return local_status.ok() ? std::move(worst).error() : local_status;
   if (worst->size() != 1 || worst->front() > size) {
-    return internal::MakeError(Code::kComm, "a reduction of one number gave something else");
+    return internal::MakeError(Code::kComm, "all-reduce of one number gave ", worst->size(),
+                               " numbers", worst->empty() ? "" : ", the first one ",
+                               worst->empty() ? 0 : worst->front(), ", expected 1 of at most ",
+                               size);
   }
   if (worst->front() == 0) return {};
 

@@ -10,15 +10,17 @@
 
 namespace sealpoint::internal {
 
-// The communicator failed (Comm, Timeout), so that the ranks may disagree on where they are.
+// True if the communicator failed (Comm, Timeout), so that the ranks may no longer be in step.
+// After that no collective is safe: it may pair with another one of a rank that is ahead or behind.
 bool IsCommFailure(const Status& status);
 
-// Says of a failure of the communicator during what it happened, such as "save of step 7 to
-// runs/a, phase agree", and on which rank. Other statuses are returned as they are.
+// Adds to a failure of the communicator what was under way, such as "save of step 7 to runs/a,
+// phase agree", and this rank. Returns other statuses unchanged.
 Status DescribeCommFailure(const Communicator& comm, Status status, std::string_view during);
 
-// One Broadcast of either a value or the error that `root` met instead: `at_root` is read on the
-// root alone and every rank gets the same, an error with the root's rank and host as its place.
+// One Broadcast of either a value or the error that `root` has instead. `at_root` is read on the
+// root only. Every rank gets the same result; an error has the root's rank and host as its place.
+// All ranks must call it.
 Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root);
 
 }  // namespace sealpoint::internal

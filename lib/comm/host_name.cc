@@ -9,7 +9,7 @@ namespace sealpoint::internal {
 
 std::string HostName() {
   std::array<char, 256> name = {};
-  // One byte less than there is: a name that was cut need not be terminated.
+  // One byte less than the array has: a name that was cut need not be terminated.
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
   return name.data();
 }

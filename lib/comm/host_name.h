@@ -6,7 +6,7 @@
 
 namespace sealpoint::internal {
 
-// Of this machine; "unknown" where the system does not say.
+// The name of this machine; "unknown" if the system does not say.
 std::string HostName();
 
 }  // namespace sealpoint::internal

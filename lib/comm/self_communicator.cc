@@ -14,7 +14,7 @@ namespace {
 
 Status CheckIsSelf(int root) {
   if (root == 0) return {};
-  return MakeError(Code::kComm, "rank 0 names root ", root, " among 1 ranks");
+  return MakeError(Code::kComm, "root of rank 0 is ", root, ", expected below 1");
 }
 
 class SelfCommunicatorImpl final : public Communicator {
@@ -35,7 +35,7 @@ class SelfCommunicatorImpl final : public Communicator {
   }
   Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
     if (outgoing.size() == 1) return outgoing;
-    return MakeError(Code::kComm, "rank 0 has ", outgoing.size(), " messages for 1 rank");
+    return MakeError(Code::kComm, "rank 0 has ", outgoing.size(), " messages, expected 1");
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {
@@ -47,12 +47,12 @@ class SelfCommunicatorImpl final : public Communicator {
   const std::string host_ = HostName();
 };
 
-// Never waits, so there is nothing to carry on or to interrupt.
+// Never waits, so that there is nothing to progress or to interrupt.
 class SelfInBackground final : public BackgroundCommunicator {
  public:
   Communicator& communicator() override { return communicator_; }
   bool Progress() override { return false; }
-  void Interrupt(const Status& /*why*/) override {}
+  void Interrupt(const Status& /*reason*/) override {}
 
  private:
   SelfCommunicatorImpl communicator_;
@@ -67,8 +67,7 @@ Result<std::unique_ptr<BackgroundCommunicator>> SelfCommunicatorImpl::DuplicateF
 
 Result<std::unique_ptr<BackgroundCommunicator>> Communicator::DuplicateForBackground() {
   return internal::MakeError(Code::kUnsupported,
-                             "this communicator has no duplicates for saves in "
-                             "the background");
+                             "communicator cannot be duplicated for saves in the background");
 }
 
 std::unique_ptr<Communicator> SelfCommunicator() {

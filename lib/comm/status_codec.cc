@@ -32,7 +32,7 @@ void AppendText(Bytes& out, std::string_view text) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Takes one text from the front of `rest`; nothing where it is cut short or too long.
+// Takes one text from the front of `rest`; returns nothing if it is cut short or too long.
 std::optional<std::string_view> TakeText(ByteSpan& rest) {
   if (rest.size() < sizeof(std::uint32_t)) return std::nullopt;
   const std::size_t length = LoadLe<std::uint32_t>(rest, 0);
@@ -58,7 +58,7 @@ Bytes EncodeStatus(const Status& status) {
   StoreLe(head, kOffsetAt, place.offset.value_or(0));
   StoreLe(head, kRankAt, static_cast<std::uint64_t>(std::max(place.rank.value_or(0), 0)));
   for (const std::string* text :
-       {&status.message(), &place.rule, &place.path, &place.tensor, &place.host}) {
+       {&status.message(), &place.rule, &place.path, &place.tensor, &place.object, &place.host}) {
     AppendText(out, *text);
   }
   return out;
@@ -74,17 +74,17 @@ std::optional<Status> DecodeStatus(ByteSpan bytes) {
   if (rank > std::numeric_limits<int>::max()) return std::nullopt;
 
   ByteSpan rest = bytes.subspan(kHeadBytes);
-  std::array<std::string_view, 5> texts;
+  std::array<std::string_view, 6> texts;
   for (std::string_view& text : texts) {
     const auto taken = TakeText(rest);
     if (!taken) return std::nullopt;
     text = *taken;
   }
   if (!rest.empty()) return std::nullopt;
-  const auto& [message, rule, path, tensor, host] = texts;
+  const auto& [message, rule, path, tensor, object, host] = texts;
   Status status(static_cast<Code>(code), std::string(message));
   if (status.ok()) return {};
-  status = Status(std::move(status).AtRule(rule).AtPath(path).AtTensor(tensor));
+  status = Status(std::move(status).AtRule(rule).AtPath(path).AtTensor(tensor).AtObject(object));
   if ((parts & kHasOffset) != 0) {
     status = Status(std::move(status).AtOffset(LoadLe<std::uint64_t>(bytes, kOffsetAt)));
   }

@@ -25,7 +25,7 @@ class ThreadCommunicator final : public Communicator {
   const std::string& host() const override { return host_; }
   void set_deadline(std::chrono::milliseconds deadline) override { deadline_ = deadline; }
 
-  Status Barrier() override { return Meet({.collective = Collective::kBarrier}).status(); }
+  Status Barrier() override { return Exchange({.collective = Collective::kBarrier}).status(); }
   Status Broadcast(Bytes& bytes, int root) override;
   Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override;
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override;
@@ -35,8 +35,8 @@ class ThreadCommunicator final : public Communicator {
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
  private:
-  Result<std::shared_ptr<const Round>> Meet(Contribution contribution) {
-    return group_->Meet(rank_, std::move(contribution), deadline_);
+  Result<std::shared_ptr<const Round>> Exchange(Contribution contribution) {
+    return group_->Exchange(rank_, std::move(contribution), deadline_);
   }
 
   const std::shared_ptr<ThreadGroup> group_;
@@ -46,7 +46,7 @@ class ThreadCommunicator final : public Communicator {
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
 };
 
-// The part that each rank brought for `destination`.
+// The part of each rank's contribution that is meant for `destination`.
 std::vector<Bytes> CollectParts(const Round& round, std::size_t destination) {
   std::vector<Bytes> parts;
   parts.reserve(round.size());
@@ -59,7 +59,7 @@ std::vector<Bytes> OnePart(ByteSpan bytes) { return {Bytes(bytes.begin(), bytes.
 Status ThreadCommunicator::Broadcast(Bytes& bytes, int root) {
   Contribution contribution{.collective = Collective::kBroadcast, .root = root};
   if (rank_ == root) contribution.parts = OnePart(bytes);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto round, Meet(std::move(contribution)));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto round, Exchange(std::move(contribution)));
   if (rank_ != root) bytes = (*round)[static_cast<std::size_t>(root)]->parts.front();
   return {};
 }
@@ -67,27 +67,27 @@ Status ThreadCommunicator::Broadcast(Bytes& bytes, int root) {
 Result<std::vector<Bytes>> ThreadCommunicator::Gather(ByteSpan bytes, int root) {
   SEALPOINT_ASSIGN_OR_RETURN(
       const auto round,
-      Meet({.collective = Collective::kGather, .root = root, .parts = OnePart(bytes)}));
+      Exchange({.collective = Collective::kGather, .root = root, .parts = OnePart(bytes)}));
   if (rank_ != root) return std::vector<Bytes>();
   return CollectParts(*round, 0);
 }
 
 Result<std::vector<Bytes>> ThreadCommunicator::AllGather(ByteSpan bytes) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto round,
-                             Meet({.collective = Collective::kAllGather, .parts = OnePart(bytes)}));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const auto round, Exchange({.collective = Collective::kAllGather, .parts = OnePart(bytes)}));
   return CollectParts(*round, 0);
 }
 
 Result<std::vector<Bytes>> ThreadCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto round,
-                             Meet({.collective = Collective::kAllToAll, .parts = outgoing}));
+                             Exchange({.collective = Collective::kAllToAll, .parts = outgoing}));
   return CollectParts(*round, static_cast<std::size_t>(rank_));
 }
 
 Result<std::vector<std::uint64_t>> ThreadCommunicator::AllReduceMax(
     const std::vector<std::uint64_t>& values) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto round,
-                             Meet({.collective = Collective::kAllReduceMax, .numbers = values}));
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const auto round, Exchange({.collective = Collective::kAllReduceMax, .numbers = values}));
   std::vector<std::uint64_t> greatest = values;
   for (const auto& contribution : *round) {
     std::transform(greatest.begin(), greatest.end(), contribution->numbers.begin(),
@@ -97,7 +97,8 @@ Result<std::vector<std::uint64_t>> ThreadCommunicator::AllReduceMax(
   return greatest;
 }
 
-// Threads may call from anywhere: the calls need nobody who carries them on.
+// The collectives of threads complete by themselves, so that any thread may call them and Progress
+// has nothing to do.
 class ThreadInBackground final : public BackgroundCommunicator {
  public:
   ThreadInBackground(std::shared_ptr<ThreadGroup> group, int rank, int size)
@@ -105,7 +106,7 @@ class ThreadInBackground final : public BackgroundCommunicator {
 
   Communicator& communicator() override { return communicator_; }
   bool Progress() override { return false; }
-  void Interrupt(const Status& why) override { group_->Leave(communicator_.rank(), why); }
+  void Interrupt(const Status& reason) override { group_->Leave(communicator_.rank(), reason); }
 
  private:
   const std::shared_ptr<ThreadGroup> group_;

@@ -10,7 +10,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// What is longer would overflow the clock, and means "for ever".
+// Longer deadlines would overflow the clock and mean "for ever".
 constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24 * 3650);
 
 std::string_view NameOf(Collective collective) {
@@ -31,21 +31,23 @@ std::string_view NameOf(Collective collective) {
   return "an unknown call";
 }
 
-// What a rank's call is wrong about by itself.
+// Checks a rank's call by itself.
 Status CheckCall(const Contribution& call, std::size_t rank, std::size_t size) {
   // As an unsigned number a negative root is not below any size.
   if (static_cast<std::size_t>(call.root) >= size) {
-    return MakeError(Code::kComm, "rank ", rank, " names root ", call.root, " among ", size,
-                     " ranks");
+    return MakeError(Code::kComm, "root of rank ", rank, " is ", call.root, ", expected below ",
+                     size);
   }
   if (call.collective == Collective::kAllToAll && call.parts.size() != size) {
-    return MakeError(Code::kComm, "rank ", rank, " has ", call.parts.size(), " messages for ", size,
-                     " ranks");
+    return MakeError(Code::kComm, "rank ", rank, " has ", call.parts.size(), " messages, expected ",
+                     size);
   }
   return {};
 }
 
-// The ranks must be in the same call with the same root and, for a reduction, the same count.
+// The ranks must be in the same call with the same root and, for a reduction, the same count: a
+// rank that has left the common sequence of collectives is an error here, while MPI would pair the
+// calls or hang.
 Status CheckSameCall(const Round& round) {
   const Contribution& first = *round.front();
   for (std::size_t rank = 0; rank < round.size(); ++rank) {
@@ -66,11 +68,11 @@ Status CheckSameCall(const Round& round) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Round>> ThreadGroup::Meet(int rank, Contribution contribution,
-                                                       std::chrono::milliseconds deadline) {
+Result<std::shared_ptr<const Round>> ThreadGroup::Exchange(int rank, Contribution contribution,
+                                                           std::chrono::milliseconds deadline) {
   auto own = std::make_shared<const Contribution>(std::move(contribution));
   std::unique_lock lock(mutex_);
-  if (!broken_.ok()) return WhyBroken(rank);
+  if (!broken_.ok()) return BreakReason(rank);
   const std::uint64_t round = rounds_;
   waiting_[static_cast<std::size_t>(rank)] = std::move(own);
   if (++waiting_count_ == static_cast<int>(waiting_.size())) Complete();
@@ -80,17 +82,19 @@ Result<std::shared_ptr<const Round>> ThreadGroup::Meet(int rank, Contribution co
     changed_.wait(lock, is_over);
   } else if (!changed_.wait_for(lock, deadline, is_over)) {
     Break(MakeError(Code::kTimeout, "rank ", rank, " waited ", deadline.count(), " ms, and ",
-                    waiting_.size() - static_cast<std::size_t>(waiting_count_),
-                    " of the ranks did not come"));
+                    waiting_.size() - static_cast<std::size_t>(waiting_count_), " of ",
+                    waiting_.size(), " ranks did not come"));
   }
-  // A completed round counts even if somebody broke the group since.
+  // A completed round counts even if the group was broken since: other ranks have returned success
+  // from it, and this one must not disagree. `last_round_` is still this round, since the next one
+  // cannot complete without this rank.
   if (rounds_ != round) return last_round_;
-  return WhyBroken(rank);
+  return BreakReason(rank);
 }
 
-const Status& ThreadGroup::WhyBroken(int rank) const {
-  const Status& own = left_[static_cast<std::size_t>(rank)];
-  return own.ok() ? broken_ : own;
+const Status& ThreadGroup::BreakReason(int rank) const {
+  const Status& local_reason = left_[static_cast<std::size_t>(rank)];
+  return local_reason.ok() ? broken_ : local_reason;
 }
 
 void ThreadGroup::Complete() {
@@ -106,11 +110,11 @@ void ThreadGroup::Leave(int rank) {
   Break(MakeError(Code::kComm, "rank ", rank, " left"));
 }
 
-void ThreadGroup::Leave(int rank, const Status& why) {
+void ThreadGroup::Leave(int rank, const Status& reason) {
   const std::lock_guard lock(mutex_);
-  Status& own = left_[static_cast<std::size_t>(rank)];
-  if (own.ok()) own = why;
-  Break(MakeError(Code::kComm, "rank ", rank, " left: ", why.message()));
+  Status& local_reason = left_[static_cast<std::size_t>(rank)];
+  if (local_reason.ok()) local_reason = reason;
+  Break(MakeError(Code::kComm, "rank ", rank, " left: ", reason.message()));
 }
 
 std::shared_ptr<ThreadGroup> ThreadGroup::Duplicate(int rank) {
@@ -122,9 +126,9 @@ std::shared_ptr<ThreadGroup> ThreadGroup::Duplicate(int rank) {
   return duplicates_[number];
 }
 
-void ThreadGroup::Break(Status why) {
+void ThreadGroup::Break(Status reason) {
   if (!broken_.ok()) return;
-  broken_ = std::move(why);
+  broken_ = std::move(reason);
   changed_.notify_all();
 }
 

@@ -24,11 +24,11 @@ enum class Collective : std::uint8_t {
   kAllReduceMax,
 };
 
-// What one rank brings to one collective call. Owned by the round, since the rank that brought it
-// may leave at its deadline while others read it.
+// One rank's input to one collective call. Owned by the round, since the rank may leave at its
+// deadline while others still read it.
 struct Contribution {
   Collective collective = Collective::kBarrier;
-  int root = 0;  // 0 where the collective has none
+  int root = 0;  // 0 if the collective has no root
   std::vector<Bytes> parts;
   std::vector<std::uint64_t> numbers;
 };
@@ -36,11 +36,12 @@ struct Contribution {
 // All contributions of one call, by rank.
 using Round = std::vector<std::shared_ptr<const Contribution>>;
 
-// The meeting place of the ranks of ThreadCommunicators: every collective is one round, in which
-// each rank leaves its contribution and takes away those of all.
+// The state that the ranks of ThreadCommunicators share. Every collective is one round, to which
+// each rank contributes and from which it gets the contributions of all.
 //
-// Invariant: a round is complete when `waiting_` has an entry for every rank. It cannot be
-// overtaken, because the next one needs every rank and none comes before it has taken its result.
+// Invariant: a round is complete when `waiting_` has an entry for every rank. No round can be
+// overtaken, because the next one needs every rank, and a rank joins it only after it has its
+// result of this one.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int size)
@@ -48,25 +49,26 @@ class ThreadGroup {
         left_(waiting_.size()),
         duplicate_counts_(waiting_.size()) {}
 
-  // Errors: Timeout, where a rank waited longer than `deadline` (zero: no limit), and Comm, where
-  // a rank left, or a call is wrong or not the same on all ranks. After the first error the group
-  // is broken: all ranks get that error, those that wait now and those that come later.
-  Result<std::shared_ptr<const Round>> Meet(int rank, Contribution contribution,
-                                            std::chrono::milliseconds deadline);
+  // Contributes to the next round and waits for it. Errors: Timeout if a rank waited longer than
+  // `deadline` (zero: no limit); Comm if a rank left, or if a call is wrong or not the same on all
+  // ranks. After the first error the group is broken: all ranks get that error, those that wait now
+  // and those that call later.
+  Result<std::shared_ptr<const Round>> Exchange(int rank, Contribution contribution,
+                                                std::chrono::milliseconds deadline);
 
-  // The rank will not come any more, which breaks the group for the others.
+  // The rank will not call again, which breaks the group for the others.
   void Leave(int rank);
-  // The same, where the rank itself gets `why`, for a call that it is in as well.
-  void Leave(int rank, const Status& why);
+  // The same, and the rank itself gets `reason` from its calls, including the one under way.
+  void Leave(int rank, const Status& reason);
 
-  // The group of the same ranks that this rank's n-th call returns, the same for all of them.
+  // Each rank's n-th call returns the same group, the n-th duplicate of this one.
   std::shared_ptr<ThreadGroup> Duplicate(int rank);
 
  private:
-  // With the mutex held.
+  // Precondition of all three: the mutex is held.
   void Complete();
-  void Break(Status why);
-  const Status& WhyBroken(int rank) const;
+  void Break(Status reason);
+  const Status& BreakReason(int rank) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -75,7 +77,7 @@ class ThreadGroup {
   std::uint64_t rounds_ = 0;  // completed so far
   std::shared_ptr<const Round> last_round_;
   Status broken_;
-  std::vector<Status> left_;  // by rank; success where it is there, or left without a reason
+  std::vector<Status> left_;  // by rank; success if the rank is there or left without a reason
   std::vector<std::size_t> duplicate_counts_;  // by rank
   std::vector<std::shared_ptr<ThreadGroup>> duplicates_;
 };

@@ -29,6 +29,7 @@ bool IsNoDirectory(const Storage& storage, const std::string& path) {
 
 // Whether the directory is that of an attempt, committed or not.
 bool IsOfAnAttempt(const EntryInfo& entry) {
+  if (entry.kind != EntryKind::kFile && entry.kind != EntryKind::kSymlink) return false;
   const NameKind kind = ParseName(entry.name).kind;
   return kind == NameKind::kIndex || kind == NameKind::kBlob ||
          kind == NameKind::kUnpublishedMarker;

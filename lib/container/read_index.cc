@@ -79,7 +79,8 @@ Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits
   // A vector's memory is aligned for any type, and so is what follows the header.
   static_assert(kHeaderSize % alignof(std::max_align_t) == 0);
   Result<Metadata> contents =
-      Metadata::Decode(MetadataKind::kIndex, owner, all.subspan(kHeaderSize), limits);
+      Metadata::Decode(MetadataKind::kIndex, owner, all.subspan(kHeaderSize), limits,
+                       UnknownFieldsUnder(header.features));
   if (!contents) return Rebased(contents.error(), kHeaderSize);
   SEALPOINT_RETURN_IF_ERROR(CheckTotals(*contents, marker));
   return IndexFile{.bytes = owner, .contents = std::move(*contents)};

@@ -17,7 +17,8 @@ inline Status Rebased(const Status& error, std::uint64_t base) {
       .AtRule(place.rule)
       .AtPath(place.path)
       .AtOffset(base + place.offset.value_or(0))
-      .AtTensor(place.tensor);
+      .AtTensor(place.tensor)
+      .AtObject(place.object);
 }
 
 }  // namespace sealpoint::internal

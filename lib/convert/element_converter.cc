@@ -13,7 +13,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Numbers that are taken apart at a time: they stay in the first cache.
+// Numbers decoded at a time, few enough to stay in the first-level cache.
 constexpr std::size_t kBatch = 256;
 
 template <typename Codec>
@@ -70,8 +70,8 @@ ConvertRow RowFrom(DType to) {
   }
 }
 
-// What most checkpoints hold converts in one loop, three times as fast as through an array of
-// numbers; a loop for every pair would be a lot of code. Null where there is none.
+// The dtypes of most checkpoints are converted in one loop, which is three times as fast as going
+// through an array of numbers; a loop for every pair would be too much code. Null for other pairs.
 ConvertRow RowOf(DType from, DType to) {
   switch (from) {
     case DType::kF16:
@@ -89,7 +89,7 @@ ConvertRow RowOf(DType from, DType to) {
   }
 }
 
-// An integer with all its digits, else as many as tell one double from the next.
+// Prints an integer with all its digits, other numbers with as many as identify a double.
 std::string TextOf(const Number& number) {
   if (number.kind == Number::Kind::kNan) return "NaN";
   const std::string sign = number.is_negative ? "-" : "";
@@ -155,6 +155,7 @@ ElementConverter::Components ElementConverter::ComponentsOf(DType dtype) {
       return Components::Of<FloatCodec<kF8E5M2FnuzFormat>>();
     case DType::kF8E8M0Fnu:
       return Components::Of<F8E8M0FnuCodec>();
+    case DType::kNone:
     case DType::kBool:
     case DType::kF4E2M1X2:
       return {};
@@ -165,7 +166,7 @@ ElementConverter::Components ElementConverter::ComponentsOf(DType dtype) {
 std::optional<ElementConverter> ElementConverter::Make(DType from, const Conversion& conversion) {
   const Components source = ComponentsOf(from);
   const Components target = ComponentsOf(conversion.to);
-  // A complex number is no real one, nor the other way round.
+  // Complex and real numbers do not convert into each other.
   if (source.count == 0 || source.count != target.count) return std::nullopt;
   ElementConverter converter;
   converter.from_ = from;
@@ -220,7 +221,8 @@ std::string ElementConverter::Describe(const std::byte* element) const {
     decode_(element + std::size_t{i} * source_component_size_, 0, 1, &number);
     value += StrCat(i == 0 ? "" : ", ", TextOf(number));
   }
-  return StrCat("the ", DTypeName(from_), " value ", value, " is no ", DTypeName(conversion_.to));
+  return StrCat("the ", DTypeName(from_), " value ", value, " has no ", DTypeName(conversion_.to),
+                " counterpart");
 }
 
 }  // namespace sealpoint::internal

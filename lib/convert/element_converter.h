@@ -14,7 +14,7 @@ namespace sealpoint::internal {
 
 struct Number;
 
-// Converts elements until one cannot be; returns how many it did.
+// Converts elements until one cannot be converted; returns the number converted.
 using ConvertRow = std::uint64_t (*)(const std::byte* source, std::int64_t source_stride_bytes,
                                      std::byte* target, std::int64_t target_stride_bytes,
                                      std::uint64_t count, Rounding rounding);
@@ -22,18 +22,19 @@ using ConvertRow = std::uint64_t (*)(const std::byte* source, std::int64_t sourc
 // Changes the dtype of elements. A small value; thread safety: as a const object.
 class ElementConverter {
  public:
-  // Nothing where these dtypes do not convert.
+  // Returns nothing if these dtypes do not convert.
   static std::optional<ElementConverter> Make(DType from, const Conversion& conversion);
 
-  // Converts `count` elements, which lie the strides apart. Returns how many are good before the
-  // first that cannot be converted; `count` if all are. Precondition: the two sides do not overlap.
+  // Converts `count` elements, the strides apart. Returns the number of elements before the first
+  // that cannot be converted, which is `count` if all can. What the target holds from there on is
+  // unspecified. Precondition: the two sides do not overlap.
   std::uint64_t Convert(const std::byte* source, std::int64_t source_stride_bytes,
                         std::byte* target, std::int64_t target_stride_bytes,
                         std::uint64_t count) const;
 
   DType from() const { return from_; }
   const Conversion& conversion() const { return conversion_; }
-  // "the f32 value 1e+10 does not fit f16", for people.
+  // For messages: "the f32 value 1e+10 has no f16 counterpart".
   std::string Describe(const std::byte* element) const;
 
  private:
@@ -41,8 +42,8 @@ class ElementConverter {
                           Number* numbers);
   using Encode = std::size_t (*)(const Number* numbers, std::size_t count, Rounding rounding,
                                  std::byte* target, std::int64_t stride_bytes);
-  // A dtype as the numbers that make one element: two of a complex one, none where it does not
-  // convert.
+  // How an element of a dtype is made of numbers: two for a complex dtype, none if the dtype does
+  // not convert.
   struct Components;
   static Components ComponentsOf(DType dtype);
 
@@ -52,7 +53,7 @@ class ElementConverter {
 
   DType from_{};
   Conversion conversion_{};
-  ConvertRow convert_row_ = nullptr;  // instead of decode_ and encode_, where there is one
+  ConvertRow convert_row_ = nullptr;  // if not null, used instead of decode_ and encode_
   Decode decode_ = nullptr;
   Encode encode_ = nullptr;
   std::uint32_t component_count_ = 1;

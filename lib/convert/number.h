@@ -12,25 +12,26 @@
 
 #include "sealpoint/conversion.h"
 
-// A value of any dtype, taken apart; and each dtype as a pair of functions from and to it. Integer
-// arithmetic alone: the program's floating-point mode (rounding, flush to zero) changes nothing.
+// A decoded value of any dtype, and for each dtype a pair of functions from and to it. All of it is
+// integer arithmetic, so that the program's floating-point mode (rounding, flush to zero) cannot
+// change what is loaded. Keep it so: one conversion through a float register would.
 
 namespace sealpoint::internal {
 
 struct Number {
   enum class Kind : std::uint8_t { kFinite, kInfinite, kNan };
-  // Of a NaN its payload, from the highest bit on; of an infinity 0.
+  // For a NaN the payload, from the highest bit on; for an infinity 0.
   std::uint64_t significand = 0;
   std::int32_t exponent = 0;  // the value is significand * 2^exponent
   Kind kind = Kind::kFinite;
-  bool is_negative = false;  // also of zero
+  bool is_negative = false;  // zero has a sign too
 };
 
-// What a floating-point format has beside finite values.
+// The values of a floating-point format that are not finite.
 enum class Specials : std::uint8_t {
   kInfinityAndNan,  // the greatest exponent, as IEEE 754 has it
   kNan,             // all bits set, with either sign
-  kUnsignedNan,     // the pattern of -0, which is no zero then
+  kUnsignedNan,     // the pattern of -0, so that there is no negative zero
 };
 
 struct FloatFormat {
@@ -64,8 +65,8 @@ using UnsignedOf = std::conditional_t<
     std::conditional_t<kBytes == 2, std::uint16_t,
                        std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
 
-// Each dtype below has Stored (its bits), Decode, and Encode, which is false where the rounding
-// forbids what the dtype does not have.
+// Each dtype below has Stored (its bits), Decode, and Encode, which returns false if the dtype
+// lacks the value and the rounding forbids another one.
 
 template <FloatFormat kFormat>
 struct FloatCodec {
@@ -122,9 +123,9 @@ struct FloatCodec {
   }
 
  private:
-  // The bits of the nearest value, without its sign: a mantissa that rounds up to the next power of
-  // two carries into the exponent, as it should. Whether it is the value itself.
-  // Precondition: not zero.
+  // Computes the bits of the nearest value, without its sign. A mantissa that rounds up to the next
+  // power of two carries into the exponent, which is correct: the fields are adjacent, and the
+  // carried mantissa is zero. Returns whether the result is exact. Precondition: not zero.
   static bool RoundToEven(const Number& number, std::uint64_t& magnitude) {
     const int width = 64 - std::countl_zero(number.significand);
     constexpr int kLeastExponent = 1 - kFormat.bias;
@@ -135,12 +136,13 @@ struct FloatCodec {
       magnitude = biased + (number.significand << -shift);
       return true;
     }
-    // Far below half of the least value: what has 64 bits is an integer, and not that small.
+    // Far below half of the smallest value: a significand of 64 bits belongs to an integer, which
+    // is not that small.
     if (shift >= 64) return false;
     const std::uint64_t kept = number.significand >> shift;
     const std::uint64_t rest = number.significand << (64 - shift);  // from the highest bit on
     constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
-    // Without branches, which nothing could predict.
+    // Branch-free, because the branches would be unpredictable.
     const auto is_above = static_cast<std::uint64_t>(rest > kHalf);
     const auto is_tie = static_cast<std::uint64_t>(rest == kHalf);
     magnitude = biased + kept + (is_above | (is_tie & kept));
@@ -154,7 +156,8 @@ struct FloatCodec {
     return static_cast<Stored>(kNanExponent | (number.is_negative ? kFormat.sign_bit() : 0));
   }
 
-  // Keeps sign and payload as far as there is room, and a NaN with none left is quiet.
+  // Keeps the sign and as much of the payload as fits. A payload that is cut to zero would read as
+  // infinity, so the quiet bit is set then.
   static Stored Nan(const Number& number) {
     if (kFormat.specials == Specials::kUnsignedNan) return static_cast<Stored>(kFormat.sign_bit());
     std::uint64_t mantissa = kMantissaMask;
@@ -167,8 +170,8 @@ struct FloatCodec {
   }
 };
 
-// Powers of two from 2^-127 to 2^127 without a sign, and one NaN. It has no zero to round to, so
-// that it is exact always.
+// Powers of two from 2^-127 to 2^127 without a sign, and one NaN. There is no zero to round to, so
+// the conversion is always exact.
 struct F8E8M0FnuCodec {
   using Stored = std::uint8_t;
   static constexpr int kBias = 127;
@@ -191,7 +194,7 @@ struct F8E8M0FnuCodec {
   }
 };
 
-// Exact always: an integer has no zero with a sign, no infinity and no NaN.
+// Always exact: an integer dtype has no signed zero, no infinity and no NaN.
 template <std::integral Integer>
 struct IntegerCodec {
   using Stored = std::make_unsigned_t<Integer>;

@@ -13,7 +13,7 @@ namespace sealpoint {
 namespace {
 
 // Fits the second-level cache with room for its source; 16 to 256 KiB measured alike.
-constexpr std::size_t kCopyPieceBytes = 64 * kKiB;
+constexpr std::size_t kHashBlockBytes = 64 * kKiB;
 
 // What the variants write is the value of a digest.
 unsigned char* ValueOf(Digest& digest) {
@@ -63,11 +63,11 @@ Digest Hasher::Finish() {
 void Hasher::CopyAndUpdate(ByteSpan from, MutableByteSpan to) {
   SEALPOINT_CHECK(from.size() == to.size());
   while (!from.empty()) {
-    const std::size_t piece = std::min(from.size(), kCopyPieceBytes);
-    std::memcpy(to.data(), from.data(), piece);
-    Update(to.first(piece));
-    from = from.subspan(piece);
-    to = to.subspan(piece);
+    const std::size_t size = std::min(from.size(), kHashBlockBytes);
+    std::memcpy(to.data(), from.data(), size);
+    Update(to.first(size));
+    from = from.subspan(size);
+    to = to.subspan(size);
   }
 }
 

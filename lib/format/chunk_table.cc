@@ -33,18 +33,20 @@ Result<Codec> DecodeCodec(ByteSpan bytes) {
     case Codec::kByteSplitZstd:
       return static_cast<Codec>(value);
   }
-  return RuleError(Code::kUnsupported, "R-COD-01", "codec ", value, " is not registered")
+  return RuleError(Code::kUnsupported, "R-COD-01", "codec is ", value, ", which is not registered")
       .AtOffset(kCodecAt);
 }
 
 // R-REC-05.
 Status CheckReserved(ByteSpan bytes) {
-  if (LoadLe<std::uint16_t>(bytes, kReservedAt) != 0) {
-    return RuleError(Code::kUnsupported, "R-REC-05", "the reserved field of a record is not zero")
+  if (const auto reserved = LoadLe<std::uint16_t>(bytes, kReservedAt); reserved != 0) {
+    return RuleError(Code::kUnsupported, "R-REC-05", "reserved field of a record is ", reserved,
+                     ", expected 0")
         .AtOffset(kReservedAt);
   }
   if (const auto source = LoadLe<std::uint32_t>(bytes, kSourceBlobAt); source != 0) {
-    return RuleError(Code::kUnsupported, "R-REC-05", "source blob ", source)
+    return RuleError(Code::kUnsupported, "R-REC-05", "source blob of a record is ", source,
+                     ", expected 0")
         .AtOffset(kSourceBlobAt);
   }
   return {};
@@ -53,30 +55,33 @@ Status CheckReserved(ByteSpan bytes) {
 // R-REC-03.
 Status CheckSizes(const ChunkRecord& record) {
   if (record.codec != Codec::kNone) {
-    // The raw length is what a reader must find memory for, however little is stored.
+    // A reader must find memory for the raw length, however few bytes are stored. Without this
+    // limit a small hostile file could ask for 4 GiB per chunk (spec/decisions/0010).
     if (record.raw_size > kCodedChunkSizeMaxBytes) {
-      return RuleError(Code::kCorrupt, "R-REC-03", "a coded chunk of ", record.raw_size,
-                       " bytes, at most ", kCodedChunkSizeMaxBytes)
+      return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.raw_size,
+                       " raw bytes, the limit is ", kCodedChunkSizeMaxBytes)
           .AtOffset(kRawSizeAt);
     }
     if (record.stored_size > 0 && record.stored_size < record.raw_size) return {};
-    return RuleError(Code::kCorrupt, "R-REC-03", "a coded chunk of ", record.raw_size,
-                     " bytes has ", record.stored_size, " stored bytes")
+    return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.stored_size,
+                     " stored bytes, expected at least 1 and fewer than its ", record.raw_size,
+                     " raw bytes")
         .AtOffset(kStoredSizeAt);
   }
   if (record.stored_size != record.raw_size) {
-    return RuleError(Code::kCorrupt, "R-REC-03", "a plain chunk of ", record.raw_size,
-                     " bytes has ", record.stored_size, " stored bytes")
+    return RuleError(Code::kCorrupt, "R-REC-03", "uncompressed chunk has ", record.stored_size,
+                     " stored bytes, expected its ", record.raw_size, " raw bytes")
         .AtOffset(kStoredSizeAt);
   }
   if (!record.stored_digest.is_zero()) {
-    return RuleError(Code::kCorrupt, "R-REC-03", "a plain chunk has a stored digest")
+    return RuleError(Code::kCorrupt, "R-REC-03", "uncompressed chunk has stored digest ",
+                     record.stored_digest.ToHex(), ", expected zero")
         .AtOffset(kStoredDigestAt);
   }
   return {};
 }
 
-// One record of a run of records, and where it lies in that run.
+// A record and its byte offset in the sequence of records being checked.
 struct PlacedRecord {
   const ChunkRecord& record;
   std::uint64_t at;
@@ -87,24 +92,27 @@ Status CheckPosition(const ShardShape& shard, const PlacedRecord& placed, std::u
                      std::uint64_t chunk) {
   const ChunkRecord& record = placed.record;
   if (record.shard != ordinal) {
-    return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard,
-                     " among those of ", ordinal)
+    return RuleError(Code::kCorrupt, "R-REC-01", "record belongs to shard ", record.shard,
+                     ", expected ", ordinal)
         .AtOffset(placed.at + kShardAt);
   }
   if (record.chunk != chunk) {
-    return RuleError(Code::kCorrupt, "R-REC-01", "chunk ", record.chunk, " where ", chunk,
-                     " is due")
+    return RuleError(Code::kCorrupt, "R-REC-01", "chunk number is ", record.chunk, ", expected ",
+                     chunk)
         .AtOffset(placed.at + kChunkAt);
   }
-  if (chunk >= DivideRoundUp(shard.raw_size, shard.chunk_size)) {
-    return RuleError(Code::kCorrupt, "R-REC-01", "chunk ", chunk, " lies behind the shard's end")
+  const std::uint64_t chunk_count = DivideRoundUp(shard.raw_size, shard.chunk_size);
+  if (chunk >= chunk_count) {
+    return RuleError(Code::kCorrupt, "R-REC-01", "chunk number is ", chunk,
+                     ", but the shard has only ", chunk_count, " chunks")
         .AtOffset(placed.at + kChunkAt);
   }
-  // No overflow: the chunk begins within the shard.
-  const std::uint64_t due = std::min(shard.chunk_size, shard.raw_size - chunk * shard.chunk_size);
-  if (record.raw_size != due) {
+  // No overflow, because the check above found that the chunk begins within the shard.
+  const std::uint64_t expected =
+      std::min(shard.chunk_size, shard.raw_size - chunk * shard.chunk_size);
+  if (record.raw_size != expected) {
     return RuleError(Code::kCorrupt, "R-REC-02", "chunk ", chunk, " has ", record.raw_size,
-                     " raw bytes, not ", due)
+                     " raw bytes, expected ", expected)
         .AtOffset(placed.at + kRawSizeAt);
   }
   return {};
@@ -114,18 +122,20 @@ Status CheckStart(const ShardShape& shard, const PlacedRecord& placed) {
   const ChunkRecord& record = placed.record;
   const std::uint64_t alignment = ShardAlignment(shard.raw_size);
   if (record.offset >= kHeaderSize && record.offset % alignment == 0) return {};
-  return RuleError(Code::kCorrupt, "R-REC-04", "a shard begins at ", record.offset,
-                   ", not at a multiple of ", alignment, " behind the header")
+  return RuleError(Code::kCorrupt, "R-REC-04", "shard begins at ", record.offset,
+                   ", expected a multiple of ", alignment, " from ", kHeaderSize, " on")
       .AtOffset(placed.at + kOffsetAt);
 }
 
+// Compares a difference and not a sum, since before.offset + before.stored_size may overflow.
 Status CheckFollows(const ChunkRecord& before, const PlacedRecord& placed) {
   const ChunkRecord& record = placed.record;
   if (record.offset >= before.offset && record.offset - before.offset == before.stored_size) {
     return {};
   }
-  return RuleError(Code::kCorrupt, "R-REC-04", "chunk ", record.chunk, " at ", record.offset,
-                   " is not directly behind its predecessor")
+  return RuleError(Code::kCorrupt, "R-REC-04", "chunk ", record.chunk, " begins at ", record.offset,
+                   ", expected the end of the chunk before it at ", before.offset, " + ",
+                   before.stored_size)
       .AtOffset(placed.at + kOffsetAt);
 }
 
@@ -175,11 +185,14 @@ Bytes EncodeGroupList(ByteSpan records) {
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group) {
   const std::uint64_t at = std::uint64_t{group_number} * kDigestSize;
   if (!RangeFits(at, kDigestSize, group_list.size())) {
-    return RuleError(Code::kCorrupt, "R-BLB-05", "the group list has no group ", group_number)
+    return RuleError(Code::kCorrupt, "R-BLB-05", "record group ", group_number,
+                     " is beyond the group list of ", group_list.size() / kDigestSize, " groups")
         .AtOffset(group_list.size());
   }
-  if (ComputeDigest(group) == LoadId(group_list, at)) return {};
-  return RuleError(Code::kCorrupt, "R-BLB-05", "digest of record group ", group_number, " differs")
+  const Digest computed = ComputeDigest(group);
+  const Digest recorded = LoadId(group_list, at);
+  if (computed == recorded) return {};
+  return DigestError("R-BLB-05", StrCat("record group ", group_number), computed, recorded)
       .AtOffset(at);
 }
 

@@ -21,13 +21,13 @@ struct ChunkRecord {
   std::uint32_t chunk = 0;  // number in the shard
   Codec codec = Codec::kNone;
   Digest raw_digest{};
-  Digest stored_digest{};  // zero where codec is kNone
+  Digest stored_digest{};  // zero if the codec is kNone
   friend bool operator==(const ChunkRecord&, const ChunkRecord&) = default;
 };
 
 void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSize bytes
 
-// Checks what one record shows alone: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
+// Checks what a single record can show: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
 // bytes.
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes);
 
@@ -38,13 +38,14 @@ constexpr std::uint32_t GroupCount(std::uint32_t record_count) {
 // The group list of encoded records (a multiple of kRecordSize bytes).
 Bytes EncodeGroupList(ByteSpan records);
 
-// R-BLB-05 for one group: `group` holds its record bytes; `group_list` was verified.
+// Checks R-BLB-05 for one group. `group` holds its record bytes. Precondition: `group_list` was
+// verified against the digest that the index pins; else this check proves nothing.
 Status CheckGroup(ByteSpan group_list, std::uint32_t group_number, ByteSpan group);
 
-// What the records of one shard must say: R-REC-01, R-REC-02, and the offsets of R-REC-04
-// within the shard, given the shard's raw size and chunk size (> 0) known from the index.
-// `records` are all records of the shard or a part that begins at chunk `first_chunk`. Offsets of
-// errors count from the first of these records.
+// Checks the records of one shard: R-REC-01, R-REC-02, and the offsets of R-REC-04 within the
+// shard, given the shard's raw size and chunk size (> 0) from the index. `records` are all records
+// of the shard or a range of them that begins at chunk `first_chunk`. Offsets in errors count from
+// the first of these records.
 struct ShardShape {
   std::uint64_t raw_size = 0;
   std::uint64_t chunk_size = 0;

@@ -11,7 +11,7 @@ constexpr std::size_t kIdDigits = 32;
 
 std::string NameOf(const Id128& id, std::string_view suffix) { return id.ToHex().append(suffix); }
 
-// What may follow "<attempt>.probe": a rank, a host, a counter.
+// True for what may follow "<attempt>.probe": a rank, a host, a counter.
 bool IsProbeTail(std::string_view tail) {
   return std::all_of(tail.begin(), tail.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';

@@ -16,6 +16,7 @@
 namespace sealpoint::internal {
 
 inline constexpr std::uint32_t kFormatVersion = 0;
+inline constexpr std::uint64_t kKnownCompatFeatures = 0;
 inline constexpr std::uint64_t kKnownIncompatFeatures = 0;
 
 inline constexpr std::size_t kFrozenPrefixSize = 56;
@@ -30,10 +31,10 @@ inline constexpr std::size_t kDigestSize = 16;
 
 inline constexpr std::uint64_t kFileAlignment = 4096;        // a blob's length
 inline constexpr std::uint64_t kSectionAlignment = 64;       // group list, records, manifest
-inline constexpr std::uint64_t kLargeShardSize = 65536;      // raw bytes from which a shard …
-inline constexpr std::uint64_t kLargeShardAlignment = 4096;  // … begins at a page
+inline constexpr std::uint64_t kLargeShardSize = 65536;      // raw bytes; from here on a shard
+inline constexpr std::uint64_t kLargeShardAlignment = 4096;  // begins at a page boundary
 inline constexpr std::uint64_t kSmallShardAlignment = 64;
-// Offsets in a FlatBuffer are 32 bits wide, and signed at some places.
+// Offsets in a FlatBuffer are 32 bits wide, and signed in some places.
 inline constexpr std::uint64_t kFlatBufferSizeMax = (std::uint64_t{1} << 31) - 1;
 
 enum class FileKind : std::uint32_t { kBlob = 1, kIndex = 2, kMarker = 3 };
@@ -50,7 +51,7 @@ std::string BlobName(const BlobId& blob);
 std::string UnpublishedMarkerName(const AttemptId& attempt);
 std::string ProbeName(const AttemptId& attempt);
 
-// What a name in a checkpoint directory promises.
+// What the name of an entry of a checkpoint directory says that it is.
 enum class NameKind : std::uint8_t {
   kMarker,
   kIndex,
@@ -66,7 +67,7 @@ struct ParsedName {
 };
 ParsedName ParseName(std::string_view name);
 
-// Where a shard of `raw_size` bytes may begin: 4096 from kLargeShardSize on, else 64.
+// The alignment of the begin of a shard of `raw_size` bytes: 4096 from kLargeShardSize on, else 64.
 constexpr std::uint64_t ShardAlignment(std::uint64_t raw_size) {
   return raw_size >= kLargeShardSize ? kLargeShardAlignment : kSmallShardAlignment;
 }

@@ -39,7 +39,7 @@ Status HeaderError(Code code, std::string_view rule, std::size_t offset, std::st
   return RuleError(code, rule, message).AtOffset(offset);
 }
 
-// The digest of the whole header with its digest field taken as zero.
+// The digest of the whole header, computed as if its digest field were zero.
 Digest HeaderDigest(ByteSpan header) {
   constexpr std::array<std::byte, kDigestSize> kZeros{};
   Hasher hasher;
@@ -49,41 +49,50 @@ Digest HeaderDigest(ByteSpan header) {
   return hasher.Finish();
 }
 
-// R-HDR-02 for a marker, which may be anybody's file; R-HDR-10 for a file that ours refer to.
+// R-HDR-02 for a marker: any program may have made a file called COMMIT, so that other magic means
+// "not a checkpoint". R-HDR-10 for an index or blob: those are referred to by a checkpoint, so that
+// other magic means damage.
 Status CheckMagic(ByteSpan prefix, FileKind expected_kind) {
   if (std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) return {};
   const bool is_marker = expected_kind == FileKind::kMarker;
   return HeaderError(is_marker ? Code::kNotACheckpoint : Code::kCorrupt,
-                     is_marker ? "R-HDR-02" : "R-HDR-10", kMagicAt, "not the magic of our files");
+                     is_marker ? "R-HDR-02" : "R-HDR-10", kMagicAt,
+                     "file does not begin with the Sealpoint magic");
 }
 
-// R-HDR-01 to R-HDR-04: how many of the bytes are the header, once its digest covers that number.
+// R-HDR-01 to R-HDR-04. Returns the bytes of the header. Its length is a field that the digest
+// covers itself, so the length must be in bounds before the digest can be computed, and is trusted
+// only once the digest matches.
 Result<ByteSpan> VerifiedHeader(ByteSpan prefix, FileKind expected_kind) {
   if (prefix.size() < kFrozenPrefixSize) {
-    return RuleError(Code::kCorrupt, "R-HDR-01", "the file has ", prefix.size(),
-                     " bytes, fewer than the shortest header")
+    return RuleError(Code::kCorrupt, "R-HDR-01", "file has ", prefix.size(),
+                     " bytes, expected at least ", kFrozenPrefixSize, " for the shortest header")
         .AtOffset(prefix.size());
   }
   SEALPOINT_RETURN_IF_ERROR(CheckMagic(prefix, expected_kind));
   const auto header_size = LoadLe<std::uint32_t>(prefix, kHeaderSizeAt);
   if (header_size % kHeaderSizeStep != 0 || header_size < kFrozenPrefixSize ||
       header_size > kHeaderSizeMax) {
-    return RuleError(Code::kCorrupt, "R-HDR-03", "a header cannot have ", header_size, " bytes")
+    return RuleError(Code::kCorrupt, "R-HDR-03", "header length is ", header_size,
+                     ", expected a multiple of ", kHeaderSizeStep, " from ", kFrozenPrefixSize,
+                     " to ", kHeaderSizeMax)
         .AtOffset(kHeaderSizeAt);
   }
   if (prefix.size() < header_size) {
-    return RuleError(Code::kCorrupt, "R-HDR-01", "the file has ", prefix.size(),
-                     " bytes, fewer than its header of ", header_size)
+    return RuleError(Code::kCorrupt, "R-HDR-01", "file has ", prefix.size(),
+                     " bytes, expected at least the ", header_size, " of its header")
         .AtOffset(prefix.size());
   }
   const ByteSpan header = prefix.first(header_size);
-  if (HeaderDigest(header) != StoredHeaderDigest(header)) {
-    return HeaderError(Code::kCorrupt, "R-HDR-04", kDigestAt, "header digest differs");
+  const Digest computed = HeaderDigest(header);
+  const Digest recorded = StoredHeaderDigest(header);
+  if (computed != recorded) {
+    return DigestError("R-HDR-04", "header", computed, recorded).AtOffset(kDigestAt);
   }
   return header;
 }
 
-// Nothing where this version knows no such kind.
+// The header length of a file kind; nothing if this version does not know the kind.
 std::optional<std::size_t> PrescribedHeaderSize(std::uint32_t kind) {
   switch (static_cast<FileKind>(kind)) {
     case FileKind::kBlob:
@@ -95,25 +104,31 @@ std::optional<std::size_t> PrescribedHeaderSize(std::uint32_t kind) {
   return std::nullopt;
 }
 
-// R-HDR-05. The header's own kind decides its length, so that a file under the name of another
-// kind is reported as that (R-HDR-07).
+// R-HDR-05. The kind in the header, and not the expected one, decides which length is right, so
+// that an intact file under the name of another kind is reported as such (R-HDR-07) and not as a
+// header of a later version.
 Status CheckVersion(ByteSpan header) {
   const auto version = LoadLe<std::uint32_t>(header, kVersionAt);
   if (version != kFormatVersion) {
-    return RuleError(Code::kUnsupported, "R-HDR-05", "format version ", version,
-                     "; this build reads ", kFormatVersion)
+    return RuleError(Code::kUnsupported, "R-HDR-05", "format version is ", version,
+                     ", this build reads ", kFormatVersion)
         .AtOffset(kVersionAt);
   }
   const auto incompat = LoadLe<std::uint64_t>(header, kIncompatAt);
   if ((incompat & ~kKnownIncompatFeatures) != 0) {
-    return RuleError(Code::kUnsupported, "R-HDR-05", "unknown bits in the incompat mask ", incompat)
+    return RuleError(Code::kUnsupported, "R-HDR-05", "incompat feature mask is ", incompat,
+                     ", this build knows the bits of ", kKnownIncompatFeatures)
         .AtOffset(kIncompatAt);
   }
-  const std::optional<std::size_t> prescribed =
-      PrescribedHeaderSize(LoadLe<std::uint32_t>(header, kKindAt));
-  if (header.size() != prescribed.value_or(header.size()) || header.size() < kHeaderSize) {
-    return RuleError(Code::kUnsupported, "R-HDR-05", "a header of ", header.size(),
-                     " bytes is not that of this version")
+  const auto kind = LoadLe<std::uint32_t>(header, kKindAt);
+  const std::optional<std::size_t> prescribed = PrescribedHeaderSize(kind);
+  if (!prescribed) {
+    return RuleError(Code::kUnsupported, "R-HDR-05", "file kind ", kind, " is not registered")
+        .AtOffset(kKindAt);
+  }
+  if (header.size() != *prescribed) {
+    return RuleError(Code::kUnsupported, "R-HDR-05", "header length is ", header.size(),
+                     ", expected ", *prescribed, " of file kind ", kind)
         .AtOffset(kHeaderSizeAt);
   }
   return {};
@@ -122,7 +137,8 @@ Status CheckVersion(ByteSpan header) {
 // R-HDR-06.
 Status CheckReserved(ByteSpan header, std::size_t offset, std::size_t size) {
   if (AllZero(header.subspan(offset, size))) return {};
-  return HeaderError(Code::kUnsupported, "R-HDR-06", offset, "a reserved field is not zero");
+  return HeaderError(Code::kUnsupported, "R-HDR-06", offset,
+                     "reserved field of the header is not zero");
 }
 
 }  // namespace
@@ -143,6 +159,10 @@ void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
   StoreId(out, kDigestAt, HeaderDigest(out));
 }
 
+// The order of the checks decides the verdict (spec/reader-rules.md section 3): first the digest,
+// so that a flipped bit is corrupt whatever it hits; then version and features, so that a file of a
+// later version is unsupported and never corrupt; only then fields whose meaning this version
+// defines.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix, expected_kind));
   SEALPOINT_RETURN_IF_ERROR(CheckVersion(header));
@@ -150,7 +170,7 @@ Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kTailReservedAt, kTailReservedSize));
   const auto kind = LoadLe<std::uint32_t>(header, kKindAt);
   if (kind != static_cast<std::uint32_t>(expected_kind)) {
-    return RuleError(Code::kCorrupt, "R-HDR-07", "file kind ", kind, " where the name promises ",
+    return RuleError(Code::kCorrupt, "R-HDR-07", "file kind is ", kind, ", expected from its name ",
                      static_cast<std::uint32_t>(expected_kind))
         .AtOffset(kKindAt);
   }

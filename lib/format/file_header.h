@@ -19,12 +19,12 @@ struct FeatureMasks {
   friend bool operator==(const FeatureMasks&, const FeatureMasks&) = default;
 };
 
-// The common file header without what follows from its kind.
+// The common file header. Fields that follow from the kind are left out.
 struct FileHeader {
   FileKind kind = FileKind::kBlob;
   FeatureMasks features{};
   Id128 id{};
-  AttemptId attempt{};  // zero where it was not known
+  AttemptId attempt{};  // zero if it was not known
   std::uint64_t step = kNoStep;
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
@@ -33,8 +33,8 @@ struct FileHeader {
 // is already filled in) and then the header digest over all of it.
 void EncodeHeader(const FileHeader& header, MutableByteSpan out);
 
-// Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the beginning of a file: `prefix` holds its first
-// min(file size, kHeaderSizeMax) bytes.
+// Checks R-HDR-01 to R-HDR-07 and R-HDR-10 on the begin of a file. `prefix` holds its first
+// min(file size, kHeaderSizeMax) bytes: fewer would be taken for a file that ends there.
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind);
 
 // The header digest as stored. Precondition: a decoded header.

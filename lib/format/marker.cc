@@ -33,55 +33,70 @@ Result<MarkerKind> DecodeKind(ByteSpan bytes) {
     case MarkerKind::kVoid:
       return static_cast<MarkerKind>(value);
   }
-  return RuleError(Code::kUnsupported, "R-MRK-03", "marker kind ", value, " is not registered")
+  return RuleError(Code::kUnsupported, "R-MRK-03", "marker kind is ", value,
+                   ", which is not registered")
       .AtOffset(kKindAt);
 }
 
 // R-MRK-04 for a commit marker.
 Status CheckCommit(const Marker& marker) {
-  if (marker.attempt == marker.parent)
-    return FieldError(kParentAt, "the attempt is its own parent");
+  if (marker.attempt == marker.parent) {
+    return FieldError(kParentAt, StrCat("parent attempt is ", marker.parent.ToHex(),
+                                        ", which is the marker's own attempt"));
+  }
   const bool has_parent = !marker.parent.is_zero();
   if (has_parent ? marker.sequence < 2 : marker.sequence != 1) {
-    return RuleError(Code::kCorrupt, "R-MRK-04", "sequence ", marker.sequence,
-                     has_parent ? " with a parent" : " without a parent")
-        .AtOffset(kSequenceAt);
+    return FieldError(kSequenceAt,
+                      StrCat("sequence is ", marker.sequence, ", expected ",
+                             has_parent ? "at least 2 with a parent" : "1 without a parent"));
   }
   if (marker.index_size < kHeaderSize) {
-    return FieldError(kIndexSizeAt, "the index is shorter than its header");
+    return FieldError(kIndexSizeAt,
+                      StrCat("index length is ", marker.index_size, ", expected at least the ",
+                             kHeaderSize, " bytes of its header"));
   }
   return {};
 }
 
-// R-MRK-04 for a void marker: it pins nothing.
+template <typename Value>
+Status VoidFieldError(std::size_t offset, std::string_view field, const Value& found) {
+  return FieldError(offset, StrCat(field, " is ", found, ", expected 0 in a void marker"));
+}
+
+// R-MRK-04 for a void marker, which pins nothing.
 Status CheckVoid(const Marker& marker) {
-  if (!marker.parent.is_zero()) return FieldError(kParentAt, "a void marker has a parent");
-  if (marker.sequence != 0) return FieldError(kSequenceAt, "a void marker has a sequence");
-  if (marker.index_size != 0) return FieldError(kIndexSizeAt, "a void marker has an index length");
-  if (!marker.index_digest.is_zero()) {
-    return FieldError(kIndexDigestAt, "a void marker has an index digest");
+  if (!marker.parent.is_zero()) {
+    return VoidFieldError(kParentAt, "parent attempt", marker.parent.ToHex());
   }
-  if (marker.blob_count != 0) return FieldError(kBlobCountAt, "a void marker has blobs");
-  if (marker.total_bytes != 0) return FieldError(kTotalBytesAt, "a void marker has bytes");
+  if (marker.sequence != 0) return VoidFieldError(kSequenceAt, "sequence", marker.sequence);
+  if (marker.index_size != 0)
+    return VoidFieldError(kIndexSizeAt, "index length", marker.index_size);
+  if (!marker.index_digest.is_zero()) {
+    return VoidFieldError(kIndexDigestAt, "index digest", marker.index_digest.ToHex());
+  }
+  if (marker.blob_count != 0) return VoidFieldError(kBlobCountAt, "blob count", marker.blob_count);
+  if (marker.total_bytes != 0)
+    return VoidFieldError(kTotalBytesAt, "total bytes", marker.total_bytes);
   return {};
 }
 
 Status CheckFields(const Marker& marker) {
-  if (marker.attempt.is_zero()) return FieldError(kIdAt, "the attempt id is zero");
+  if (marker.attempt.is_zero()) return FieldError(kIdAt, "attempt id is zero");
   return marker.kind == MarkerKind::kCommit ? CheckCommit(marker) : CheckVoid(marker);
 }
 
-// What the common header does not check: the rest of R-HDR-06, and R-HDR-08 as far as the file
-// itself shows it.
+// What decoding the common header leaves out: the reserved fields of a marker (R-HDR-06), and as
+// much of R-HDR-08 as the file itself shows.
 Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
   for (const ByteSpan reserved :
        {bytes.subspan(kReservedAt, kReservedSize), bytes.subspan(kTailReservedAt)}) {
     if (AllZero(reserved)) continue;
-    return RuleError(Code::kUnsupported, "R-HDR-06", "a reserved field of the marker is not zero")
+    return RuleError(Code::kUnsupported, "R-HDR-06", "reserved field of the marker is not zero")
         .AtOffset(static_cast<std::uint64_t>(reserved.data() - bytes.data()));
   }
   if (header.id != header.attempt) {
-    return RuleError(Code::kCorrupt, "R-HDR-08", "id and attempt tag of the marker differ")
+    return RuleError(Code::kCorrupt, "R-HDR-08", "id of the marker is ", header.id.ToHex(),
+                     ", expected its attempt tag ", header.attempt.ToHex())
         .AtOffset(kIdAt);
   }
   return {};
@@ -110,9 +125,9 @@ MarkerBytes EncodeMarker(const Marker& marker) {
 
 Result<Marker> DecodeMarker(ByteSpan bytes) {
   if (bytes.size() != kMarkerSize) {
-    return RuleError(Code::kCorrupt, "R-MRK-02", "the marker is ",
-                     bytes.size() < kMarkerSize ? "shorter" : "longer", " than ", kMarkerSize,
-                     " bytes")
+    return RuleError(Code::kCorrupt, "R-MRK-02", "marker has ",
+                     bytes.size() < kMarkerSize ? StrCat(bytes.size(), " bytes") : "more",
+                     ", expected ", kMarkerSize, " bytes")
         .AtOffset(bytes.size() < kMarkerSize ? bytes.size() : kMarkerSize);
   }
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(bytes, FileKind::kMarker));

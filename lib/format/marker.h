@@ -29,8 +29,8 @@ using MarkerBytes = std::array<std::byte, kMarkerSize>;
 
 MarkerBytes EncodeMarker(const Marker& marker);
 
-// Checks R-MRK-02 to R-MRK-04, and the header rules; a void marker decodes as one. `bytes` is the
-// whole file (at most kMarkerSize + 1 bytes of a longer one, which is how the length is checked).
+// Checks R-MRK-02 to R-MRK-04 and the header rules. A void marker is a valid result. `bytes` is the
+// whole file, or the first kMarkerSize + 1 bytes of a longer one, by which its length is refused.
 Result<Marker> DecodeMarker(ByteSpan bytes);
 
 }  // namespace sealpoint::internal

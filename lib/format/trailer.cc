@@ -44,14 +44,16 @@ std::optional<std::uint64_t> CheckedAlignUp(std::uint64_t value, std::uint64_t a
   return AlignUp(value, alignment);
 }
 
-// The sections, or nothing where an offset does not fit 64 bits.
+// Places the sections one after the other; nothing if an offset does not fit 64 bits. The
+// manifest's length comes from a file that is not trusted yet, hence the checked arithmetic at each
+// step.
 std::optional<BlobSections> PlaceSections(std::uint64_t chunks_end, std::uint32_t record_count,
                                           std::uint64_t manifest_size) {
   BlobSections sections;
   const auto table = CheckedAlignUp(chunks_end, kSectionAlignment);
   if (!table) return std::nullopt;
   sections.table = *table;
-  // A 32-bit count times a small constant: these two products fit.
+  // These two products fit: a 32-bit count times a small constant.
   sections.group_list_size = std::uint64_t{GroupCount(record_count)} * kDigestSize;
   sections.records_size = std::uint64_t{record_count} * kRecordSize;
 
@@ -79,31 +81,41 @@ std::optional<BlobSections> PlaceSections(std::uint64_t chunks_end, std::uint32_
 // R-BLB-02.
 Status CheckSelf(ByteSpan bytes) {
   if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
-    return RuleError(Code::kCorrupt, "R-BLB-02", "not the magic of a trailer").AtOffset(kMagicAt);
+    return RuleError(Code::kCorrupt, "R-BLB-02",
+                     "last 256 bytes of the blob do not begin with the magic of a trailer")
+        .AtOffset(kMagicAt);
   }
-  if (ComputeDigest(bytes.first(kDigestAt)) != StoredTrailerDigest(bytes)) {
-    return RuleError(Code::kCorrupt, "R-BLB-02", "trailer digest differs").AtOffset(kDigestAt);
+  const Digest computed = ComputeDigest(bytes.first(kDigestAt));
+  const Digest recorded = StoredTrailerDigest(bytes);
+  if (computed != recorded) {
+    return DigestError("R-BLB-02", "trailer", computed, recorded).AtOffset(kDigestAt);
   }
   if (const auto size = LoadLe<std::uint32_t>(bytes, kTrailerSizeAt); size != kTrailerSize) {
-    return RuleError(Code::kCorrupt, "R-BLB-02", "trailer length ", size).AtOffset(kTrailerSizeAt);
+    return RuleError(Code::kCorrupt, "R-BLB-02", "trailer length is ", size, ", expected ",
+                     kTrailerSize)
+        .AtOffset(kTrailerSizeAt);
   }
   return {};
 }
 
-// R-IDX-08, R-HDR-06, and what R-BLB-02 says of the record size, which follows from the algorithm.
+// R-IDX-08, R-HDR-06, and R-BLB-02 for the record size. The record size comes last, because it
+// follows from the digest algorithm: with an unknown algorithm it is unsupported, not corrupt.
 Status CheckVariant(ByteSpan bytes) {
   const auto algorithm = LoadLe<std::uint16_t>(bytes, kAlgorithmAt);
   if (algorithm != static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128)) {
-    return RuleError(Code::kUnsupported, "R-IDX-08", "digest algorithm ", algorithm,
-                     " is not registered")
+    return RuleError(Code::kUnsupported, "R-IDX-08", "digest algorithm of the trailer is ",
+                     algorithm, ", this build reads ",
+                     static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128))
         .AtOffset(kAlgorithmAt);
   }
   if (!AllZero(bytes.subspan(kReservedAt, kDigestAt - kReservedAt))) {
-    return RuleError(Code::kUnsupported, "R-HDR-06", "a reserved field of the trailer is not zero")
+    return RuleError(Code::kUnsupported, "R-HDR-06", "reserved field of the trailer is not zero")
         .AtOffset(kReservedAt);
   }
   if (const auto size = LoadLe<std::uint32_t>(bytes, kRecordSizeAt); size != kRecordSize) {
-    return RuleError(Code::kCorrupt, "R-BLB-02", "record size ", size).AtOffset(kRecordSizeAt);
+    return RuleError(Code::kCorrupt, "R-BLB-02", "record size is ", size, ", expected ",
+                     kRecordSize)
+        .AtOffset(kRecordSizeAt);
   }
   return {};
 }
@@ -112,7 +124,7 @@ Status CheckOffset(ByteSpan bytes, std::size_t field, std::uint64_t computed,
                    std::string_view name) {
   const auto stored = LoadLe<std::uint64_t>(bytes, field);
   if (stored == computed) return {};
-  return RuleError(Code::kCorrupt, "R-BLB-04", name, " is ", stored, " but follows as ", computed)
+  return RuleError(Code::kCorrupt, "R-BLB-04", name, " is ", stored, ", expected ", computed)
       .AtOffset(field);
 }
 
@@ -120,8 +132,9 @@ Status CheckOffset(ByteSpan bytes, std::size_t field, std::uint64_t computed,
 Status CheckSections(ByteSpan bytes, const Trailer& trailer) {
   const bool has_records = trailer.record_count != 0;
   if (has_records ? trailer.chunks_end <= kHeaderSize : trailer.chunks_end != kHeaderSize) {
-    return RuleError(Code::kCorrupt, "R-BLB-04", "the chunk area ends at ", trailer.chunks_end,
-                     " with ", trailer.record_count, " records")
+    return RuleError(Code::kCorrupt, "R-BLB-04", "chunk area ends at ", trailer.chunks_end,
+                     ", expected ", has_records ? "more than " : "", kHeaderSize, " with ",
+                     trailer.record_count, " records")
         .AtOffset(kChunksEndAt);
   }
   Result<BlobSections> sections =
@@ -140,7 +153,7 @@ Result<BlobSections> ComputeSections(std::uint64_t chunks_end, std::uint32_t rec
   const std::optional<BlobSections> sections =
       PlaceSections(chunks_end, record_count, manifest_size);
   if (sections) return *sections;
-  return RuleError(Code::kCorrupt, "R-BLB-04", "the sections of the blob do not fit 64 bits");
+  return RuleError(Code::kCorrupt, "R-BLB-04", "end of the blob does not fit 64 bits");
 }
 
 std::uint64_t RecordsOffset(std::uint64_t table_offset, std::uint32_t record_count) {

@@ -12,7 +12,7 @@
 
 namespace sealpoint::internal {
 
-// The last 256 bytes of a blob. Offsets that follow from others are not fields here: see
+// The last 256 bytes of a blob. Offsets that follow from other fields are left out: see
 // BlobSections.
 struct Trailer {
   BlobId blob{};
@@ -29,7 +29,7 @@ struct Trailer {
   friend bool operator==(const Trailer&, const Trailer&) = default;
 };
 
-// Where the sections behind the chunk area lie (R-BLB-04).
+// The offsets of the sections after the chunk area (R-BLB-04).
 struct BlobSections {
   std::uint64_t table = 0;  // the group list
   std::uint64_t group_list_size = 0;
@@ -41,11 +41,11 @@ struct BlobSections {
   std::uint64_t file_size = 0;
 };
 
-// R-BLB-04 where an offset does not fit 64 bits.
+// Errors: R-BLB-04 if an offset does not fit 64 bits.
 Result<BlobSections> ComputeSections(std::uint64_t chunks_end, std::uint32_t record_count,
                                      std::uint64_t manifest_size);
-// The records of a table whose group list begins at `table_offset`; for readers that know only the
-// index. Precondition: R-IDX-21, so that the sum fits.
+// The offset of the records of a table whose group list begins at `table_offset`, for readers that
+// know only the index. Precondition: R-IDX-21, so that the sum fits.
 std::uint64_t RecordsOffset(std::uint64_t table_offset, std::uint32_t record_count);
 
 using TrailerBytes = std::array<std::byte, kTrailerSize>;

@@ -10,12 +10,13 @@
 namespace sealpoint::internal {
 namespace {
 
-// Offsets are computed modulo 2^64: every result that is used lies within the caller's memory,
-// while the stride of a dimension of extent 1 may be any number and is never used.
+// Offsets are computed modulo 2^64 in unsigned arithmetic, because intermediate results may wrap:
+// the stride of a dimension of extent 1 may be any number. Every offset that is used for an access
+// lies within the caller's memory. In signed arithmetic this would be undefined behaviour.
 std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 std::int64_t Signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 
-// Whether a step in the outer dimension continues the inner one.
+// True if a step in the outer dimension continues the inner one.
 bool Continues(std::int64_t outer_stride, std::int64_t inner_stride, std::uint64_t inner_extent) {
   std::int64_t row = 0;
   if (__builtin_mul_overflow(inner_stride, inner_extent, &row)) return false;
@@ -100,7 +101,7 @@ void StridedCopy::MergeDimensions() {
 
 void StridedCopy::Normalize() {
   MergeDimensions();
-  // A dense innermost dimension becomes the element.
+  // A dense innermost dimension becomes part of the element.
   std::size_t kept = extent.size();
   if (kept > 0 && Bits(source_stride_bytes[kept - 1]) == element_size &&
       Bits(target_stride_bytes[kept - 1]) == element_size) {

@@ -23,12 +23,12 @@ struct StridedCopy {
   std::int64_t target_offset_bytes = 0;
 
   // Drops dimensions of extent 1 and merges adjacent dimensions that continue each other on both
-  // sides. The elements, their order and where they go stay the same.
+  // sides. Does not change which elements are copied, their order or their targets.
   void MergeDimensions();
   // As above, and makes a dense innermost dimension part of the element, so that a row is one
-  // memcpy. The copied bytes and where they go stay the same; element_size may grow.
+  // memcpy. Does not change the copied bytes or their targets; element_size may grow.
   void Normalize();
-  // True where a normalized copy is one contiguous piece on both sides.
+  // True if a normalized copy is one contiguous range on both sides.
   bool is_contiguous() const { return extent.empty(); }
   std::uint64_t byte_count() const;
 };
@@ -46,8 +46,9 @@ CopyRow RowOf(const StridedCopy& copy);
 template <typename Visit>
 void VisitRows(const StridedCopy& copy, const Visit& visit);
 
-// Runs it, in row-major order; any copy, normalized or not, also one of no bytes. Preconditions:
-// every touched byte lies in memory the caller owns; the sides don't overlap.
+// Runs a copy in row-major order. It may be normalized or not, and may have no bytes.
+// Preconditions: every touched byte lies in memory that the caller owns; the two sides do not
+// overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
 // Byte strides of densely packed row-major extents.
@@ -61,17 +62,18 @@ std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& ex
 StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                            const std::vector<std::int64_t>& strides_bytes,
                            std::uint64_t element_size);
-// The same for elements that change their size on the way: `element_size` is that in the buffer,
-// the strides are those of the memory. Never normalized to more than whole elements.
+// The same for elements that are converted to another size: `element_size` is the size in the
+// buffer, the strides are those of the memory. Dimensions are merged, but rows stay rows of single
+// elements, since the converter must see each of them.
 StridedCopy ConversionFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                                  const std::vector<std::int64_t>& strides_bytes,
                                  std::uint64_t element_size);
-// The way back: from that strided memory into the linear buffer.
+// The reverse of CopyFromLinear: from strided memory into the linear buffer.
 StridedCopy CopyToLinear(const Region& linear, const Box& part, const Box& origin_box,
                          const std::vector<std::int64_t>& strides_bytes,
                          std::uint64_t element_size);
 
-// Offsets are computed modulo 2^64: between two rows they may leave the memory for a moment.
+// Offsets are computed modulo 2^64, since between two rows they may be outside of the memory.
 template <typename Visit>
 void VisitRows(const StridedCopy& copy, const Visit& visit) {
   auto source_at = static_cast<std::uint64_t>(copy.source_offset_bytes);

@@ -22,13 +22,13 @@ bool AscendInside(const Cuts& cuts, std::uint64_t size) {
   return true;
 }
 
-// The interval number `index` of [0, size) cut at `cuts`.
+// Interval number `index` of [0, size) cut at `cuts`.
 Run IntervalOfCut(const Cuts& cuts, std::uint64_t size, std::uint64_t index) {
   return Run{.begin = index == 0 ? 0 : cuts[index - 1],
              .end = index == cuts.size() ? size : cuts[index]};
 }
 
-// The number of cells, or nothing where it passes `max`.
+// The number of cells, or nothing if it exceeds `max`.
 std::optional<std::uint64_t> CountCells(const std::vector<Cuts>& cuts, std::uint64_t max) {
   std::optional<std::uint64_t> count = 1;
   for (const Cuts& dimension : cuts) {
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> CountCells(const std::vector<Cuts>& cuts, std::uint
   return count;
 }
 
-// Where any box begins. If the boxes are the cells of a grid, these are all its cuts.
+// The offsets at which boxes begin. If the boxes are the cells of a grid, these are all its cuts.
 std::vector<Cuts> CutsFromOffsets(std::size_t ndim, std::span<const Region> regions) {
   std::vector<Cuts> cuts(ndim);
   for (std::size_t d = 0; d < ndim; ++d) {
@@ -54,8 +54,8 @@ std::vector<Cuts> CutsFromOffsets(std::size_t ndim, std::span<const Region> regi
   return cuts;
 }
 
-// The cell that the box is, or nothing where it is not exactly one cell. Every offset is a cut or
-// 0, so the box begins where some cell does; it may end elsewhere.
+// The number of the cell that equals the box; nothing if there is none. Every offset is a cut or 0,
+// so the box begins where some cell does; only its end must be compared.
 std::optional<std::uint64_t> FindCell(const Shape& shape, const std::vector<Cuts>& cuts,
                                       const Box& box) {
   std::uint64_t cell = 0;
@@ -75,7 +75,7 @@ struct PlacedRun {
   std::size_t region;
 };
 
-// The runs of all regions by cell and position, or none where a box is not a cell.
+// The runs of all regions, sorted by cell and position; empty if some box is not a cell.
 std::vector<PlacedRun> PlaceRuns(const Shape& shape, const std::vector<Cuts>& cuts,
                                  std::span<const Region> regions) {
   std::vector<PlacedRun> runs;
@@ -94,7 +94,7 @@ std::vector<PlacedRun> PlaceRuns(const Shape& shape, const std::vector<Cuts>& cu
   return runs;
 }
 
-// The run cuts of each cell, or nothing where the runs of some cell do not tile it.
+// The run cuts of each cell, or nothing if the runs of some cell do not tile it.
 std::optional<std::vector<Cuts>> CutsFromRuns(const std::vector<PlacedRun>& runs,
                                               std::span<const Region> regions,
                                               std::uint64_t cell_count) {
@@ -119,26 +119,26 @@ Status CheckGrid(const Shape& shape, const Grid& grid) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
   if (element_count == 0) return InvalidArgument("an empty tensor has no grid");
   if (grid.cuts.size() != shape.size()) {
-    return InvalidArgument("a grid of ", grid.cuts.size(), " dimensions for a tensor of shape ",
-                           ShapeToString(shape));
+    return InvalidArgument("grid has ", grid.cuts.size(), " dimensions, expected ", shape.size(),
+                           " for shape ", ShapeToString(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (!AscendInside(grid.cuts[d], shape[d])) {
-      return InvalidArgument("the cuts of dimension ", d,
+      return InvalidArgument("cuts of dimension ", d,
                              " do not ascend strictly inside 0:", shape[d]);
     }
   }
-  // Cuts inside the extents: there are at most as many cells as elements, which fits.
+  // No overflow: with cuts inside the extents there are at most as many cells as elements.
   const std::uint64_t cell_count = GridCellCount(grid);
   if (grid.run_cuts.empty()) return {};
   if (grid.run_cuts.size() != cell_count) {
-    return InvalidArgument("run cuts for ", grid.run_cuts.size(), " of ", cell_count, " cells");
+    return InvalidArgument("grid has run cuts for ", grid.run_cuts.size(), " cells, expected ",
+                           cell_count);
   }
   for (std::uint64_t cell = 0; cell < cell_count; ++cell) {
     const std::uint64_t size = BoxElementCount(GridCell(shape, grid, cell));
     if (!AscendInside(grid.run_cuts[cell], size)) {
-      return InvalidArgument("the run cuts of cell ", cell,
-                             " do not ascend strictly inside 0:", size);
+      return InvalidArgument("run cuts of cell ", cell, " do not ascend strictly inside 0:", size);
     }
   }
   return {};
@@ -189,7 +189,8 @@ std::vector<Region> GridRegions(const Shape& shape, const Grid& grid) {
 std::optional<GridMatch> MatchGrid(const Shape& shape, std::span<const Region> regions) {
   GridMatch match;
   match.grid.cuts = CutsFromOffsets(shape.size(), regions);
-  // Every cell needs a region, so a greater count cannot match; it must not be allocated either.
+  // Every cell needs a region, so that a greater count cannot match. Without this bound n boxes
+  // along a diagonal would make n^ndim cells (spec/decisions/0003).
   const auto cell_count = CountCells(match.grid.cuts, regions.size());
   if (!cell_count) return std::nullopt;
   const auto runs = PlaceRuns(shape, match.grid.cuts, regions);

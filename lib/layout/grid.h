@@ -22,16 +22,16 @@ struct Grid {
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-// Takes any values, however hostile. Errors: InvalidArgument unless the grid has the shape's ndim,
-// its cuts ascend strictly inside the extents, and its run cuts are absent or there for every cell
-// and ascend strictly inside it; also for an empty tensor, which has no grid. LimitExceeded where
-// the shape's element count does not fit 64 bits. The functions below want a grid that passed.
+// Accepts any values, however hostile. Errors: InvalidArgument unless the grid has the shape's
+// ndim, its cuts ascend strictly inside the extents, and its run cuts are absent or given for every
+// cell and ascend strictly inside it; also for an empty tensor, which has no grid. LimitExceeded if
+// the shape's element count does not fit 64 bits. The functions below require a grid that passed.
 Status CheckGrid(const Shape& shape, const Grid& grid);
 
 // Cells in the grid. Precondition: as above, or the caller checked that the product fits 64 bits.
 std::uint64_t GridCellCount(const Grid& grid);
 
-// Shards in the grid: its cells and one more per run cut.
+// Shards in the grid: its cells, and one more per run cut.
 std::uint64_t GridShardCount(const Grid& grid);
 
 // The box of a cell. Precondition: cell < GridCellCount.

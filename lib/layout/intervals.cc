@@ -9,45 +9,51 @@ namespace sealpoint::internal {
 
 std::uint64_t SizeOf(const Intervals& intervals) {
   std::uint64_t size = 0;
-  for (const Interval& one : intervals) size += one.size();
+  for (const Interval& interval : intervals) size += interval.size();
   return size;
 }
 
-void Append(Intervals& intervals, Interval one) {
-  if (one.size() == 0) return;
-  if (!intervals.empty() && intervals.back().end == one.begin) {
-    intervals.back().end = one.end;
+void Append(Intervals& intervals, Interval next) {
+  if (next.size() == 0) return;
+  if (!intervals.empty() && intervals.back().end == next.begin) {
+    intervals.back().end = next.end;
   } else {
-    intervals.push_back(one);
+    intervals.push_back(next);
   }
 }
 
 Intervals SliceOf(const Intervals& intervals, Interval positions) {
   Intervals slice;
   std::uint64_t first = 0;  // local position of the interval's begin
-  for (const Interval& one : intervals) {
+  for (const Interval& interval : intervals) {
     const std::uint64_t begin = std::max(positions.begin, first);
-    const std::uint64_t end = std::min(positions.end, first + one.size());
-    if (begin < end) Append(slice, {one.begin + (begin - first), one.begin + (end - first)});
-    first += one.size();
+    const std::uint64_t end = std::min(positions.end, first + interval.size());
+    if (begin < end) {
+      Append(slice, {interval.begin + (begin - first), interval.begin + (end - first)});
+    }
+    first += interval.size();
   }
   return slice;
 }
 
-Interval PieceOf(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,
-                 std::uint64_t unit) {
+// kEven is the rule of torch.tensor_split, kCeilChunk that of torch.chunk and FSDP: full parts
+// first, then a short one, then empty ones. A part must lie where the framework put it, so that the
+// two rules are not interchangeable even if the sizes are equal. The test of `index` against the
+// number of parts that are not empty also keeps index * full_size from overflowing.
+Interval SplitPart(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,
+                   std::uint64_t unit) {
   const std::uint64_t units = DivideRoundUp(size, unit);
-  Interval piece{units, units};
+  Interval part{units, units};
   if (rule == SplitRule::kEven) {
-    const std::uint64_t longer = units % count;  // pieces with one unit more
-    piece.begin = units / count * index + std::min(index, longer);
-    piece.end = piece.begin + units / count + (index < longer ? 1 : 0);
-  } else if (const std::uint64_t most = DivideRoundUp(units, count);
-             most != 0 && index < DivideRoundUp(units, most)) {
-    piece.begin = index * most;
-    piece.end = piece.begin + std::min(most, units - piece.begin);
+    const std::uint64_t longer = units % count;  // the number of parts with one unit more
+    part.begin = units / count * index + std::min(index, longer);
+    part.end = part.begin + units / count + (index < longer ? 1 : 0);
+  } else if (const std::uint64_t full_size = DivideRoundUp(units, count);
+             full_size != 0 && index < DivideRoundUp(units, full_size)) {
+    part.begin = index * full_size;
+    part.end = part.begin + std::min(full_size, units - part.begin);
   }
-  return {std::min(size, piece.begin * unit), std::min(size, piece.end * unit)};
+  return {std::min(size, part.begin * unit), std::min(size, part.end * unit)};
 }
 
 }  // namespace sealpoint::internal

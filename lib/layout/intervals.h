@@ -17,9 +17,9 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// What a rank has of one dimension, in local order: position i of the local tensor is the i-th
-// position of these, none of them empty. Global positions may descend from one interval to the
-// next, but are never repeated.
+// The global positions of one dimension that a rank holds, in local order: position i of the local
+// tensor is the i-th position of these intervals. None is empty. Global positions may descend from
+// one interval to the next, but are never repeated.
 using Intervals = std::vector<Interval>;
 
 std::uint64_t SizeOf(const Intervals& intervals);
@@ -27,14 +27,14 @@ std::uint64_t SizeOf(const Intervals& intervals);
 // Local positions [begin, end) of them. Precondition: end <= SizeOf(intervals).
 Intervals SliceOf(const Intervals& intervals, Interval positions);
 
-// Appends, joining with the last one where they touch.
-void Append(Intervals& intervals, Interval one);
+// Appends an interval, joined with the last one if they touch.
+void Append(Intervals& intervals, Interval next);
 
-// Piece `index` of [0, size) cut at multiples of `unit` into `count` by the rule; may be empty, and
-// the last unit may be short. Preconditions: index < count, unit > 0, and size rounded up to
-// units fits 64 bits.
-Interval PieceOf(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,
-                 std::uint64_t unit = 1);
+// Part `index` of [0, size), which the rule cuts at multiples of `unit` into `count` parts. It may
+// be empty, and the last unit may be short. Preconditions: index < count, unit > 0, and size
+// rounded up to units fits 64 bits.
+Interval SplitPart(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,
+                   std::uint64_t unit = 1);
 
 }  // namespace sealpoint::internal
 

@@ -16,12 +16,12 @@ Result<Mesh> Mesh::Create(MeshAxes axes) {
   Mesh mesh;
   std::uint64_t size = 1;
   for (auto& [name, extent] : axes) {
-    if (name.empty()) return InvalidArgument("a mesh axis has no name");
-    if (mesh.Find(name)) return InvalidArgument("the mesh has two axes named ", name);
-    if (extent == 0) return InvalidArgument("mesh axis ", name, " has size 0");
+    if (name.empty()) return InvalidArgument("mesh axis has no name");
+    if (mesh.Find(name)) return InvalidArgument("mesh has two axes named ", name);
+    if (extent == 0) return InvalidArgument("mesh axis ", name, " has size 0, expected at least 1");
     size *= extent;  // both factors are below 2^32
     if (size > std::numeric_limits<int>::max()) {
-      return InvalidArgument("the mesh has more than ", std::numeric_limits<int>::max(), " ranks");
+      return InvalidArgument("mesh has more than ", std::numeric_limits<int>::max(), " ranks");
     }
     mesh.axes_.emplace_back(std::move(name), extent);
   }
@@ -42,7 +42,7 @@ Result<std::pair<std::string, std::uint32_t>> ParseAxis(std::string_view text) {
   if (is_size && name.find_first_of(" \t()") == std::string_view::npos) {
     return std::pair(std::string(name), size);
   }
-  return InvalidArgument("\"", text, "\" is no axis with its size, such as data=2");
+  return InvalidArgument("mesh axis is \"", text, "\", expected NAME=SIZE such as data=2");
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::optional<std::size_t> Mesh::Find(std::string_view axis) const {
 
 Result<std::vector<std::uint32_t>> Mesh::CoordinatesOf(int rank) const {
   if (rank < 0 || rank >= size_) {
-    return InvalidArgument("rank ", rank, " is not one of the mesh's ", size_);
+    return InvalidArgument("rank is ", rank, ", expected 0 to ", size_ - 1, " in this mesh");
   }
   std::vector<std::uint32_t> coordinates(axes_.size());
   auto rest = static_cast<std::uint32_t>(rank);
@@ -81,14 +81,15 @@ Result<std::vector<std::uint32_t>> Mesh::CoordinatesOf(int rank) const {
 
 Result<int> Mesh::RankAt(std::span<const std::uint32_t> coordinates) const {
   if (coordinates.size() != axes_.size()) {
-    return InvalidArgument(coordinates.size(), " coordinates for ", axes_.size(), " mesh axes");
+    return InvalidArgument("got ", coordinates.size(), " coordinates, expected ", axes_.size(),
+                           ", one per mesh axis");
   }
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     const auto& [name, extent] = axes_[i];
     if (coordinates[i] >= extent) {
-      return InvalidArgument("coordinate ", coordinates[i], " on mesh axis ", name, " of size ",
-                             extent);
+      return InvalidArgument("coordinate on mesh axis ", name, " is ", coordinates[i],
+                             ", expected below ", extent);
     }
     rank = rank * extent + coordinates[i];
   }

@@ -12,10 +12,11 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-// More boxes than this in one local tensor are a mistake: an index takes no more in one box list.
+// A local tensor of more boxes than this is a mistake: an index takes no more in one box list.
 constexpr std::uint64_t kPartCountMax = 1u << 16;
 
-// Applies one rule after the other to what this rank has of each dimension.
+// Applies one rule after the other to the positions of each dimension that this rank holds. Each
+// rule cuts what the rules before it left, so that their order matters.
 class Placer {
  public:
   Placer(const Mesh& mesh, std::vector<std::uint32_t> coordinates, const Shape& shape)
@@ -34,7 +35,7 @@ class Placer {
   Result<LocalLayout> Finish() const;
 
  private:
-  // This rank's place on an axis that a rule names.
+  // This rank's coordinate on an axis that a rule names.
   struct Cut {
     std::uint64_t count = 1;
     std::uint64_t index = 0;
@@ -71,7 +72,7 @@ Status Placer::Apply(const Placement& placement) {
   for (const PlacementRule& rule : placement) {
     if (is_flat_ && !std::holds_alternative<Replicate>(rule) &&
         !std::holds_alternative<HoldHere>(rule)) {
-      return InvalidArgument(ToString(rule), " behind a flat cut");
+      return InvalidArgument(ToString(rule), " after shard_flat");
     }
     Status status = std::visit([this](const auto& one) { return (*this)(one); }, rule);
     if (!status.ok()) return std::move(status).Prefixed(ToString(rule));
@@ -93,7 +94,8 @@ Result<Placer::Cut> Placer::TakeAxis(const std::string& axis) {
 
 Result<Intervals*> Placer::Dim(int dim) {
   if (static_cast<std::size_t>(dim) >= dims_.size()) {  // a negative one is above all
-    return InvalidArgument("the tensor has ", dims_.size(), " dimensions");
+    return InvalidArgument("dimension is ", dim, ", but the tensor has ", dims_.size(),
+                           " dimensions");
   }
   return &dims_[static_cast<std::size_t>(dim)];
 }
@@ -109,49 +111,57 @@ Status Placer::operator()(const Shard& rule) {
   SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
   const std::uint64_t size = SizeOf(*dim);
   if (rule.unit == 0 || size % rule.unit != 0) {
-    return InvalidArgument("units of ", rule.unit, " do not divide ", size, " positions");
+    return InvalidArgument("unit is ", rule.unit, ", expected a divisor of the ", size,
+                           " positions");
   }
-  *dim = SliceOf(*dim, PieceOf(size, cut.count, cut.index, rule.rule, rule.unit));
+  *dim = SliceOf(*dim, SplitPart(size, cut.count, cut.index, rule.rule, rule.unit));
   return {};
 }
 
 Status Placer::operator()(const ShardSections& rule) {
   SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(rule.axis));
   SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
-  if (rule.sections.size() > kPartCountMax) return InvalidArgument("too many sections");
-  Intervals pieces;
+  if (rule.sections.size() > kPartCountMax) {
+    return InvalidArgument("rule has ", rule.sections.size(), " sections, the limit is ",
+                           kPartCountMax);
+  }
+  Intervals parts;
   std::uint64_t begin = 0;
   const std::uint64_t size = SizeOf(*dim);
   for (const std::uint64_t section : rule.sections) {
-    if (section > size - begin) return InvalidArgument("the sections pass ", size, " positions");
-    const Interval piece = PieceOf(section, cut.count, cut.index, rule.rule);
-    for (const Interval& one : SliceOf(*dim, {begin + piece.begin, begin + piece.end})) {
-      Append(pieces, one);
+    if (section > size - begin) return InvalidArgument("sections exceed the ", size, " positions");
+    const Interval part = SplitPart(section, cut.count, cut.index, rule.rule);
+    for (const Interval& interval : SliceOf(*dim, {begin + part.begin, begin + part.end})) {
+      Append(parts, interval);
     }
     begin += section;
   }
-  if (begin != size) return InvalidArgument("the sections cover ", begin, " of ", size);
-  *dim = std::move(pieces);
+  if (begin != size) return InvalidArgument("sections cover ", begin, " of ", size, " positions");
+  *dim = std::move(parts);
   return {};
 }
 
+// The rule of torch's _StridedShard: tensor parallelism cuts a parameter first and FSDP2 cuts what
+// is left, but the rule of FSDP2 comes first in the placement. So it takes one part of each of the
+// split_factor parts that tensor parallelism makes.
 Status Placer::operator()(const StridedShard& rule) {
   SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(rule.axis));
   SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
   if (rule.split_factor == 0 || rule.split_factor > kPartCountMax) {
-    return InvalidArgument("the split factor is not from 1 to ", kPartCountMax);
+    return InvalidArgument("split factor is ", rule.split_factor, ", expected 1 to ",
+                           kPartCountMax);
   }
-  Intervals pieces;
+  Intervals parts;
   const std::uint64_t size = SizeOf(*dim);
   for (std::uint64_t i = 0; i < rule.split_factor; ++i) {
-    const Interval whole = PieceOf(size, rule.split_factor, i, SplitRule::kCeilChunk);
-    const Interval piece = PieceOf(whole.size(), cut.count, cut.index, SplitRule::kCeilChunk);
-    for (const Interval& one :
-         SliceOf(*dim, {whole.begin + piece.begin, whole.begin + piece.end})) {
-      Append(pieces, one);
+    const Interval whole = SplitPart(size, rule.split_factor, i, SplitRule::kCeilChunk);
+    const Interval part = SplitPart(whole.size(), cut.count, cut.index, SplitRule::kCeilChunk);
+    for (const Interval& interval :
+         SliceOf(*dim, {whole.begin + part.begin, whole.begin + part.end})) {
+      Append(parts, interval);
     }
   }
-  *dim = std::move(pieces);
+  *dim = std::move(parts);
   return {};
 }
 
@@ -159,18 +169,23 @@ Status Placer::operator()(const Pad& rule) {
   SEALPOINT_ASSIGN_OR_RETURN(Intervals* const dim, Dim(rule.dim));
   const std::uint64_t extent = shape_[static_cast<std::size_t>(rule.dim)];
   const bool is_uncut = extent == 0 ? dim->empty() : *dim == Intervals{{0, extent}};
-  if (!is_uncut) return InvalidArgument("padding behind a cut");
-  if (rule.size < extent) return InvalidArgument("padded below the extent of ", extent);
+  if (!is_uncut) return InvalidArgument("padding after a cut of the same dimension");
+  if (rule.size < extent) {
+    return InvalidArgument("padded size is ", rule.size, ", expected at least the extent ", extent);
+  }
   dim->clear();
   Append(*dim, {0, rule.size});
   return {};
 }
 
 Status Placer::operator()(const ShardFlat& rule) {
-  if (rule.axes.empty() || rule.unit == 0) return InvalidArgument("no axes, or a unit of 0");
+  if (rule.axes.empty() || rule.unit == 0) {
+    return InvalidArgument("rule has ", rule.axes.size(), " axes and unit ", rule.unit,
+                           ", expected at least 1 of each");
+  }
   for (const std::string& axis : rule.axes) {
     SEALPOINT_ASSIGN_OR_RETURN(const Cut cut, TakeAxis(axis));
-    flat_.count *= cut.count;  // at most the ranks of the mesh
+    flat_.count *= cut.count;  // no overflow: at most the number of ranks of the mesh
     flat_.index = flat_.index * cut.count + cut.index;
   }
   flat_unit_ = rule.unit;
@@ -178,10 +193,12 @@ Status Placer::operator()(const ShardFlat& rule) {
   return {};
 }
 
-// Ascending: the axes are gone through from the fastest on, each adding blocks behind those before.
+// The ranks of the replica group in ascending order. All ranks of the group must get the same list,
+// because the saver divides the group's bytes by it. The loops go through the axes from the fastest
+// one on; each replicated axis repeats the ranks so far at its stride.
 std::vector<int> Placer::Replicas() const {
   int first = 0;
-  int stride = 1;  // of the axis at hand in rank numbers
+  int stride = 1;  // of the current axis, in rank numbers
   for (std::size_t axis = coordinates_.size(); axis-- > 0;) {
     if (!is_replicated_[axis]) first += static_cast<int>(coordinates_[axis]) * stride;
     stride *= static_cast<int>(mesh_.axes()[axis].second);
@@ -210,7 +227,10 @@ Status Placer::AddBoxes(LocalLayout& layout) const {
   for (const Intervals& dim : dims_) {
     if (dim.empty()) return {};
     count *= dim.size();
-    if (count > kPartCountMax) return InvalidArgument("more than ", kPartCountMax, " boxes");
+    if (count > kPartCountMax) {
+      return InvalidArgument("local tensor has at least ", count, " boxes, the limit is ",
+                             kPartCountMax);
+    }
   }
   Shape strides(dims_.size(), 1);
   for (std::size_t d = dims_.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.shape[d];
@@ -245,21 +265,24 @@ Status Placer::CheckFlatDims() const {
     const bool is_whole =
         dims_[d].size() <= 1 && (dims_[d].empty() || dims_[d][0].end <= shape_[d]);
     if (is_whole) continue;
-    return InvalidArgument("dimension ", d, " is in pieces or padded, so its flat ranges are no ",
-                           "runs");
+    return InvalidArgument("dimension ", d,
+                           " is cut into several parts or padded, so its flat ranges are not runs");
   }
   return {};
 }
 
+// A flat range is a run of the box only if all dimensions but the first are whole; then the box's
+// row-major order is that of the flat local tensor. The first dimension may be in several
+// intervals, each of which gives a box of its own.
 Status Placer::AddRuns(LocalLayout& layout) const {
   SEALPOINT_RETURN_IF_ERROR(CheckFlatDims());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t elements, ElementCount(layout.shape));
   const std::uint64_t units = DivideRoundUp(elements, flat_unit_);
   if (!CheckedMul(units, flat_unit_)) {
-    return MakeError(Code::kLimitExceeded, "the flat ranges pass 64 bits");
+    return MakeError(Code::kLimitExceeded, "flat ranges exceed 64 bits");
   }
-  const Interval piece =
-      PieceOf(elements, flat_.count, flat_.index, SplitRule::kCeilChunk, flat_unit_);
+  const Interval range =
+      SplitPart(elements, flat_.count, flat_.index, SplitRule::kCeilChunk, flat_unit_);
   layout.shape = {DivideRoundUp(units, flat_.count) * flat_unit_};
   Intervals rows = {{0, 1}};
   if (!dims_.empty()) rows = dims_[0];
@@ -274,11 +297,11 @@ Status Placer::AddRuns(LocalLayout& layout) const {
   std::uint64_t first = 0;  // flat position of the first element of these rows
   for (const Interval& all : rows) {
     const Interval stored = dims_.empty() ? all : Clip(all, shape_[0]);
-    const std::uint64_t begin = std::max(first, piece.begin);
-    const std::uint64_t end = std::min(first + stored.size() * row, piece.end);
+    const std::uint64_t begin = std::max(first, range.begin);
+    const std::uint64_t end = std::min(first + stored.size() * row, range.end);
     if (begin < end) {
-      LocalPart part{.region = {.box = box, .run = {begin - first, end - first}},
-                     .local_offset = begin - piece.begin};
+      LocalPart part{.region = {box, {begin - first, end - first}},
+                     .local_offset = begin - range.begin};
       if (!dims_.empty()) {
         part.region.box.offset[0] = stored.begin;
         part.region.box.extent[0] = stored.size();

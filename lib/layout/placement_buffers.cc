@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that share one local buffer, and memory of parts of it.
+// Tensors that share one local buffer, and views of parts of it.
 #include <algorithm>
 
 #include "lib/base/checked_math.h"
@@ -19,26 +19,37 @@ using internal::MakeError;
 
 namespace {
 
+// Of a part beyond the end: fewer bytes than it needs.
 template <typename Byte>
-BasicMemoryView<Byte> ViewOf(const LocalPart& part, Byte* local, std::uint32_t element_size) {
-  BasicMemoryView<Byte> view{.data = local + part.local_offset * element_size};
+BasicMemoryView<Byte> ViewOf(const LocalPart& part, BasicMemoryView<Byte> local,
+                             std::uint32_t element_size) {
+  const std::uint64_t size = local.is_plan_only ? ~std::uint64_t{0} : local.size_bytes;
+  const std::uint64_t offset =
+      std::min(CheckedMul<std::uint64_t>(part.local_offset, element_size).value_or(size), size);
   for (const std::uint64_t stride : part.local_strides) {
-    view.strides_bytes.push_back(static_cast<std::int64_t>(stride * element_size));
+    local.strides_bytes.push_back(static_cast<std::int64_t>(stride * element_size));
   }
-  return view;
+  if (!local.is_dense() || local.is_plan_only) {
+    local.origin_bytes = offset;
+    return local;
+  }
+  if (local.data != nullptr) local.data += offset;
+  const auto needed = CheckedMul<std::uint64_t>(part.region.element_count(), element_size);
+  local.size_bytes = std::min(needed.value_or(size), size - offset);
+  return local;
 }
 
-// The flat positions that a member takes.
+// The flat positions that a member takes in the bucket.
 Result<Interval> PositionsOf(const BucketMember& member, std::uint64_t bucket_size) {
   if (member.box.offset.size() != member.box.extent.size()) {
-    return InvalidArgument("a box with ", member.box.offset.size(), " offsets and ",
-                           member.box.extent.size(), " extents");
+    return InvalidArgument("box has ", member.box.offset.size(), " offsets and ",
+                           member.box.extent.size(), " extents, expected as many of each");
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t elements, ElementCount(member.box.extent));
-  if (elements == 0) return InvalidArgument("an empty member");
+  if (elements == 0) return InvalidArgument("member has no elements");
   if (!internal::RangeFits(member.offset, elements, bucket_size)) {
     return InvalidArgument("elements ", member.offset, " to ", member.offset, " + ", elements,
-                           " pass the bucket's ", bucket_size);
+                           " exceed the bucket's ", bucket_size);
   }
   return Interval{member.offset, member.offset + elements};
 }
@@ -48,7 +59,7 @@ Status CheckDisjoint(std::vector<Interval> taken) {
             [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < taken.size(); ++i) {
     if (taken[i].begin < taken[i - 1].end) {
-      return InvalidArgument("two members have element ", taken[i].begin, " of the bucket");
+      return InvalidArgument("two members overlap at element ", taken[i].begin, " of the bucket");
     }
   }
   return {};
@@ -56,21 +67,23 @@ Status CheckDisjoint(std::vector<Interval> taken) {
 
 }  // namespace
 
-ConstMemoryView SourceOf(const LocalPart& part, const void* local,
-                         std::uint32_t element_size_bytes) {
-  return ViewOf(part, static_cast<const std::byte*>(local), element_size_bytes);
+MemoryView SourceOf(const LocalPart& part, const MemoryView& local,
+                    std::uint32_t element_size_bytes) {
+  return ViewOf(part, local, element_size_bytes);
 }
 
-MutableMemoryView DestinationOf(const LocalPart& part, void* local,
+MutableMemoryView DestinationOf(const LocalPart& part, const MutableMemoryView& local,
                                 std::uint32_t element_size_bytes) {
-  return ViewOf(part, static_cast<std::byte*>(local), element_size_bytes);
+  return ViewOf(part, local, element_size_bytes);
 }
 
 Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> members,
                                             std::uint64_t size, std::uint64_t count,
                                             std::uint64_t index) {
-  if (index >= count) return InvalidArgument("range ", index, " of ", count);
-  const Interval own = internal::PieceOf(size, count, index, SplitRule::kCeilChunk);
+  if (index >= count) {
+    return InvalidArgument("index of the range is ", index, ", expected below ", count);
+  }
+  const Interval local = internal::SplitPart(size, count, index, SplitRule::kCeilChunk);
   std::vector<Interval> taken;
   std::vector<BucketPart> parts;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -80,13 +93,12 @@ Result<std::vector<BucketPart>> PlaceBucket(std::span<const BucketMember> member
       return std::move(positions).error().Prefixed(internal::StrCat("bucket member ", i));
     }
     taken.push_back(*positions);
-    const std::uint64_t begin = std::max(positions->begin, own.begin);
-    const std::uint64_t end = std::min(positions->end, own.end);
+    const std::uint64_t begin = std::max(positions->begin, local.begin);
+    const std::uint64_t end = std::min(positions->end, local.end);
     if (begin >= end) continue;
-    parts.push_back(
-        {.member = i,
-         .region = {.box = member.box, .run = {begin - member.offset, end - member.offset}},
-         .local_offset = begin - own.begin});
+    parts.push_back({.member = i,
+                     .region = {member.box, {begin - member.offset, end - member.offset}},
+                     .local_offset = begin - local.begin});
   }
   SEALPOINT_RETURN_IF_ERROR(CheckDisjoint(std::move(taken)));
   return parts;
@@ -98,16 +110,16 @@ Result<std::vector<std::vector<LocalPart>>> PlaceFused(std::span<const std::uint
                                                        std::uint64_t group_count) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t row, ElementCount(row_shape));
   std::uint64_t group_rows = 0;
-  for (const std::uint64_t one : rows) {
-    if (one == 0 || row == 0) return InvalidArgument("a fused tensor without elements");
-    const auto sum = CheckedAdd(group_rows, one);
-    if (!sum) return MakeError(Code::kLimitExceeded, "the rows of a group pass 64 bits");
+  for (const std::uint64_t count : rows) {
+    if (count == 0 || row == 0) return InvalidArgument("fused tensor has no elements");
+    const auto sum = CheckedAdd(group_rows, count);
+    if (!sum) return MakeError(Code::kLimitExceeded, "rows of a group exceed 64 bits");
     group_rows = *sum;
   }
   const auto groups = CheckedAdd(first_group, group_count);
   const auto all_rows = groups ? CheckedMul(*groups, group_rows) : std::nullopt;
   if (!all_rows || !CheckedMul(*all_rows, row)) {
-    return MakeError(Code::kLimitExceeded, "the groups pass 64 bits");
+    return MakeError(Code::kLimitExceeded, "groups exceed 64 bits");
   }
   std::vector<std::vector<LocalPart>> parts(rows.size());
   for (std::uint64_t group = 0; group < group_count; ++group) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what placement_text.cc writes. Every step looks at each character a bounded number of
-// times.
+// Parses the text that placement_text.cc writes. Takes linear time: every step looks at each
+// character a bounded number of times.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -25,18 +25,18 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-// The pieces between the separators, without blanks around them; of "" one, which is empty.
+// Splits the text at the separators and trims the parts. The result for "" is one empty part.
 std::vector<std::string_view> SplitAt(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> parts;
   for (;;) {
     const std::size_t end = text.find(separator);
-    pieces.push_back(Trim(text.substr(0, end)));
-    if (end == std::string_view::npos) return pieces;
+    parts.push_back(Trim(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + separator.size());
   }
 }
 
-// What a message repeats of the text.
+// The text as a message quotes it: in quotation marks, and cut if it is long.
 std::string Quote(std::string_view text) {
   constexpr std::size_t kQuotedMax = 80;
   if (text.size() <= kQuotedMax) return StrCat("\"", text, "\"");
@@ -47,18 +47,18 @@ Result<std::uint64_t> ParseNumber(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
-  return InvalidArgument(Quote(text), " is no number of 64 bits");
+  return InvalidArgument("found ", Quote(text), ", expected a number of at most 64 bits");
 }
 
 Result<std::string> ParseAxisName(std::string_view text) {
-  if (text.empty()) return InvalidArgument("an axis without a name");
+  if (text.empty()) return InvalidArgument("axis has no name");
   const bool is_plain = text.find_first_of("()=") == std::string_view::npos &&
                         text.find_first_of(kBlanks) == std::string_view::npos;
-  if (!is_plain) return InvalidArgument(Quote(text), " is no name of an axis");
+  if (!is_plain) return InvalidArgument("found ", Quote(text), ", expected the name of an axis");
   return std::string(text);
 }
 
-// What stands between the parentheses, taken from left to right.
+// The arguments between the parentheses, taken from left to right.
 class Arguments {
  public:
   explicit Arguments(std::string_view text) : words_(SplitAt(text, ",")) {}
@@ -72,7 +72,8 @@ class Arguments {
     std::uint64_t number = 0;
     SEALPOINT_RETURN_IF_ERROR(TakeNumber("dim", number));
     if (number > std::numeric_limits<int>::max()) {
-      return InvalidArgument("there is no dimension ", number);
+      return InvalidArgument("dimension is ", number, ", expected at most ",
+                             std::numeric_limits<int>::max());
     }
     dim = static_cast<int>(number);
     SEALPOINT_ASSIGN_OR_RETURN(axis, ParseAxisName(Next()));
@@ -84,23 +85,23 @@ class Arguments {
     const bool is_it =
         word.starts_with(keyword) && word.find_first_of(kBlanks, keyword.size()) == keyword.size();
     if (!is_it) {
-      return InvalidArgument(Quote(word), " is not \"", keyword, "\" and a number");
+      return InvalidArgument("found ", Quote(word), ", expected \"", keyword, "\" and a number");
     }
     SEALPOINT_ASSIGN_OR_RETURN(number, ParseNumber(Trim(word.substr(keyword.size()))));
     return {};
   }
-  // May be left out.
+  // Optional.
   void TakeSplitRule(SplitRule& rule) {
     rule = SplitRule::kCeilChunk;
     if (Peek() == "even") rule = SplitRule::kEven;
     if (Peek() == "even" || Peek() == "ceil_chunk") ++taken_;
   }
-  // May be left out; the last argument.
+  // Optional; the last argument.
   Status TakeUnit(std::uint64_t& unit) {
     if (taken_ < words_.size()) SEALPOINT_RETURN_IF_ERROR(TakeNumber("unit", unit));
     return CheckEnd();
   }
-  // Nothing behind the last one.
+  // Empty after the last one.
   std::string_view Next() {
     const std::string_view word = Peek();
     taken_ = std::min(taken_ + 1, words_.size());
@@ -108,7 +109,7 @@ class Arguments {
   }
   Status CheckEnd() const {
     if (taken_ >= words_.size()) return {};
-    return InvalidArgument(Quote(words_[taken_]), " is too much");
+    return InvalidArgument("found ", Quote(words_[taken_]), ", expected no further argument");
   }
 
  private:
@@ -166,7 +167,10 @@ Result<PlacementRule> ParsePad(Arguments& in) {
   Pad rule;
   std::uint64_t dim = 0;
   SEALPOINT_RETURN_IF_ERROR(in.TakeNumber("dim", dim));
-  if (dim > std::numeric_limits<int>::max()) return InvalidArgument("there is no dimension ", dim);
+  if (dim > std::numeric_limits<int>::max()) {
+    return InvalidArgument("dimension is ", dim, ", expected at most ",
+                           std::numeric_limits<int>::max());
+  }
   rule.dim = static_cast<int>(dim);
   SEALPOINT_RETURN_IF_ERROR(in.TakeNumber("size", rule.size));
   SEALPOINT_RETURN_IF_ERROR(in.CheckEnd());
@@ -203,7 +207,7 @@ constexpr std::array<RuleParser, std::variant_size_v<PlacementRule>> kRuleParser
 Result<PlacementRule> Parse(std::string_view text) {
   const std::size_t open = text.find('(');
   if (open == std::string_view::npos || !text.ends_with(')')) {
-    return InvalidArgument("no rule with its arguments in parentheses");
+    return InvalidArgument("expected a rule with its arguments in parentheses");
   }
   const std::string_view name = Trim(text.substr(0, open));
   for (const RuleParser& parser : kRuleParsers) {
@@ -215,7 +219,7 @@ Result<PlacementRule> Parse(std::string_view text) {
   for (const RuleParser& parser : kRuleParsers) {
     names += StrCat(names.empty() ? "" : ", ", parser.name);
   }
-  return InvalidArgument("the rules are ", names);
+  return InvalidArgument("unknown rule, expected one of ", names);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ Region Region::Whole(const Shape& shape) {
   return Of(Box{.offset = Shape(shape.size(), 0), .extent = shape});
 }
 
-Region Region::Of(Box box) {
-  const std::uint64_t count = internal::BoxElementCount(box);
-  return Region{.box = std::move(box), .run = {.begin = 0, .end = count}};
-}
+Region Region::Of(Box box) { return {std::move(box)}; }
+
+Region::Region(Box full_box)
+    : box(std::move(full_box)), run{.begin = 0, .end = internal::BoxElementCount(box)} {}
 
 std::string Region::ToString() const {
   std::string out =

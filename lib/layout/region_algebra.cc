@@ -68,7 +68,9 @@ std::optional<Box> IntersectBoxes(const Box& a, const Box& b) {
 
 // The run climbs from its begin to the first dimension in which begin and end differ, one slab per
 // dimension, crosses whole sub-boxes there, and descends to its end. `end` may have a coordinate
-// equal to the extent in dimension 0 only; the descent from there is empty.
+// equal to the extent in dimension 0 only; the descent from there is empty. The number of boxes,
+// and so of corners, decides whether an index is within its limits (spec/limits.md): a
+// decomposition into fewer or more boxes changes which checkpoints readers accept.
 std::vector<Box> DecomposeRun(const Region& region) {
   const Box& box = region.box;
   if (box.extent.empty() || region.run == Run{0, BoxElementCount(box)}) return {box};
@@ -107,9 +109,12 @@ std::vector<Box> IntersectRegions(const Region& a, const Region& b) {
   return common;
 }
 
+bool RegionsOverlap(const Region& a, const Region& b) {
+  return IntersectBoxes(a.box, b.box) && !IntersectRegions(a, b).empty();
+}
+
 Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end) {
-  return Region{.box = region.box,
-                .run = {.begin = region.run.begin + begin, .end = region.run.begin + end}};
+  return Region{region.box, {.begin = region.run.begin + begin, .end = region.run.begin + end}};
 }
 
 Run CoveringRun(const Box& box, const Box& part) {

@@ -21,7 +21,7 @@ std::vector<std::uint64_t> RowMajorStrides(const std::vector<std::uint64_t>& ext
 
 bool BoxContains(const Box& outer, const Box& inner);
 
-// Nothing where they share no element.
+// Nothing if they share no element.
 std::optional<Box> IntersectBoxes(const Box& a, const Box& b);
 
 // The elements of a region as disjoint boxes in tensor coordinates, ascending in the region's
@@ -30,6 +30,9 @@ std::vector<Box> DecomposeRun(const Region& region);
 
 // The elements that both regions hold, as disjoint boxes in tensor coordinates.
 std::vector<Box> IntersectRegions(const Region& a, const Region& b);
+
+// Whether they share an element.
+bool RegionsOverlap(const Region& a, const Region& b);
 
 // The part of `region` that its elements [begin, end) make, counted from region.run.begin.
 Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end);

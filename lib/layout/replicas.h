@@ -18,22 +18,22 @@ struct HeldRun {
   std::uint64_t chunk_size_bytes = 0;  // power of two, multiple of element_size
 };
 
-// A part of held[held_index] that one holder writes, beginning at a multiple of the chunk's
-// elements from the begin of the held run.
-struct Piece {
+// The part of held[held_index] that one holder writes. It begins at a multiple of the elements per
+// chunk from the begin of the held run, so that each chunk is written by one holder.
+struct HolderShare {
   std::size_t held_index = 0;
   std::size_t holder = 0;  // in [0, holder_count)
   Run run{};
 };
 
-// Divides the runs of one replica group among its holders: they are concatenated in the
-// given (canonical) order; holder h writes the chunks that begin in bytes
+// Divides the runs of one replica group among its holders. The runs are concatenated in the given
+// (canonical) order; holder h writes the chunks that begin in bytes
 // [h * total / holder_count, (h + 1) * total / holder_count) of that stream. So the bytes of each
 // holder are less than one chunk (of the largest chunk size) away from even, and there are at most
-// held.size() + holder_count - 1 pieces, in holder, then stream order. A pure function of its
-// arguments, so all ranks agree. Preconditions: holder_count > 0; the runs are those of valid
-// regions; all bytes together fit 64 bits, as what is held in memory does.
-std::vector<Piece> DivideEvenly(std::span<const HeldRun> held, std::size_t holder_count);
+// held.size() + holder_count - 1 shares, sorted by holder, then by position in the stream. A pure
+// function of its arguments, so that all ranks agree without a message. Preconditions: holder_count
+// > 0; the runs are those of valid regions; all bytes together fit 64 bits, as bytes in memory do.
+std::vector<HolderShare> DivideEvenly(std::span<const HeldRun> held, std::size_t holder_count);
 
 }  // namespace sealpoint::internal
 

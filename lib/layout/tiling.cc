@@ -15,7 +15,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Uint128;
 
-// Calls visit(box) for the boxes that a region consists of.
+// Calls visit(box) for each of the boxes of which a region consists.
 template <typename Visit>
 void ForEachBox(const Region& region, const Visit& visit) {
   if (region.run == Run{0, BoxElementCount(region.box)}) return visit(region.box);
@@ -27,13 +27,13 @@ std::optional<std::uint64_t> CountCorners(std::size_t box_count, std::size_t dim
   return CheckedMul(std::uint64_t{box_count}, std::uint64_t{1} << dimension_count);
 }
 
-// How many boxes there are, and the dimensions that some box does not span: along the others the
-// coverage is constant. Stores no box, so that the limit comes before the memory.
+// First pass: counts the boxes and finds the dimensions that some box does not span; along the
+// others coverage is constant. Stores no box, so that the limit is checked before memory is taken.
 class Survey {
  public:
   explicit Survey(const Shape& shape) : shape_(shape), is_divided_(shape.size(), false) {}
 
-  // Counts the tensor itself too.
+  // The corners of the tensor itself count, too.
   bool PassesLimit(std::uint64_t corner_count_max) const {
     const auto corners = CountCorners(box_count_ + 1, dimension_count_);
     return !corners || *corners > corner_count_max;
@@ -85,7 +85,7 @@ class BorderList {
 
   const std::vector<std::size_t>& dimensions() const { return dimensions_; }
   std::size_t size() const { return size_; }
-  // Of the i-th divided dimension.
+  // The borders in the i-th divided dimension.
   std::uint64_t begin(std::size_t box, std::size_t i) const {
     return borders_[2 * box * dimensions_.size() + i];
   }
@@ -99,9 +99,10 @@ class BorderList {
   std::vector<std::uint64_t> borders_;
 };
 
-// Corners as numbers whose order is the lexicographic order of their coordinates. A divided
-// dimension has an extent x of at least 2 and takes bit_width(x) <= log2(x) + 1 bits; the product
-// of the extents fits 64 bits, so there are at most 63 such dimensions and all fit 128 bits.
+// Packs the coordinates of a corner into a number whose order is the lexicographic order of the
+// coordinates. A divided dimension has an extent x of at least 2 and takes bit_width(x) <= log2(x)
+// + 1 bits; the product of the extents fits 64 bits, so there are at most 63 such dimensions and
+// all fit 128 bits.
 class CornerKeys {
  public:
   CornerKeys(const Shape& shape, std::vector<std::size_t> dimensions)
@@ -119,8 +120,8 @@ class CornerKeys {
     return count;
   }
 
-  // Appends the corners of a box to those of positive and of negative sign, which is that of the
-  // number of ends among the coordinates.
+  // Appends the corners of a box to the list of their sign: positive if the number of ends among
+  // the coordinates is even, else negative.
   template <typename Key>
   void Append(const BorderList& boxes, std::size_t box, std::vector<Key>& positive,
               std::vector<Key>& negative) const {
@@ -148,7 +149,7 @@ class CornerKeys {
   }
 
  private:
-  // A single dimension may take all 64 bits; shifting by the whole width is undefined.
+  // A single dimension may take all 64 bits, and a shift by the whole width is undefined.
   template <typename Key>
   static Key ShiftLeft(Key key, int width) {
     return width == 8 * sizeof(Key) ? Key{0} : static_cast<Key>(key << width);
@@ -170,7 +171,7 @@ std::size_t EndOfEqual(const std::vector<Key>& keys, std::size_t first, Key key)
   return first;
 }
 
-// The first corner at which the sorted lists do not cancel, and what is left there.
+// The first corner at which the sorted lists do not cancel, and the sum that is left there.
 template <typename Key>
 std::optional<std::pair<Key, std::int64_t>> FirstUncancelled(const std::vector<Key>& positive,
                                                              const std::vector<Key>& negative) {
@@ -192,7 +193,14 @@ std::optional<std::pair<Key, std::int64_t>> FirstUncancelled(const std::vector<K
   return std::nullopt;
 }
 
-// The fault without its holders. `boxes` hold the tensor itself last; it counts negatively.
+// Finds the fault, without its holders. `boxes` ends with the tensor itself, whose signs are
+// inverted.
+//
+// Why the first corner that is left is the first badly covered element: the coverage of an element
+// is the signed sum of the corners that are less or equal in every coordinate. All of these precede
+// it in lexicographic order, and all but its own have cancelled. This needs complete cancellation
+// of equal keys, so that the lists must be sorted fully: a hash table would find that there is a
+// fault, but not which one (spec/decisions/0003).
 template <typename Key>
 std::optional<TilingFault> FindFault(const BorderList& boxes, const CornerKeys& keys) {
   std::vector<Key> positive;
@@ -206,8 +214,7 @@ std::optional<TilingFault> FindFault(const BorderList& boxes, const CornerKeys& 
   std::sort(negative.begin(), negative.end());
   const auto left = FirstUncancelled(positive, negative);
   if (!left) return std::nullopt;
-  // Every corner that could cover an earlier element or this one a second way precedes it in
-  // lexicographic order and has cancelled, so this is the first element with a wrong count.
+
   return TilingFault{.element = keys.Unpack(left->first),
                      .times_covered = static_cast<std::uint64_t>(1 + left->second),
                      .holders = {}};
@@ -220,15 +227,16 @@ bool HoldsElement(const Region& region, const std::vector<std::uint64_t>& elemen
   return region.run.begin <= run.begin && run.end <= region.run.end;
 }
 
-// `region_at(i)` yields a region or a reference to one; it is called twice for each.
+// `region_at(i)` returns a region or a reference to one. It is called twice for each region: once
+// for the survey, whose limit must pass before any list is allocated, and once to list the borders.
 template <typename RegionAt>
 Result<std::optional<TilingFault>> FindFaultAmong(const Shape& shape, std::size_t region_count,
                                                   const RegionAt& region_at,
                                                   std::uint64_t corner_count_max) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_count, ElementCount(shape));
   if (element_count == 0 && region_count != 0) {
-    return InvalidArgument("an empty tensor of shape ", ShapeToString(shape), " has ", region_count,
-                           " regions");
+    return InvalidArgument("empty tensor of shape ", ShapeToString(shape), " has ", region_count,
+                           " regions, expected none");
   }
   const Region whole = Region::Whole(shape);
   if (element_count == 0 || (region_count == 1 && region_at(0) == whole)) return {std::nullopt};
@@ -238,7 +246,8 @@ Result<std::optional<TilingFault>> FindFaultAmong(const Shape& shape, std::size_
     survey.Add(region_at(i));
     if (!survey.PassesLimit(corner_count_max)) continue;
     return MakeError(Code::kLimitExceeded, "the ", region_count, " regions of a tensor of shape ",
-                     ShapeToString(shape), " have more than ", corner_count_max, " corners");
+                     ShapeToString(shape), " have too many corners, the limit is ",
+                     corner_count_max);
   }
   BorderList boxes(survey.DividedDimensions(), survey.box_count() + 1);
   for (std::size_t i = 0; i < region_count; ++i) boxes.Add(region_at(i));

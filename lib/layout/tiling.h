@@ -20,31 +20,32 @@ namespace sealpoint::internal {
 // of the indicators of the 2^ndim orthants at its corners, and orthant indicators are linearly
 // independent; so boxes cover every element of a tensor exactly once if and only if the signed
 // corners of all boxes cancel against those of the tensor. At the lexicographically first
-// corner that does not cancel, the element is covered 1 + (sum) times, which names the hole or
-// the overlap. Runs are decomposed into boxes first. Cost O(c log c) for c corners; dimensions
-// that every box spans fully are left out of the corners.
+// corner that does not cancel, the element is covered 1 + (sum) times, which identifies the hole or
+// the overlap. Runs are decomposed into boxes first. The cost is O(c log c) for c corners;
+// dimensions that every box spans fully are left out of the corners. See spec/decisions/0003.
 struct TilingFault {
-  std::vector<std::uint64_t> element;  // of the first badly covered element
+  std::vector<std::uint64_t> element;  // coordinates of the first badly covered element
   std::uint64_t times_covered = 0;     // 0: a hole; 2 or more: an overlap
-  // Indices into the given regions of up to two regions that hold the element.
+  // Indices of up to two regions that hold the element.
   std::vector<std::size_t> holders;
 };
 
-// Nothing where `regions` tile the shape exactly. An empty tensor is tiled by no region at all,
-// every other needs at least one. Precondition: each region passed CheckRegion for the shape.
-// Errors: LimitExceeded where the shape's element count does not fit 64 bits or the corners (those
-// of the tensor included) pass `corner_count_max`, which bounds time and memory; InvalidArgument
-// where an empty tensor has regions.
+// Returns nothing if `regions` tile the shape exactly. An empty tensor is tiled by no region at
+// all, every other one needs at least one. Precondition: each region passed CheckRegion for the
+// shape. Errors: LimitExceeded if the shape's element count does not fit 64 bits, or if the corners
+// (those of the tensor included) exceed `corner_count_max`, which bounds time and memory;
+// InvalidArgument if an empty tensor has regions.
 Result<std::optional<TilingFault>> FindTilingFault(const Shape& shape,
                                                    std::span<const Region> regions,
                                                    std::uint64_t corner_count_max);
-// The same of regions that are made when they are looked at, so that no list of them takes memory:
-// it takes at most 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
+// The same for regions that are made on demand, so that no list of them takes memory. Takes at most
+// 8 bytes for each begin and each end in a divided dimension, and 16 per corner.
 Result<std::optional<TilingFault>> FindTilingFault(
     const Shape& shape, std::size_t region_count,
     const std::function<Region(std::size_t)>& region_at, std::uint64_t corner_count_max);
 
-// What the limits leave for the tiling check of one tensor of `shard_count` shards.
+// The limit on the corners of one tensor of `shard_count` shards. It grows with the shards, so that
+// the cost of verifying an index is bounded by its size.
 constexpr std::uint64_t TilingCornerCountMax(const Limits& limits, std::size_t shard_count) {
   const auto per_shard =
       CheckedMul<std::uint64_t>(limits.tiling_corners_per_shard_max, shard_count + 1);

@@ -18,7 +18,7 @@ std::uint64_t AddInField(std::uint64_t a, std::uint64_t b) {
 std::uint64_t SubtractInField(std::uint64_t a, std::uint64_t b) {
   return AddInField(a, kPrime - b);
 }
-// 2^61 is 1 in the field: the high bits count like the low ones.
+// 2^61 is 1 modulo the prime, so that the high bits count like the low ones.
 std::uint64_t MultiplyInField(std::uint64_t a, std::uint64_t b) {
   const Uint128 product = Uint128{a} * b;
   return AddInField(static_cast<std::uint64_t>(product) & kPrime,
@@ -26,8 +26,8 @@ std::uint64_t MultiplyInField(std::uint64_t a, std::uint64_t b) {
 }
 std::uint64_t ToField(std::uint64_t x) { return AddInField(x & kPrime, x >> 61); }
 
-// The variables of one dimension, at the point that belongs to `key`: SplitMix64's sequence, whose
-// state begins at a hash of key and dimension.
+// The coordinates of the evaluation point for one dimension of the tensor named by `key`: the
+// sequence of SplitMix64, whose state begins at a hash of key and dimension.
 class Dimension {
  public:
   Dimension(std::uint64_t key, std::size_t number) : state_(Mix(key + number + 1)) {}
@@ -39,7 +39,8 @@ class Dimension {
   std::uint64_t state_;
 };
 
-// Times a factor for each dimension: that of [begin, end) is the difference of two variables.
+// The product of one factor per dimension, which for [begin, end) is the difference of two
+// variables.
 std::uint64_t EvaluateBox(std::uint64_t key, const Box& box) {
   std::uint64_t product = ToField(Mix(key));
   for (std::size_t d = 0; d < box.offset.size(); ++d) {
@@ -50,9 +51,10 @@ std::uint64_t EvaluateBox(std::uint64_t key, const Box& box) {
   return product;
 }
 
-// The first `count` elements of the box, from the last dimension to the first: where the last ones
-// end inside of a slice, the slices before it are whole. A count of all elements ends behind the
-// last slice of the first dimension.
+// The polynomial of the first `count` elements of the box, computed from the last dimension to the
+// first. In each dimension the slices before the one in which the elements end are whole, and that
+// slice holds what the dimensions so far have given. A count of all elements ends after the last
+// slice of the first dimension, which is why d == 0 takes no remainder.
 std::uint64_t EvaluateFirst(std::uint64_t key, const Box& box, std::uint64_t count) {
   if (count == 0) return 0;
   std::uint64_t whole = ToField(Mix(key));
@@ -78,14 +80,15 @@ std::uint64_t EvaluateFirst(std::uint64_t key, const Box& box, std::uint64_t cou
 std::uint64_t Evaluate(std::uint64_t key, const Region& region) {
   const std::uint64_t count = BoxElementCount(region.box);
   if (region.run == Run{0, count}) return EvaluateBox(key, region.box);
-  // The end of the box is that of many runs.
+  // Many runs end with their box, which has the cheaper formula.
   const std::uint64_t up_to_end = region.run.end == count
                                       ? EvaluateBox(key, region.box)
                                       : EvaluateFirst(key, region.box, region.run.end);
   return SubtractInField(up_to_end, EvaluateFirst(key, region.box, region.run.begin));
 }
 
-// Each lane has variables of its own.
+// The variables of ranks and of lists of ranks. Each lane has its own, so that the two sums are
+// independent.
 std::uint64_t VariableOfRank(std::size_t lane, int rank) {
   return ToField(MixWith(lane, static_cast<std::uint64_t>(rank)));
 }

@@ -10,38 +10,41 @@
 
 namespace sealpoint::internal {
 
-// Exact tiling as one number that many ranks add up, each of what it holds itself.
+// Exact tiling as a sum to which every rank contributes what it holds itself.
 //
 // The corner sums of lib/layout/tiling.h, of all tensors at once, as a polynomial: a box
 // contributes the product over its dimensions d of (x[d, begin] - x[d, end]), whose terms are its
 // signed corners. The regions of a tensor tile it exactly if and only if the polynomials of their
 // boxes add up to that of the tensor. It is evaluated in the field of 2^61 - 1 elements at a point
-// whose coordinates are hashes of tensor, dimension and position; what is not zero evaluates to
-// zero with a probability of at most ndim / 2^61 (Schwartz and Zippel), and twice independently
-// below 2^-110. No adversary is looked for: the ranks of one job trust each other.
+// whose coordinates are hashes of tensor, dimension and position. A polynomial that is not zero
+// evaluates to zero with a probability of at most ndim / 2^61 (Schwartz and Zippel), and twice
+// independently below 2^-110. This is no protection against an adversary: the ranks of one job
+// trust each other.
 //
-// That the ranks which share a region name each other is added in the same way, as the product of
-// three variables: of the region, of the list of its holders and of a rank. Each holder adds that
-// of itself, the first one subtracts those of all. What a rank adds for all regions of one list is
-// one product.
+// The same sum proves that the ranks which share a region name each other: a holder contributes the
+// product of three variables, of the region, of the list of its holders and of itself, and the
+// first holder subtracts the products of all. For all regions of one list a rank adds one product.
+//
+// All ranks must evaluate at the same point and in the same way, so that a change here is a change
+// of the protocol between the ranks of one job (spec/decisions/0012).
 class TilingSum {
  public:
-  // Names a tensor as it is declared, dtype and shape included: a digest.
+  // A digest of a tensor's declaration: name, dtype and shape.
   using Key = std::array<std::uint64_t, 2>;
 
-  // O(ndim), also for a run: it is what its end leaves of the box but for what its begin leaves.
+  // O(ndim), for a run as well: the elements before its end less the elements before its begin.
   void AddRegion(const Key& key, const Region& region);
   void SubtractTensor(const Key& key, const Shape& shape);
-  // The variable of the region.
+  // Adds the variable of the region.
   void AddName(const Key& key, const Region& region);
-  // That `holders` hold each of the regions whose names were added up, said by `rank`, one of them.
-  // O(holders).
+  // Adds what `rank`, one of `holders`, contributes for the regions whose variables `names` holds
+  // the sum of. O(holders).
   void AddHolder(const TilingSum& names, std::span<const int> holders, int rank);
 
   void Add(const TilingSum& other);
   bool is_zero() const { return sums_ == std::array<std::uint64_t, 2>{}; }
 
-  // For the way to another rank.
+  // For messages between ranks.
   const std::array<std::uint64_t, 2>& values() const { return sums_; }
   static TilingSum FromValues(const std::array<std::uint64_t, 2>& values);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Access to the generated FlatBuffers code for the files contents_*.cc; included nowhere else, so
-// that no other file sees a generated type.
+// Access to the generated FlatBuffers code for the files of lib/metadata. Nothing else includes it,
+// so that no generated type is visible elsewhere.
 #ifndef SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_
 #define SEALPOINT_LIB_METADATA_GENERATED_TYPES_H_
 
@@ -31,7 +31,7 @@ inline std::string_view TextOf(const flatbuffers::String* text) {
   return {text->c_str(), text->size()};
 }
 
-// Empty where the vector is absent. Precondition: CheckAlignment passed (contents_verify.h).
+// Empty if the vector is absent. Precondition: CheckAlignment passed (verify_buffer.cc).
 inline Numbers NumbersOf(const FbNumbers* vector) {
   if (vector == nullptr || vector->size() == 0) return {};
   return {vector->data(), vector->size()};
@@ -56,7 +56,8 @@ inline constexpr const char* kIndexIdentifier = "SPIX";
 // One text per mesh axis.
 inline constexpr std::uint32_t kPlacementCountMax = 32;
 
-// The fields that both roots have; in both the tensors are field 0 and the objects field 1.
+// PlacementsOfRoot (verify_buffer.cc) reads both roots through the index type, so that their common
+// fields must have the same ids: tensors field 0, objects field 1.
 static_assert(int{fb::Manifest::VT_TENSORS} == int{fb::Index::VT_TENSORS});
 static_assert(int{fb::Manifest::VT_OBJECTS} == int{fb::Index::VT_OBJECTS});
 

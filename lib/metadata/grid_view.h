@@ -13,11 +13,11 @@
 
 namespace sealpoint::internal {
 
-// A stored grid read in place: no memory is taken, whatever its size.
+// A stored grid that is read in place, without allocating, whatever its size.
 class GridView {
  public:
-  // Precondition: at most kNdimMax dimensions, one cut count for each, and as many cuts as they
-  // say.
+  // Preconditions: at most kNdimMax dimensions, one cut count for each, and as many cuts as the
+  // counts add up to.
   GridView(Numbers shape, const fb::Grid& grid)
       : shape_(shape), cuts_(NumbersOf(grid.cuts())), counts_(*grid.cut_counts()) {
     std::uint64_t first = 0;
@@ -52,7 +52,7 @@ class GridView {
   }
 
   // Calls visit(cell, elements of the cell) for each cell in row-major order; stops and returns
-  // false where visit does. Precondition: the cuts ascend inside the extents.
+  // false if visit does. Precondition: the cuts ascend inside the extents.
   template <typename Visit>
   bool ForEachCell(Visit visit) const {
     CellIndex index{};
@@ -81,7 +81,7 @@ class GridView {
 };
 
 // Calls visit(shard, elements of the shard) for each shard of a grid in stored order; stops and
-// returns false where visit does. Precondition: the grid passed VerifyGrid.
+// returns false if visit does. Precondition: the grid passed VerifyGrid.
 template <typename Visit>
 bool ForEachGridShard(Numbers shape, const fb::Grid& grid, Visit visit) {
   const GridView view(shape, grid);

@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal {
 
-// What an index says of the checkpoint as a whole.
+// The fields of an index that describe the checkpoint as a whole.
 struct IndexAttributes {
   std::uint64_t created_unix_ns = 0;
   std::vector<std::pair<std::string, std::uint32_t>> mesh{};

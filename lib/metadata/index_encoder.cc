@@ -14,7 +14,7 @@ using FbBlobs = flatbuffers::Vector<flatbuffers::Offset<fb::Blob>>;
 using FbAxes = flatbuffers::Vector<flatbuffers::Offset<fb::MeshAxis>>;
 using FbProvenance = flatbuffers::Vector<flatbuffers::Offset<fb::ProvenanceEntry>>;
 
-// Fits 64 bits, since the manifests passed.
+// No overflow, since the manifests were verified (R-IDX-11).
 std::uint64_t ElementCountOf(Numbers shape) {
   std::uint64_t count = 1;
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
@@ -62,7 +62,7 @@ flatbuffers::Offset<FbProvenance> AddProvenance(flatbuffers::FlatBufferBuilder& 
 
 Status CheckPins(std::span<const BlobPin> pins, const Limits& limits) {
   if (pins.size() > limits.blob_count_max) {
-    return MakeError(Code::kLimitExceeded, pins.size(), " blobs, the limit is ",
+    return MakeError(Code::kLimitExceeded, "index has ", pins.size(), " blobs, the limit is ",
                      limits.blob_count_max);
   }
   for (std::size_t i = 1; i < pins.size(); ++i) {
@@ -116,7 +116,7 @@ Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins,
 
 Status IndexEncoder::CheckRoom(std::uint64_t size) const {
   if (encoder_.HasRoom(size)) return {};
-  return MakeError(Code::kLimitExceeded, "the index passes its limit of ",
+  return MakeError(Code::kLimitExceeded, "index exceeds its limit of ",
                    limits_.index_size_max_bytes, " bytes");
 }
 

@@ -15,15 +15,16 @@
 
 namespace sealpoint::internal {
 
-// What an entry of an index takes at most beside its names and numbers.
+// The largest size of an entry of an index without its names and numbers.
 inline constexpr std::uint64_t kEntryOverheadBytes = 256;
 
-// What must hold of the pins of an index, sorted by id. Errors: InvalidArgument (the same blob
+// Checks the pins of an index, which are sorted by id. Errors: InvalidArgument (the same blob
 // twice), LimitExceeded.
 Status CheckPins(std::span<const BlobPin> pins, const Limits& limits);
 
 // Writes the FlatBuffer of an index: tensors, then objects, each in the order of their names, then
-// the rest. The same calls give the same bytes, whoever merged the tensors.
+// the rest. The same calls give the same bytes: the index that owners merge and the index that one
+// process merges are built by this class and must be equal byte for byte.
 class IndexEncoder {
  public:
   // Keeps a reference to the limits.
@@ -37,7 +38,7 @@ class IndexEncoder {
     std::string_view name;
     std::string_view media_type;
     std::uint64_t size = 0;
-    fb::ShardRef shard;  // not looked at where the size is 0
+    fb::ShardRef shard;  // ignored if the size is 0
     std::uint8_t chunk_size_log2 = 0;
   };
   Status AddObject(const ObjectFields& object);

@@ -15,16 +15,20 @@
 namespace sealpoint::internal {
 namespace {
 
-// The owner's work: frames of one name at a time.
+Status AtName(const Frame& frame, Status error) {
+  if (frame.kind == Frame::Kind::kTensor) return std::move(error).AtTensor(frame.name);
+  return std::move(error).AtObject(frame.name);
+}
+
+// The owner's part of the work: merges the frames of one name at a time.
 class EntryMerger {
  public:
   EntryMerger(std::span<const BlobId> blobs, const Limits& limits)
       : blobs_(blobs), merger_(limits, [this](std::uint32_t blob) { return BlobName(blob); }) {}
 
   Status Add(std::span<const Frame> frames) {
-    Status status =
-        frames.front().kind == Frame::Kind::kTensor ? AddTensor(frames) : AddObject(frames);
-    return std::move(status).AtTensor(frames.front().name);
+    return AtName(frames.front(), frames.front().kind == Frame::Kind::kTensor ? AddTensor(frames)
+                                                                              : AddObject(frames));
   }
   Bytes TakePart() && { return std::move(part_); }
 
@@ -88,18 +92,17 @@ class EntryMerger {
   const std::span<const BlobId> blobs_;
   TensorMerger merger_;
   Bytes part_;
-  Bytes rest_;  // of a frame
+  Bytes rest_;  // of the frame being written
 };
 
-// The committer's work: what the owners merged, in the order of the names.
+// The committer's part of the work: adds what the owners merged to the index, in name order.
 class PartJoiner {
  public:
   PartJoiner(std::uint64_t size_hint, std::size_t blob_count, const Limits& limits)
       : limits_(limits), blob_count_(blob_count), encoder_(size_hint, limits) {}
 
   Status Add(const Frame& frame) {
-    Status status = frame.kind == Frame::Kind::kTensor ? AddTensor(frame) : AddObject(frame);
-    return std::move(status).AtTensor(frame.name);
+    return AtName(frame, frame.kind == Frame::Kind::kTensor ? AddTensor(frame) : AddObject(frame));
   }
   Result<Bytes> Finish(std::span<const BlobPin> pins, const IndexAttributes& attributes) {
     return encoder_.Finish(pins, attributes);
@@ -110,7 +113,8 @@ class PartJoiner {
     SEALPOINT_ASSIGN_OR_RETURN(MergedEntry entry, DecodeMerged(frame));
     shard_count_ += entry.shards.size();
     if (shard_count_ > limits_.shard_count_max) {
-      return MakeError(Code::kLimitExceeded, "more than ", limits_.shard_count_max, " shards");
+      return MakeError(Code::kLimitExceeded, "index has at least ", shard_count_,
+                       " shards, the limit is ", limits_.shard_count_max);
     }
     MergedTensor tensor{.fields = entry.head.fields(), .geometry = {}, .shards = entry.shards};
     SEALPOINT_ASSIGN_OR_RETURN(tensor.geometry,

@@ -12,26 +12,29 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 
-// The index of many processes, without one that sees all manifests: each sends what its blobs say
-// of a name to the process that owns this name; that one merges it into a part; the committer
-// joins the parts. The index is byte for byte that of EncodeIndex over all manifests. What travels
-// is lib/base/wire.h. A blob is known by its number: its position among all, sorted by id.
+// Builds the index of many processes without a process that sees all manifests: each process sends
+// the entries of its blobs to the owner of their name, each owner merges what it receives into a
+// part, and the committer joins the parts. The index is byte for byte that of EncodeIndex over all
+// manifests. Messages are encoded with lib/base/wire.h. They refer to a blob by its number, which
+// is its position among all blobs sorted by id.
 
 namespace sealpoint::internal {
 
-// Appends one entry per tensor and object of this blob to what goes to the owner of its name.
+// Appends one entry per tensor and object of this blob to the message for the owner of its name.
 void EncodeEntries(const Metadata& manifest, std::uint32_t blob,
                    const std::function<Bytes&(std::string_view name)>& outgoing);
 
-// All that arrived at one owner, one message per sender, merged into a part: names ascend, exact
-// tiling is proven. `blobs` are the ids of all blobs, ascending. Errors: as EncodeIndex; Comm
-// (malformed).
+// Merges all messages that one owner received, one per sender, into a part: names ascend, and exact
+// tiling is proven. The owner must have the entries of all blobs, because a hole cannot be told
+// from a shard of a blob that is missing here. `blobs` are the ids of all blobs, ascending. Errors:
+// as EncodeIndex; Comm (malformed).
 Result<Bytes> MergeEntries(std::span<const Bytes> received, std::span<const BlobId> blobs,
                            const Limits& limits);
 
-// The FlatBuffer of an index of all parts. `pins` are those of all blobs, ascending by id. Errors:
-// InvalidArgument (the same blob twice), LimitExceeded, Comm (malformed). Whether the parts fit
-// each other and the blobs is checked by Metadata::Decode.
+// Joins all parts into the FlatBuffer of an index. `pins` are those of all blobs, ascending by id.
+// Errors: InvalidArgument (the same blob twice), LimitExceeded, Comm (malformed). Does not check
+// that the parts fit each other and the blobs: the committer runs Metadata::Decode over the result
+// before it publishes.
 Result<Bytes> JoinIndex(std::span<const ByteSpan> parts, std::span<const BlobPin> pins,
                         const IndexAttributes& attributes, const Limits& limits);
 

@@ -12,11 +12,11 @@
 #include "lib/metadata/metadata.h"
 #include "lib/metadata/tensor_merger.h"
 
-// The messages of contents_exchange.h. Errors of reading are Comm.
+// The messages of index_parts.h. Errors of reading are Comm.
 
 namespace sealpoint::internal {
 
-// One tensor or object of a message: kind, name, then the rest as its kind has it.
+// One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
 struct Frame {
   enum class Kind : std::uint64_t { kTensor, kObject } kind = Kind::kTensor;
   std::string name{};
@@ -26,10 +26,10 @@ struct Frame {
 void AppendFrame(Frame::Kind kind, std::string_view name, ByteSpan rest, Bytes& out);
 // The frames borrow the message.
 Status ReadFrames(ByteSpan message, std::vector<Frame>& frames);
-// Tensors before objects, each by name, and those of one name in any order.
+// Sorts tensors before objects, each by name. Frames of one name stay in no particular order.
 void SortFrames(std::vector<Frame>& frames);
 
-// What a tensor's frame holds beside its shards.
+// The part of a tensor's frame that does not describe its shards.
 struct TensorHead {
   std::string name{};
   Shape shape{};
@@ -42,19 +42,19 @@ struct TensorHead {
   TensorFields fields() const;
 };
 
-// What one blob says of one tensor.
+// The entry of one tensor in the manifest of one blob.
 struct TensorEntry {
   TensorHead head{};
   std::uint32_t blob = 0;
   std::vector<std::uint64_t> boxes{};  // offsets and extents of each shard
-  std::vector<std::uint64_t> runs{};   // empty where all are full
+  std::vector<std::uint64_t> runs{};   // empty if all runs are full
   std::vector<std::uint64_t> first_records{};
 };
 void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter& out);
-// The lists fit each other, and the blob is one of so many.
+// Checks that the lengths of the lists agree and that the blob number is below `blob_count`.
 Result<TensorEntry> DecodeTensorEntry(const Frame& frame, std::size_t blob_count);
 
-// An object, from its blob to the index.
+// An object on its way from a manifest to the index.
 struct ObjectEntry {
   std::string name{};
   std::string media_type{};
@@ -65,7 +65,8 @@ struct ObjectEntry {
 void EncodeObjectEntry(const ObjectView& object, std::uint32_t blob, WireWriter& out);
 Result<ObjectEntry> DecodeObjectEntry(const Frame& frame, std::size_t blob_count);
 
-// A merged tensor. Equal geometries of tensors of one shape have equal bytes, and only these.
+// A merged tensor. `geometry` is encoded and serves as a key: tensors have equal bytes there if and
+// only if they have equal shapes and equal geometries.
 struct MergedEntry {
   TensorHead head{};
   std::string geometry{};
@@ -74,7 +75,7 @@ struct MergedEntry {
 void EncodeMerged(const MergedTensor& tensor, const std::vector<std::string>& placement,
                   WireWriter& out);
 Result<MergedEntry> DecodeMerged(const Frame& frame);
-// Null where there are no shards.
+// Null if there are no shards.
 Result<std::shared_ptr<const TensorGeometry>> DecodeGeometry(std::string_view bytes,
                                                              std::uint64_t shard_count);
 

@@ -11,7 +11,7 @@ namespace sealpoint::internal {
 namespace {
 
 constexpr std::uint64_t kSizeMax = ~std::uint64_t{0};
-// A generous estimate of a table and its vectors without their content.
+// A generous estimate of a table and its vectors without their contents.
 constexpr std::uint64_t kTensorOverheadBytes = 256;
 
 std::uint8_t Log2Of(std::uint64_t chunk_size) {

@@ -38,7 +38,7 @@ struct ManifestObject {
 
 // Encodes a manifest: sorts tensors, objects and shards; deterministic. The caller has validated
 // the values (names, regions); the result is checked by Metadata::DecodeManifest before use. An
-// empty result means that the manifest would pass the 2^31 - 1 bytes of a FlatBuffer.
+// empty result means that the manifest would exceed the 2^31 - 1 bytes of a FlatBuffer.
 Bytes EncodeManifest(std::vector<ManifestTensor> tensors, std::vector<ManifestObject> objects);
 
 }  // namespace sealpoint::internal

@@ -32,8 +32,9 @@ const flatbuffers::Vector<flatbuffers::Offset<fb::Object>>* VectorOf(const fb::M
   return manifest.objects();
 }
 
-// Walks the entries of all manifests, which are sorted by name, in one order: a heap holds the next
-// entry of each manifest.
+// A k-way merge of the entries of all manifests, each of which is sorted by name: a heap holds the
+// next entry of each manifest. Entries of one name come in the order of their blobs, on which the
+// bytes of the index depend.
 template <typename Table>
 class NameMerger {
  public:
@@ -93,7 +94,7 @@ class NameMerger {
   std::vector<Cursor> heap_;
 };
 
-// The manifests of all blobs, merged name by name.
+// Merges the manifests of all blobs name by name.
 class ManifestMerger {
  public:
   ManifestMerger(std::vector<const BlobContribution*> blobs, const Limits& limits)
@@ -112,7 +113,7 @@ class ManifestMerger {
     std::vector<Entry<fb::Object>> object;
     while (objects.Next(&object)) {
       Status status = AddObject(object);
-      if (!status.ok()) return std::move(status).AtTensor(TextOf(object[0].table->name()));
+      if (!status.ok()) return std::move(status).AtObject(TextOf(object[0].table->name()));
     }
     return encoder_.Finish(pins, attributes);
   }
@@ -165,7 +166,7 @@ class ManifestMerger {
     }
   }
 
-  // That of the first blob that has one.
+  // The placement of the first blob that has one.
   static std::vector<std::string> PlacementOf(const std::vector<Entry<fb::Tensor>>& entries) {
     std::vector<std::string> texts;
     for (const Entry<fb::Tensor>& entry : entries) {
@@ -215,7 +216,7 @@ Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs,
   for (const BlobContribution* blob : sorted) pins.push_back(blob->pin);
   SEALPOINT_RETURN_IF_ERROR(CheckPins(pins, limits));
   if (shards > limits.shard_count_max) {
-    return MakeError(Code::kLimitExceeded, shards, " shards, the limit is ",
+    return MakeError(Code::kLimitExceeded, "index has ", shards, " shards, the limit is ",
                      limits.shard_count_max);
   }
   return ManifestMerger(std::move(sorted), limits).Merge(pins, attributes);

@@ -15,13 +15,13 @@ struct BlobContribution {
   const Metadata* manifest = nullptr;  // borrowed
 };
 
-// Merges manifests into the FlatBuffer of an index: tensors by name over all blobs, a grid where
-// the shards form one, else a box list; exact tiling is checked. Blobs are sorted by id, so that
-// the bytes do not depend on the order given. Tensors that are declared with an extent of 0 carry
-// no shards. A tensor's placement is that of the first blob that has one. Errors (InvalidArgument,
-// with tensor and the blobs concerned): a name with different dtype, shape or chunk size in two
-// blobs, a hole, an overlap, an object in two blobs, the same blob twice; LimitExceeded. Whether
-// the records fit the blobs is checked by Metadata::Decode.
+// Merges manifests into the FlatBuffer of an index: tensors by name over all blobs, as a grid if
+// the shards form one, else as a box list. Checks exact tiling. Blobs are sorted by id, so that the
+// bytes do not depend on the order given. Tensors with an extent of 0 have no shards. A tensor's
+// placement is that of the first blob that has one. Errors (InvalidArgument, with the tensor and
+// the blobs concerned): a name with different dtype, shape or chunk size in two blobs, a hole, an
+// overlap, an object in two blobs, the same blob twice; LimitExceeded. Does not check that the
+// records fit the blobs, which Metadata::Decode does.
 Result<Bytes> EncodeIndex(std::span<const BlobContribution> blobs,
                           const IndexAttributes& attributes, const Limits& limits);
 

@@ -43,23 +43,36 @@ std::optional<std::size_t> FindByName(const Tables& tables, std::string_view nam
 
 }  // namespace
 
+struct Metadata::DecodeOptions {
+  const Limits& limits;
+  UnknownFields unknown_fields = UnknownFields::kRefuse;
+  ManifestCounts counts{};  // of a manifest
+};
+
 Result<Metadata> Metadata::Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
-                                  ByteSpan buffer, const Limits& limits) {
+                                  ByteSpan buffer, const Limits& limits,
+                                  UnknownFields unknown_fields) {
   if (kind == MetadataKind::kManifest) {
     return InvalidArgument("a manifest is verified together with the counts of its blob");
   }
-  return DecodeAny(kind, std::move(owner), buffer, {}, limits);
+  return DecodeAny(kind, std::move(owner), buffer,
+                   {.limits = limits, .unknown_fields = unknown_fields});
 }
 
 Result<Metadata> Metadata::DecodeManifest(std::shared_ptr<const Bytes> owner, ByteSpan buffer,
-                                          ManifestCounts counts, const Limits& limits) {
-  return DecodeAny(MetadataKind::kManifest, std::move(owner), buffer, counts, limits);
+                                          ManifestCounts counts, const Limits& limits,
+                                          UnknownFields unknown_fields) {
+  return DecodeAny(MetadataKind::kManifest, std::move(owner), buffer,
+                   {.limits = limits, .unknown_fields = unknown_fields, .counts = counts});
 }
 
 Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const Bytes> owner,
-                                     ByteSpan buffer, ManifestCounts counts, const Limits& limits) {
-  SEALPOINT_RETURN_IF_ERROR(VerifyBuffer(kind, buffer, limits));
-  VerifyInput input{.buffer = buffer, .limits = limits, .manifest_counts = counts};
+                                     ByteSpan buffer, const DecodeOptions& options) {
+  SEALPOINT_RETURN_IF_ERROR(VerifyBuffer(kind, buffer, options.limits));
+  VerifyInput input{.buffer = buffer,
+                    .limits = options.limits,
+                    .unknown_fields = options.unknown_fields,
+                    .manifest_counts = options.counts};
   Metadata metadata;
   metadata.kind_ = kind;
   metadata.owner_ = std::move(owner);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/format/file_header.h"
 #include "lib/metadata/tensor_view.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
@@ -36,23 +37,36 @@ struct BlobPin {
 
 enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 
+// What becomes of a field that this version does not define (R-IDX-03). A skipped one is never
+// looked at; in the tables of a geometry none is skipped.
+enum class UnknownFields : std::uint8_t { kRefuse, kSkip };
+// By the header of the file that holds the FlatBuffer: its unknown compat bits announce such
+// fields.
+constexpr UnknownFields UnknownFieldsUnder(const FeatureMasks& features) {
+  const bool announced = (features.compat & ~kKnownCompatFeatures) != 0;
+  return announced ? UnknownFields::kSkip : UnknownFields::kRefuse;
+}
+
 // A manifest or an index that passed every rule R-IDX-*. Immutable, movable, thread safe.
 class Metadata {
  public:
-  // An index; a manifest needs its counts, see below (InvalidArgument). `buffer` is the FlatBuffer
-  // (for an index: behind the file header) inside the bytes of `owner`, which the result keeps
-  // alive; InvalidArgument unless it is 8-byte aligned. Runs limits, the FlatBuffers verifier and
-  // the semantic pass. Errors carry the rule; offsets are relative to the FlatBuffer. Beside the
-  // buffer it takes at most a bit per record, 12 bytes per blob and what one box list needs.
+  // Decodes an index. A manifest needs its counts: see DecodeManifest (InvalidArgument here).
+  // `buffer` is the FlatBuffer (of an index: after the file header) inside the bytes of `owner`,
+  // which the result keeps alive; InvalidArgument unless it is 8-byte aligned. Checks the limits,
+  // runs the FlatBuffers verifier and then the semantic pass. Errors carry the rule; their offsets
+  // are relative to the FlatBuffer. Besides the buffer it takes at most a bit per record, 12 bytes
+  // per blob and the memory to check one box list.
   static Result<Metadata> Decode(MetadataKind kind, std::shared_ptr<const Bytes> owner,
-                                 ByteSpan buffer, const Limits& limits);
-  // For a manifest the blob's own counts, so that R-IDX-20 and the shard count are checked.
+                                 ByteSpan buffer, const Limits& limits,
+                                 UnknownFields unknown_fields = UnknownFields::kRefuse);
+  // The counts in the blob's trailer, against which R-IDX-20 and R-IDX-21 check a manifest.
   struct ManifestCounts {
     std::uint32_t record_count = 0;
     std::uint32_t shard_count = 0;
   };
   static Result<Metadata> DecodeManifest(std::shared_ptr<const Bytes> owner, ByteSpan buffer,
-                                         ManifestCounts counts, const Limits& limits);
+                                         ManifestCounts counts, const Limits& limits,
+                                         UnknownFields unknown_fields = UnknownFields::kRefuse);
 
   MetadataKind kind() const { return kind_; }
   std::size_t tensor_count() const;
@@ -62,7 +76,7 @@ class Metadata {
   ObjectView object(std::size_t i) const;
   std::optional<std::size_t> FindObject(std::string_view name) const;
 
-  // Of an index only; empty or zero for a manifest.
+  // These belong to an index only and are empty or zero for a manifest.
   std::size_t blob_count() const;
   BlobPin blob(std::size_t i) const;
   std::uint64_t created_unix_ns() const;
@@ -75,8 +89,9 @@ class Metadata {
  private:
   friend struct MetadataTables;
   Metadata() = default;
+  struct DecodeOptions;
   static Result<Metadata> DecodeAny(MetadataKind kind, std::shared_ptr<const Bytes> owner,
-                                    ByteSpan buffer, ManifestCounts counts, const Limits& limits);
+                                    ByteSpan buffer, const DecodeOptions& options);
 
   MetadataKind kind_ = MetadataKind::kIndex;
   std::shared_ptr<const Bytes> owner_;

@@ -9,7 +9,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// For the root table, alignment and what else is small beside a vector.
+// Room for the root table, alignment and whatever else is small beside a vector.
 constexpr std::uint64_t kReserveBytes = 64 * kKiB;
 
 template <typename T>

@@ -16,11 +16,11 @@
 
 namespace sealpoint::internal {
 
-// The generated root behind decoded contents.
+// Gives lib/metadata the generated root table of decoded metadata.
 struct MetadataTables {
-  // Precondition: the contents are a manifest's.
-  static const fb::Manifest& ManifestOf(const Metadata& contents) {
-    return *static_cast<const fb::Manifest*>(contents.root_);
+  // Precondition: `metadata` is that of a manifest.
+  static const fb::Manifest& ManifestOf(const Metadata& metadata) {
+    return *static_cast<const fb::Manifest*>(metadata.root_);
   }
 };
 
@@ -30,7 +30,7 @@ struct NumbersHash {
 template <typename Value>
 using NumbersMap = std::unordered_map<std::vector<std::uint64_t>, Value, NumbersHash>;
 
-// At most one of the two is there.
+// The offsets of an encoded geometry, of which at most one is set.
 struct EncodedGeometry {
   flatbuffers::Offset<fb::Grid> grid;
   flatbuffers::Offset<fb::BoxList> boxes;
@@ -45,15 +45,15 @@ struct TensorFields {
   std::uint8_t chunk_size_log2 = 0;
 };
 
-// What manifest and index have in common. Equal shapes, placements and media types are stored once.
-// The same calls give the same bytes.
+// Encodes the tables that manifest and index have in common. Equal shapes, placements and media
+// types are stored once. The same calls give the same bytes.
 class MetadataEncoder {
  public:
-  // `size_max_bytes` of the FlatBuffer; cut to what FlatBuffers can address.
+  // `size_max_bytes` bounds the FlatBuffer and is reduced to what FlatBuffers can address.
   MetadataEncoder(std::uint64_t size_hint_bytes, std::uint64_t size_max_bytes);
 
-  // Whether about `size_bytes` more fit. Ask before adding what a caller's number makes long:
-  // FlatBuffers does not check.
+  // True if about `size_bytes` more fit. Call it before adding anything whose length depends on the
+  // caller: FlatBuffers does not check, and its 32-bit offsets would wrap silently.
   bool HasRoom(std::uint64_t size_bytes) const;
 
   // `shards` in stored order.
@@ -63,9 +63,9 @@ class MetadataEncoder {
                  fb::ShardRef shard, std::uint8_t chunk_size_log2);
 
   EncodedGeometry AddGrid(const Grid& grid);
-  // `runs` is empty where each shard is the full run of its box.
+  // `runs` is empty if each shard is the full run of its box.
   EncodedGeometry AddBoxList(Numbers boxes, Numbers runs);
-  // No offset for an empty list.
+  // Returns no offset for an empty list.
   flatbuffers::Offset<FbStrings> AddPlacement(const std::vector<std::string>& texts);
 
   flatbuffers::FlatBufferBuilder& builder() { return builder_; }

@@ -53,6 +53,8 @@ bool RecordCoverage::TakeBits(std::uint64_t begin, std::uint64_t end) {
 
 std::optional<RecordCoverage::Record> RecordCoverage::FindFree() const {
   if (taken_count_ == record_count()) return std::nullopt;
+  // Some bit below record_count() is clear, so that a word is found although the unused bits of the
+  // last word are clear too: the lowest clear bit always belongs to a record.
   const auto word = std::find_if(words_.begin(), words_.end(),
                                  [](std::uint64_t w) { return w != ~std::uint64_t{0}; });
   const auto index = static_cast<std::uint64_t>(word - words_.begin());

@@ -10,14 +10,16 @@
 
 namespace sealpoint::internal {
 
-// Which records of which blob belong to a shard, one bit each: proves that the record ranges of all
-// shards tile the tables of all blobs (R-IDX-20). The caller bounds the counts before.
+// Marks the records that belong to a shard, one bit each. Proves that the record ranges of all
+// shards tile the tables of all blobs (R-IDX-20): no range overlaps another one (Take), and none is
+// left over (FindFree). Precondition: the caller has bounded the counts, which decide the memory.
 class RecordCoverage {
  public:
   explicit RecordCoverage(std::span<const std::uint32_t> record_counts);
 
   enum class Outcome : std::uint8_t { kTaken, kNoBlob, kOutside, kTwice };
-  // Takes [first, first + count) of a blob for one shard. Preconditions: count > 0.
+  // Takes [first, first + count) of a blob for one shard. After kTwice some of the records may have
+  // been taken, so that the object is of no further use. Precondition: count > 0.
   Outcome Take(std::uint32_t blob, std::uint32_t first, std::uint64_t count);
 
   struct Record {
@@ -35,7 +37,7 @@ class RecordCoverage {
  private:
   bool TakeBits(std::uint64_t begin, std::uint64_t end);
 
-  std::vector<std::uint64_t> first_bit_;  // of each blob, and the number of bits
+  std::vector<std::uint64_t> first_bit_;  // of each blob, and last the number of bits
   std::vector<std::uint32_t> shard_counts_;
   std::vector<std::uint64_t> words_;
   std::uint64_t taken_count_ = 0;

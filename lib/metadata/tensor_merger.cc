@@ -11,7 +11,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Precondition: it fits 64 bits.
+// Precondition: the product fits 64 bits.
 std::uint64_t ElementsOf(const std::uint64_t* extents, std::size_t ndim) {
   std::uint64_t count = 1;
   for (std::size_t d = 0; d < ndim; ++d) count *= extents[d];
@@ -28,7 +28,7 @@ void TensorMerger::Begin(const TensorFields& fields, std::uint32_t blob) {
 
 Status TensorMerger::CheckAgreement(const TensorFields& fields, std::uint32_t blob) const {
   const auto differs = [&](std::string_view what, const auto& in_first, const auto& in_other) {
-    return InvalidArgument(what, " ", in_first, " in blob ", blob_name_(first_blob_), ", but ",
+    return InvalidArgument(what, " is ", in_first, " in blob ", blob_name_(first_blob_), ", but ",
                            in_other, " in blob ", blob_name_(blob));
   };
   if (fields_.dtype != fields.dtype) {
@@ -68,7 +68,7 @@ Result<MergedTensor> TensorMerger::Finish() {
   return merged;
 }
 
-// By (box offset, box extent, run begin).
+// Sorts by box offset, then box extent, then run: the stored order that R-IDX-16 demands.
 void TensorMerger::SortParts() {
   const std::size_t size = 2 * fields_.shape.size();
   const auto is_before = [size](const Part& a, const Part& b) {
@@ -90,12 +90,14 @@ Result<std::shared_ptr<const TensorGeometry>> TensorMerger::FindGeometry() {
   shape_.assign(fields_.shape.begin(), fields_.shape.end());
   const std::span<const Region> regions(regions_.data(), parts_.size());
   auto geometry = std::make_shared<TensorGeometry>();
-  // Cells are numbered row-major, which is the order of their offsets: the order of the parts.
+  // MatchGrid must come first: a reader refuses a box list whose shards form a grid (R-IDX-13). Its
+  // `order` is not used, since cells are numbered row-major, which is the order of their offsets
+  // and so that of the sorted parts.
   if (auto match = MatchGrid(shape_, regions)) {
     geometry->grid = std::move(match->grid);
   } else {
     SEALPOINT_RETURN_IF_ERROR(CheckTiling(regions));
-    // The key is the shape, then the boxes, then the runs where not all are full.
+    // The key holds the shape, then the boxes, then the runs unless all are full.
     const auto boxes = key_.begin() + static_cast<std::ptrdiff_t>(ndim);
     const auto runs = boxes + static_cast<std::ptrdiff_t>(parts_.size() * 2 * ndim);
     geometry->boxes.assign(boxes, runs);
@@ -116,7 +118,7 @@ void TensorMerger::FillKey() {
   }
 }
 
-// Regions of earlier tensors lend their memory.
+// Reuses the memory of the regions of earlier tensors.
 void TensorMerger::FillRegions() {
   const std::size_t ndim = fields_.shape.size();
   if (regions_.size() < parts_.size()) regions_.resize(parts_.size());
@@ -130,7 +132,7 @@ void TensorMerger::FillRegions() {
 
 Status TensorMerger::CheckTiling(std::span<const Region> regions) const {
   if (regions.size() > limits_.box_list_shard_count_max) {
-    return MakeError(Code::kLimitExceeded, regions.size(),
+    return MakeError(Code::kLimitExceeded, "tensor has ", regions.size(),
                      " shards that form no grid, the limit is ", limits_.box_list_shard_count_max);
   }
   SEALPOINT_ASSIGN_OR_RETURN(

@@ -17,42 +17,44 @@
 
 namespace sealpoint::internal {
 
-// Where the shards of a tensor lie, in stored order: a grid, or a list where no grid describes it.
+// The regions of the shards of a tensor, in stored order: a grid, else a list of boxes and runs.
 struct TensorGeometry {
   std::optional<Grid> grid{};
   std::vector<std::uint64_t> boxes{};  // offsets and extents of each shard
-  std::vector<std::uint64_t> runs{};   // begin and end of each shard; empty where all are full
+  std::vector<std::uint64_t> runs{};   // begin and end of each shard; empty if all are full
 };
 
-// What all blobs together say of one tensor.
+// One tensor, merged from the manifests of all blobs.
 struct MergedTensor {
   TensorFields fields{};
-  std::shared_ptr<const TensorGeometry> geometry{};  // null where there are no shards
+  std::shared_ptr<const TensorGeometry> geometry{};  // null if there are no shards
   std::span<const fb::ShardRef> shards{};            // in stored order
 };
 
-// Makes one tensor of what blobs say of it, and proves that their shards tile it exactly. Equal
-// geometries, which the layers of a model have, are checked once and shared.
+// Merges the entries of one tensor in several manifests, and proves that its shards tile it
+// exactly. Equal geometries, as the layers of a model have them, are checked once and shared.
 class TensorMerger {
  public:
   using BlobNamer = std::function<std::string(std::uint32_t blob)>;
-  // `blob_name` is asked for messages only. Keeps a reference to the limits.
+  // `blob_name` is called for error messages only. Keeps a reference to the limits.
   TensorMerger(const Limits& limits, BlobNamer blob_name)
       : limits_(limits), blob_name_(std::move(blob_name)) {}
 
-  // The first blob's word. The fields are borrowed until the next Begin.
+  // Begins a tensor with its fields in the first blob, which are borrowed until the next Begin.
   void Begin(const TensorFields& fields, std::uint32_t blob);
-  // Another blob's word. Errors: InvalidArgument where it differs from the first.
+  // Compares the fields in another blob. Errors: InvalidArgument if they differ from the first.
   Status CheckAgreement(const TensorFields& fields, std::uint32_t blob) const;
-  // A shard; `box` (offsets, extents) is borrowed until Finish. No run: the full one of the box.
+  // Adds a shard. `box` (offsets, then extents) is borrowed until Finish. Without a run the shard
+  // is the whole box.
   void AddShard(const std::uint64_t* box, std::optional<Run> run, fb::ShardRef ref);
-  // Valid until the next Begin. Errors: InvalidArgument (a hole, an overlap), LimitExceeded.
+  // Ends the tensor. The result is valid until the next Begin. Errors: InvalidArgument (a hole, an
+  // overlap), LimitExceeded.
   Result<MergedTensor> Finish();
 
   std::size_t shard_count() const { return parts_.size(); }
 
  private:
-  // A shard of the tensor at hand.
+  // A shard of the current tensor.
   struct Part {
     const std::uint64_t* box = nullptr;  // 2 * ndim numbers
     Run run;
@@ -69,7 +71,7 @@ class TensorMerger {
   const Limits& limits_;
   const BlobNamer blob_name_;
   NumbersMap<std::shared_ptr<const TensorGeometry>> geometries_;
-  // Of the tensor at hand.
+  // The current tensor.
   TensorFields fields_;
   std::uint32_t first_blob_ = 0;
   std::vector<Part> parts_;

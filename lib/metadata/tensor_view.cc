@@ -19,17 +19,18 @@ ShardRef RefOf(const fb::ShardRef& ref) {
 
 using NumberedRegions = std::vector<std::pair<std::size_t, Region>>;
 
-// Adds the region unless none of its elements lies in `wanted`. A part of a box may still share no
-// element with `wanted`: only the smallest run that covers what the boxes share is compared.
-void AddIfTouching(std::size_t shard, Region region, const Box& wanted, NumberedRegions* found) {
-  const auto common = IntersectBoxes(region.box, wanted);
+// Adds the region if it may share an element with `target`. This is conservative for runs: the run
+// is compared with the smallest run that covers the intersection of the boxes, so that a region may
+// be added that shares no element. Callers intersect exactly; a region left out would be lost.
+void AddIfTouching(std::size_t shard, Region region, const Box& target, NumberedRegions* found) {
+  const auto common = IntersectBoxes(region.box, target);
   if (!common) return;
   const Run covering = CoveringRun(region.box, *common);
   if (region.run.end <= covering.begin || covering.end <= region.run.begin) return;
   found->emplace_back(shard, std::move(region));
 }
 
-// Shards of a grid by cell.
+// Finds the shards of a grid by cell.
 class GridShards {
  public:
   GridShards(Numbers shape, const fb::Grid& grid)
@@ -91,26 +92,26 @@ void ForEachCellIndex(std::size_t ndim, const GridView::CellIndex& begin,
   }
 }
 
-NumberedRegions GridShardsTouching(Numbers shape, const fb::Grid& grid, const Box& wanted) {
+NumberedRegions GridShardsTouching(Numbers shape, const fb::Grid& grid, const Box& target) {
   NumberedRegions found;
   const GridShards shards(shape, grid);
   GridView::CellIndex begin{};
   GridView::CellIndex end{};
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (wanted.extent[d] == 0 || wanted.offset[d] >= shape[d]) return found;
+    if (target.extent[d] == 0 || target.offset[d] >= shape[d]) return found;
     const std::uint64_t last =
-        wanted.offset[d] + std::min(wanted.extent[d] - 1, shape[d] - 1 - wanted.offset[d]);
+        target.offset[d] + std::min(target.extent[d] - 1, shape[d] - 1 - target.offset[d]);
     const Numbers cuts = shards.view().cuts(d);
     const auto interval_of = [cuts](std::uint64_t position) {
       const auto above = std::upper_bound(cuts.begin(), cuts.end(), position);
       return static_cast<std::uint64_t>(above - cuts.begin());
     };
-    begin[d] = interval_of(wanted.offset[d]);
+    begin[d] = interval_of(target.offset[d]);
     end[d] = interval_of(last) + 1;
   }
   ForEachCellIndex(shape.size(), begin, end, [&](const GridView::CellIndex& index) {
     shards.ForEachShardOfCell(index, [&](std::uint64_t shard, Region region) {
-      AddIfTouching(shard, std::move(region), wanted, &found);
+      AddIfTouching(shard, std::move(region), target, &found);
     });
   });
   return found;

@@ -39,13 +39,13 @@ class TensorView {
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
   bool is_grid() const;
-  // Numbers and regions of all shards in stored order, without a list of them. O(shards).
+  // Calls visit(number, region) for all shards in stored order, without making a list. O(shards).
   void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;
   // All shard regions in stored order. O(shards).
   std::vector<Region> regions() const;
-  // Numbers (ascending) and regions of the shards that may share elements with `box`; for a grid
-  // found by binary search in the cuts (with run cuts, after a scan of their counts), for a box
-  // list by a scan. Precondition: the box has the tensor's ndim and lies in its shape.
+  // Numbers (ascending) and regions of the shards that may share elements with `box`. They are
+  // found by binary search in the cuts of a grid (with run cuts, after a scan of their counts), and
+  // by a scan of a box list. Precondition: the box has the tensor's ndim and lies in its shape.
   std::vector<std::pair<std::size_t, Region>> ShardsTouching(const Box& box) const;
 
  private:
@@ -60,7 +60,7 @@ class ObjectView {
   std::string_view media_type() const;
   std::uint64_t size() const;
   std::uint64_t chunk_size() const;
-  ShardRef shard_ref() const;  // meaningless where size() == 0
+  ShardRef shard_ref() const;  // meaningless if size() == 0
 
  private:
   friend class Metadata;
@@ -68,7 +68,7 @@ class ObjectView {
   const void* table_;
 };
 
-// Raw bytes, chunks and records of a region or object: ceil(bytes / chunk_size).
+// The number of chunks, and so of records, of `raw_size` bytes: ceil(raw_size / chunk_size).
 std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size);
 
 }  // namespace sealpoint::internal

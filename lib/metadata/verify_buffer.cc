@@ -9,15 +9,17 @@
 namespace sealpoint::internal {
 namespace {
 
-// Index or manifest, tensor, geometry: three levels of tables are in use.
+// The schema has three levels of tables: index or manifest, tensor, geometry.
 constexpr flatbuffers::uoffset_t kTableDepthMax = 8;
-// A table has a 4-byte offset to its vtable and at least one 4-byte offset that leads to it.
+// A table has a 4-byte offset to its vtable, and at least one 4-byte offset refers to it. That
+// bounds the tables of an honest buffer; the verifier's work is bounded by this number of visits.
 constexpr std::uint64_t kBytesPerTable = 8;
 constexpr std::size_t kBufferAlignment = 8;
 
-// The FlatBuffers verifier follows each string of each placement, and tensors may share one vector:
-// without a bound its work would grow with the square of the buffer. These two types visit the
-// same tables, but look at the length of the placements only.
+// The FlatBuffers verifier follows each string of each placement, and any number of tensors may
+// share one vector of strings: without a bound its work would grow with the square of the buffer,
+// which is an easy way to hang a reader. These two types visit the same tables first, but look at
+// the length of the placements only.
 struct PlacementOfTensor : private flatbuffers::Table {
   bool Verify(flatbuffers::Verifier& verifier) const {
     if (!VerifyTableStart(verifier)) return false;
@@ -48,6 +50,7 @@ flatbuffers::Verifier MakeVerifier(ByteSpan buffer) {
                                options);
 }
 
+// The pass over the placements must come first: it is what bounds the second one.
 bool PassesVerifier(MetadataKind kind, ByteSpan buffer) {
   if (!MakeVerifier(buffer).VerifyBuffer<PlacementsOfRoot>(nullptr)) return false;
   flatbuffers::Verifier verifier = MakeVerifier(buffer);
@@ -57,7 +60,7 @@ bool PassesVerifier(MetadataKind kind, ByteSpan buffer) {
   return verifier.VerifyBuffer<fb::Index>(kIndexIdentifier);
 }
 
-// Whether a table has a field behind the last one that this version knows.
+// True if a table has a field after the last one that this version knows.
 bool HasUnknownField(const void* table, flatbuffers::voffset_t last_known) {
   const std::uint8_t* vtable = static_cast<const flatbuffers::Table*>(table)->GetVTable();
   const auto size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
@@ -71,11 +74,19 @@ class FieldVerifier {
  public:
   explicit FieldVerifier(const VerifyInput& input) : input_(input) {}
 
-  Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
-                    std::string_view what) const {
+  // A compat bit may announce facts, but never which elements a shard holds: the tables of a
+  // geometry have known fields only, whatever the header says.
+  Status CheckGeometry(const void* table, flatbuffers::voffset_t last_known,
+                       std::string_view what) const {
     if (!HasUnknownField(table, last_known)) return {};
     return input_.Fault(Code::kUnsupported, "R-IDX-03", table, "a ", what,
                         " has a field that this version does not know");
+  }
+
+  Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
+                    std::string_view what) const {
+    if (input_.unknown_fields == UnknownFields::kSkip) return {};
+    return CheckGeometry(table, last_known, what);
   }
 
   template <typename Tables>
@@ -87,7 +98,8 @@ class FieldVerifier {
     return {};
   }
 
-  // The FlatBuffers verifier checks the alignment of a vector's length, not that of its numbers.
+  // The FlatBuffers verifier checks the alignment of a vector's length, not that of its numbers,
+  // which NumbersOf reads in place.
   Status CheckAlignment(const FbNumbers* vector) const {
     if (vector == nullptr || vector->size() == 0) return {};
     const auto at = reinterpret_cast<std::uintptr_t>(vector->Data());
@@ -99,12 +111,12 @@ class FieldVerifier {
     SEALPOINT_RETURN_IF_ERROR(CheckTable(&tensor, fb::Tensor::VT_PLACEMENT, "tensor"));
     SEALPOINT_RETURN_IF_ERROR(CheckAlignment(tensor.shape()));
     if (const fb::Grid* grid = tensor.grid()) {
-      SEALPOINT_RETURN_IF_ERROR(CheckTable(grid, fb::Grid::VT_RUN_CUTS, "grid"));
+      SEALPOINT_RETURN_IF_ERROR(CheckGeometry(grid, fb::Grid::VT_RUN_CUTS, "grid"));
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(grid->cuts()));
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(grid->run_cuts()));
     }
     if (const fb::BoxList* list = tensor.boxes()) {
-      SEALPOINT_RETURN_IF_ERROR(CheckTable(list, fb::BoxList::VT_RUNS, "box list"));
+      SEALPOINT_RETURN_IF_ERROR(CheckGeometry(list, fb::BoxList::VT_RUNS, "box list"));
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->boxes()));
       SEALPOINT_RETURN_IF_ERROR(CheckAlignment(list->runs()));
     }
@@ -125,16 +137,16 @@ class FieldVerifier {
 }  // namespace
 
 Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits) {
-  // An assertion of the FlatBuffers verifier would be the only other check of the size.
+  // Without this check only an assertion inside of the FlatBuffers verifier would look at the size.
   const std::uint64_t size_max =
       std::min(kFlatBufferSizeMax, kind == MetadataKind::kIndex ? limits.index_size_max_bytes
                                                                 : limits.manifest_size_max_bytes);
   if (buffer.size() > size_max) {
-    return RuleError(Code::kLimitExceeded, "R-IDX-01", "the FlatBuffer has ", buffer.size(),
+    return RuleError(Code::kLimitExceeded, "R-IDX-01", "FlatBuffer has ", buffer.size(),
                      " bytes, the limit is ", size_max);
   }
   if (reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment != 0) {
-    return InvalidArgument("the memory of a FlatBuffer must be 8-byte aligned");
+    return InvalidArgument("memory of a FlatBuffer must be 8-byte aligned");
   }
   if (!PassesVerifier(kind, buffer)) {
     return RuleError(Code::kCorrupt, "R-IDX-02",

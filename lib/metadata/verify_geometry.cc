@@ -24,12 +24,13 @@ bool AscendInside(Numbers cuts, std::uint64_t size) {
 }
 
 std::uint64_t SumOf(const FbCounts& counts) {
-  std::uint64_t sum = 0;  // fewer than 2^32 numbers of 32 bits
+  std::uint64_t sum = 0;  // no overflow: fewer than 2^32 numbers of 32 bits
   for (const std::uint32_t count : counts) sum += count;
   return sum;
 }
 
-// The number of cells, or nothing where it passes `max`.
+// The number of cells, or nothing if it exceeds `max`. The counts are hostile until the caller has
+// compared the result with the shards, so that the product must not wrap.
 std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_t max) {
   std::optional<std::uint64_t> cells = 1;
   for (const std::uint32_t count : cut_counts) {
@@ -38,21 +39,24 @@ std::optional<std::uint64_t> CountCells(const FbCounts& cut_counts, std::uint64_
   return cells;
 }
 
+// Checks lengths before positions: GridView and the subspan below read as many cuts as the counts
+// announce, and trust that they are there.
 Status VerifyRunCuts(const VerifyInput& input, const CheckedTensor& tensor, const fb::Grid& grid,
                      std::uint64_t cells) {
   constexpr std::string_view kRule = "R-IDX-15";
   if (grid.run_cut_counts() == nullptr) {
-    return input.Corrupt(kRule, &grid, "the counts of the run cuts are absent");
+    return input.Corrupt(kRule, &grid, "grid has run cuts without run cut counts");
   }
   const FbCounts& counts = *grid.run_cut_counts();
   const Numbers run_cuts = NumbersOf(grid.run_cuts());
   if (counts.size() != cells || run_cuts.empty() || SumOf(counts) != run_cuts.size()) {
-    return input.Corrupt(kRule, &grid, counts.size(), " run cut counts for ", cells, " cells and ",
-                         run_cuts.size(), " run cuts");
+    return input.Corrupt(kRule, &grid, "grid has ", counts.size(), " run cut counts with sum ",
+                         SumOf(counts), ", expected ", cells, " (its cells) with sum ",
+                         run_cuts.size(), " (its run cuts)");
   }
   if (cells + run_cuts.size() != tensor.table->shards()->size()) {
-    return input.Corrupt("R-IDX-14", &grid, cells, " cells and ", run_cuts.size(), " run cuts for ",
-                         tensor.table->shards()->size(), " shards");
+    return input.Corrupt("R-IDX-14", &grid, "tensor has ", tensor.table->shards()->size(),
+                         " shards, expected ", cells, " cells + ", run_cuts.size(), " run cuts");
   }
   std::size_t next = 0;
   const GridView view(tensor.shape, grid);
@@ -63,10 +67,10 @@ Status VerifyRunCuts(const VerifyInput& input, const CheckedTensor& tensor, cons
     return AscendInside(of_cell, elements);
   });
   if (ascend) return {};
-  return input.Corrupt(kRule, &grid, "run cuts do not ascend inside their cell");
+  return input.Corrupt(kRule, &grid, "run cuts do not ascend strictly inside their cell");
 }
 
-// A box list read in place.
+// A box list that is read in place.
 class BoxListView {
  public:
   explicit BoxListView(const CheckedTensor& tensor)
@@ -108,16 +112,17 @@ Status VerifyLengths(const VerifyInput& input, const CheckedTensor& tensor) {
   const fb::BoxList& list = *tensor.table->boxes();
   const std::uint64_t shards = tensor.table->shards()->size();
   if (shards > input.limits.box_list_shard_count_max) {
-    return input.Fault(Code::kLimitExceeded, "R-IDX-04", &list, shards,
-                       " shards in a box list, the limit is ",
-                       input.limits.box_list_shard_count_max);
+    return input.Fault(Code::kLimitExceeded, "R-IDX-04", &list, "box list has ", shards,
+                       " shards, the limit is ", input.limits.box_list_shard_count_max);
   }
   if (list.boxes()->size() != shards * 2 * tensor.shape.size()) {
-    return input.Corrupt("R-IDX-16", &list, list.boxes()->size(), " numbers for ", shards,
+    return input.Corrupt("R-IDX-16", &list, "box list has ", list.boxes()->size(),
+                         " numbers, expected ", shards * 2 * tensor.shape.size(), " for ", shards,
                          " boxes");
   }
   if (list.runs() != nullptr && list.runs()->size() != shards * 2) {
-    return input.Corrupt("R-IDX-17", &list, list.runs()->size(), " numbers for ", shards, " runs");
+    return input.Corrupt("R-IDX-17", &list, "box list has ", list.runs()->size(),
+                         " run numbers, expected ", shards * 2, " for ", shards, " shards");
   }
   return {};
 }
@@ -131,15 +136,16 @@ Status VerifyRuns(const VerifyInput& input, const CheckedTensor& tensor, const B
     const std::uint64_t elements = view.ElementCount(i);
     if (run.begin >= run.end || run.end > elements) {
       return input.Corrupt("R-IDX-17", &list, "run ", run.begin, ":", run.end,
-                           " is empty or passes its box of ", elements, " elements");
+                           " is empty or exceeds its box of ", elements, " elements");
     }
     all_full = all_full && run == Run{0, elements};
   }
   if (!all_full) return {};
-  return input.Corrupt("R-IDX-17", &list, "runs are given although all are full");
+  return input.Corrupt("R-IDX-17", &list, "box list has runs although all of them are full");
 }
 
-// Boxes ascend; runs of one box ascend and do not overlap.
+// Boxes ascend; runs of one box ascend and do not overlap. A wrong order is R-IDX-16, an overlap of
+// two runs in right order R-IDX-18: the second check relies on the first.
 Status VerifyOrder(const VerifyInput& input, const CheckedTensor& tensor, const BoxListView& view) {
   const fb::BoxList& list = *tensor.table->boxes();
   for (std::size_t i = 1; i < tensor.table->shards()->size(); ++i) {
@@ -151,10 +157,12 @@ Status VerifyOrder(const VerifyInput& input, const CheckedTensor& tensor, const 
     const bool ascends =
         order == 0 && view.has_runs() && view.StoredRun(i - 1).begin < view.StoredRun(i).begin;
     if (!ascends) {
-      return input.Corrupt("R-IDX-16", &list, "box ", i, " is not above the one before it");
+      return input.Corrupt("R-IDX-16", &list, "box ", i, " does not sort after box ", i - 1);
     }
     if (view.StoredRun(i).begin < view.StoredRun(i - 1).end) {
-      return input.Corrupt("R-IDX-18", &list, "shards ", i - 1, " and ", i, " of one box overlap");
+      return input.Corrupt("R-IDX-18", &list, "run of shard ", i, " begins at ",
+                           view.StoredRun(i).begin, ", before the run of shard ", i - 1,
+                           " of the same box ends at ", view.StoredRun(i - 1).end);
     }
   }
   return {};
@@ -169,7 +177,7 @@ Region CopyRegion(const BoxListView& view, std::size_t i, std::size_t ndim) {
   return region;
 }
 
-// For each dimension whether some box does not span it.
+// Returns for each dimension whether some box does not span it.
 std::vector<bool> FindDivided(Numbers shape, const BoxListView& view, std::size_t count) {
   const std::size_t ndim = shape.size();
   std::vector<bool> divided(ndim, false);
@@ -182,8 +190,8 @@ std::vector<bool> FindDivided(Numbers shape, const BoxListView& view, std::size_
   return divided;
 }
 
-// Joins each dimension that is not divided with the one before it. The row-major order of the
-// elements stays, and so do runs; regions of many dimensions become small.
+// Joins each dimension that is not divided with the one before it. That keeps the row-major order
+// of the elements, and so the runs, while regions of many dimensions become small.
 Shape Joined(Numbers numbers, Numbers shape, const std::vector<bool>& divided) {
   Shape joined;
   for (std::size_t d = 0; d < numbers.size(); ++d) {
@@ -199,7 +207,8 @@ Shape Joined(Numbers numbers, Numbers shape, const std::vector<bool>& divided) {
 bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
   const std::vector<bool> divided = FindDivided(shape, view, count);
   const auto divided_count = std::count(divided.begin(), divided.end(), true);
-  // A divided dimension has a cut at least, which doubles the cells; there are 32 at most.
+  // Each divided dimension has at least one cut, which doubles the cells. There are at most 32
+  // dimensions, so that the shift is defined.
   if (std::uint64_t{1} << divided_count > count) return false;
   std::vector<Region> regions(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -211,7 +220,10 @@ bool FormsGrid(Numbers shape, const BoxListView& view, std::size_t count) {
   return MatchGrid(Joined(shape, shape, divided), regions).has_value();
 }
 
-// What only the reader of an index can check: it has all shards of the tensor.
+// Only for an index, which has all shards of the tensor; a manifest has those of one blob. The
+// order of the two checks does not matter for soundness, since a grid tiles exactly, but it does
+// for cost: MatchGrid is O(n log n) for any regions, while a grid of many dimensions may have too
+// many corners for the tiling check.
 Status VerifyTiling(const VerifyInput& input, const CheckedTensor& tensor,
                     const BoxListView& view) {
   const fb::BoxList& list = *tensor.table->boxes();
@@ -223,40 +235,48 @@ Status VerifyTiling(const VerifyInput& input, const CheckedTensor& tensor,
   auto fault = FindTilingFault(
       shape, count, [&](std::size_t i) { return CopyRegion(view, i, shape.size()); },
       TilingCornerCountMax(input.limits, count));
-  if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // too many corners
+  if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // more corners than allowed
   if (!*fault) return {};
   const TilingFault& found = **fault;
   return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " lies in ",
-                       found.times_covered, " shards");
+                       found.times_covered, " shards, expected 1");
 }
 
 }  // namespace
 
+// The order matters: the number of dimensions bounds the loops, the number of cells is compared
+// with the shards before anything walks the cells, and the sum of the counts is compared with the
+// cuts before GridView reads any cut. Exact tiling follows from strictly ascending cuts alone.
 Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor) {
   constexpr std::string_view kRule = "R-IDX-14";
   const fb::Grid& grid = *tensor.table->grid();
   const std::uint64_t shards = tensor.table->shards()->size();
   if (grid.cut_counts()->size() != tensor.shape.size()) {
-    return input.Corrupt(kRule, &grid, grid.cut_counts()->size(), " cut counts for ",
-                         tensor.shape.size(), " dimensions");
+    return input.Corrupt(kRule, &grid, "grid has ", grid.cut_counts()->size(),
+                         " cut counts, expected ", tensor.shape.size(), ", one per dimension");
   }
   const auto cells = CountCells(*grid.cut_counts(), shards);
   const bool has_runs = grid.run_cut_counts() != nullptr || grid.run_cuts() != nullptr;
   if (!cells || (!has_runs && *cells != shards)) {
-    return input.Corrupt(kRule, &grid, shards, " shards do not fit the cells of the grid");
+    return input.Corrupt(kRule, &grid, "tensor has ", shards, " shards, expected ",
+                         cells ? StrCat(*cells) : "more", " for the cells of its grid");
   }
   if (SumOf(*grid.cut_counts()) != grid.cuts()->size()) {
-    return input.Corrupt(kRule, &grid, grid.cuts()->size(), " cuts, their counts differ");
+    return input.Corrupt(kRule, &grid, "grid has ", grid.cuts()->size(), " cuts, expected ",
+                         SumOf(*grid.cut_counts()), ", the sum of its cut counts");
   }
   const GridView view(tensor.shape, grid);
   for (std::size_t d = 0; d < view.ndim(); ++d) {
     if (!AscendInside(view.cuts(d), tensor.shape[d])) {
-      return input.Corrupt(kRule, &grid, "cuts of dimension ", d, " do not ascend inside it");
+      return input.Corrupt(kRule, &grid, "cuts of dimension ", d,
+                           " do not ascend strictly inside 0:", tensor.shape[d]);
     }
   }
   return has_runs ? VerifyRunCuts(input, tensor, grid, *cells) : Status();
 }
 
+// Lengths first, since BoxListView reads without checks; then each box by itself, so that products
+// of extents cannot overflow; then runs, order and tiling, each of which relies on the one before.
 Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor) {
   SEALPOINT_RETURN_IF_ERROR(VerifyLengths(input, tensor));
   const BoxListView view(tensor);

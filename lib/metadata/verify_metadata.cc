@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/metadata/verify_metadata.h"
 
+#include <bit>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -21,7 +22,8 @@ constexpr unsigned kChunkSizeLog2Min = 12;
 constexpr unsigned kChunkSizeLog2Max = 27;
 constexpr std::string_view kLimitRule = "R-IDX-04";
 
-// Nothing where it does not fit 64 bits.
+// Nothing if the product does not fit 64 bits. An extent of 0 makes it 0 wherever it stands: a
+// running product over [2^40, 2^40, 0] would overflow on the way, and the shape is legal.
 std::optional<std::uint64_t> CountElements(Numbers shape) {
   std::optional<std::uint64_t> count = 1;
   for (const std::uint64_t extent : shape) {
@@ -31,7 +33,8 @@ std::optional<std::uint64_t> CountElements(Numbers shape) {
   return count;
 }
 
-// The counts that bound all later work and memory.
+// Checks the counts that bound all later work and memory (R-IDX-04), so it runs before anything is
+// allocated or walked by them.
 class CountVerifier {
  public:
   explicit CountVerifier(const VerifyInput& input) : input_(input) {}
@@ -46,7 +49,8 @@ class CountVerifier {
       SEALPOINT_RETURN_IF_ERROR(
           CheckCount("blobs", input_.index->blobs()->size(), limits.blob_count_max));
     }
-    std::uint64_t shards = input_.objects().size();
+    std::uint64_t shards = 0;  // an empty object has none (R-IDX-22)
+    for (const fb::Object* object : input_.objects()) shards += object->size() != 0 ? 1u : 0u;
     for (const fb::Tensor* tensor : input_.tensors()) shards += tensor->shards()->size();
     SEALPOINT_RETURN_IF_ERROR(CheckCount("shards", shards, limits.shard_count_max));
     return CheckCount("records", CountRecords(), limits.record_count_max);
@@ -76,10 +80,16 @@ std::vector<std::uint32_t> RecordCounts(const VerifyInput& input) {
   return counts;
 }
 
-// A box list that passed, with the shape and the number of shards that it passed for.
+// A box list that passed, with the shape and the number of shards for which it passed: the same
+// list may be wrong for another tensor that shares it.
 using CheckedList = std::tuple<const fb::BoxList*, const std::uint64_t*, std::size_t>;
 constexpr std::size_t kCheckedListsMax = 4096;
 
+// The semantic pass. Blobs come before tensors, because the record counts of the blobs bound the
+// shards. The totals come last, because a record that belongs to no shard, and a wrong shard count,
+// show only when all tensors and objects have taken their records. A reader may report any broken
+// rule of this pass first (spec/reader-rules.md section 3); within one table the order below is
+// that in which a later check relies on an earlier one.
 class MeaningVerifier {
  public:
   explicit MeaningVerifier(const VerifyInput& input)
@@ -99,7 +109,7 @@ class MeaningVerifier {
     previous = {};
     for (const fb::Object* object : input_.objects()) {
       Status status = CheckObject(*object, previous);
-      if (!status.ok()) return std::move(status).AtTensor(PrintableName(object->name()));
+      if (!status.ok()) return std::move(status).AtObject(PrintableName(object->name()));
       previous = TextOf(object->name());
     }
     SEALPOINT_RETURN_IF_ERROR(CheckTotals());
@@ -116,16 +126,18 @@ class MeaningVerifier {
                    std::string_view what) const {
     const std::string_view view = TextOf(text);
     if (!view.empty() && view.size() <= size_max && IsPrintableUtf8(view)) return {};
-    return input_.Corrupt("R-IDX-05", text, "a ", what, " is not 1 to ", size_max,
-                          " bytes of UTF-8 without control characters");
+    return input_.Corrupt("R-IDX-05", text, what, " has ", view.size(), " bytes, expected 1 to ",
+                          size_max, " bytes of UTF-8 without control characters");
   }
 
-  // Names ascend strictly, so that none comes twice.
+  // Names ascend strictly, so that no name is there twice and lookup by binary search is right. The
+  // text comes first: a message quotes only names that are printable.
   Status CheckName(const flatbuffers::String* name, std::string_view previous,
                    std::string_view what) const {
     SEALPOINT_RETURN_IF_ERROR(CheckText(name, kNameSizeMaxBytes, what));
     if (previous < TextOf(name)) return {};
-    return input_.Corrupt("R-IDX-06", name, "a ", what, " is not above the one before it");
+    return input_.Corrupt("R-IDX-06", name, what, " \"", TextOf(name), "\" does not sort after \"",
+                          previous, "\", the one before it");
   }
 
   Status CheckProvenance() const {
@@ -137,8 +149,8 @@ class MeaningVerifier {
       SEALPOINT_RETURN_IF_ERROR(CheckName(entry->key(), previous, "provenance key"));
       previous = TextOf(entry->key());
       if (entry->value()->size() > kProvenanceValueSizeMaxBytes) {
-        return input_.Corrupt("R-IDX-05", entry, "a provenance value is longer than ",
-                              kProvenanceValueSizeMaxBytes, " bytes");
+        return input_.Corrupt("R-IDX-05", entry, "provenance value has ", entry->value()->size(),
+                              " bytes, the limit is ", kProvenanceValueSizeMaxBytes);
       }
     }
     return {};
@@ -149,15 +161,17 @@ class MeaningVerifier {
     Id128 previous;
     for (const fb::Blob* blob : *index.blobs()) {
       const Id128 id = IdOf(blob->id());
-      if (id <= previous) {
-        return input_.Corrupt("R-IDX-07", blob, "blob id ", id.ToHex(),
-                              " is zero or not above the one before it");
+      if (id <= previous) {  // `previous` begins as zero, which so is refused as well
+        return input_.Corrupt("R-IDX-07", blob, "blob id is ", id.ToHex(), ", expected above ",
+                              previous.ToHex());
       }
       previous = id;
     }
     if (index.digest_algorithm() != static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128)) {
-      return input_.Fault(Code::kUnsupported, "R-IDX-08", &index, "digest algorithm ",
-                          index.digest_algorithm(), " is not known");
+      return input_.Fault(Code::kUnsupported, "R-IDX-08", &index,
+                          "digest algorithm of the index is ", index.digest_algorithm(),
+                          ", this build reads ",
+                          static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128));
     }
     for (const fb::Blob* blob : *index.blobs()) SEALPOINT_RETURN_IF_ERROR(CheckBlobLayout(*blob));
     return {};
@@ -167,16 +181,17 @@ class MeaningVerifier {
     constexpr std::string_view kRule = "R-IDX-21";
     const std::uint64_t size = blob.file_size();
     if (size > input_.limits.blob_size_max_bytes) {
-      return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "a blob of ", size,
+      return input_.Fault(Code::kLimitExceeded, kLimitRule, &blob, "blob has ", size,
                           " bytes, the limit is ", input_.limits.blob_size_max_bytes);
     }
-    if (size % kFileAlignment != 0) {  // a blob of no bytes has no room for its trailer, below
-      return input_.Corrupt(kRule, &blob, "blob size ", size, " is not a multiple of 4096");
+    if (size % kFileAlignment != 0) {  // a size of 0 fails below: no room for the trailer
+      return input_.Corrupt(kRule, &blob, "blob has ", size, " bytes, expected a multiple of ",
+                            kFileAlignment);
     }
     const std::uint64_t table = blob.table_offset();
     if (table < kHeaderSize || table % kSectionAlignment != 0) {
-      return input_.Corrupt(kRule, &blob, "table offset ", table,
-                            " is below 128 or not a multiple of 64");
+      return input_.Corrupt(kRule, &blob, "table offset is ", table, ", expected a multiple of ",
+                            kSectionAlignment, " from ", kHeaderSize, " on");
     }
     const std::uint64_t groups = DivideRoundUp(blob.record_count(), kRecordsPerGroup);
     const std::uint64_t rest = AlignUp(groups * kDigestSize, kSectionAlignment) +
@@ -191,43 +206,45 @@ class MeaningVerifier {
   Result<CheckedTensor> CheckNumbers(const fb::Tensor& tensor) const {
     const std::uint64_t element_size = tensor.element_size();
     const std::uint32_t registered = DTypeSizeBytes(static_cast<DType>(tensor.dtype()));
-    if (tensor.dtype() == 0 || element_size == 0 || element_size > kElementSizeMax ||
-        (registered != 0 && registered != element_size)) {
+    if (tensor.dtype() == 0 || !std::has_single_bit(element_size) ||
+        element_size > kElementSizeMax || (registered != 0 && registered != element_size)) {
       return input_.Corrupt("R-IDX-09", &tensor, "dtype ", tensor.dtype(), " with elements of ",
                             element_size, " bytes");
     }
-    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&tensor, tensor.chunk_size_log2(), element_size));
+    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&tensor, tensor.chunk_size_log2()));
     CheckedTensor checked{.table = &tensor,
                           .shape = NumbersOf(tensor.shape()),
                           .element_count = 0,
                           .element_size = element_size};
     if (checked.shape.size() > kNdimMax) {
-      return input_.Corrupt("R-IDX-11", &tensor, checked.shape.size(), " dimensions");
+      return input_.Corrupt("R-IDX-11", &tensor, "tensor has ", checked.shape.size(),
+                            " dimensions, the limit is ", kNdimMax);
     }
     const auto elements = CountElements(checked.shape);
     if (!elements || !CheckedMul(*elements, element_size)) {
-      return input_.Corrupt("R-IDX-11", &tensor, "the size does not fit 64 bits");
+      return input_.Corrupt("R-IDX-11", &tensor, "size of the tensor does not fit 64 bits");
     }
     checked.element_count = *elements;
     return checked;
   }
 
-  Status CheckChunkSize(const void* where, unsigned log2, std::uint64_t element_size) const {
-    if (log2 >= kChunkSizeLog2Min && log2 <= kChunkSizeLog2Max &&
-        (std::uint64_t{1} << log2) % element_size == 0) {
-      return {};
-    }
-    return input_.Corrupt("R-IDX-10", where, "chunk size 2^", log2, " with elements of ",
-                          element_size, " bytes");
+  // An element has 256 bytes at most, and a power of two: it divides every chunk.
+  Status CheckChunkSize(const void* where, unsigned log2) const {
+    static_assert(kElementSizeMax <= std::uint64_t{1} << kChunkSizeLog2Min);
+    if (log2 >= kChunkSizeLog2Min && log2 <= kChunkSizeLog2Max) return {};
+    return input_.Corrupt("R-IDX-10", where, "chunk size is 2^", log2, ", expected 2^",
+                          kChunkSizeLog2Min, " to 2^", kChunkSizeLog2Max);
   }
 
   Status AddRawBytes(const void* where, std::uint64_t bytes) {
     const auto sum = CheckedAdd(raw_bytes_, bytes);
-    if (!sum) return input_.Corrupt("R-IDX-11", where, "the sum of all sizes does not fit 64 bits");
+    if (!sum) return input_.Corrupt("R-IDX-11", where, "sum of all sizes does not fit 64 bits");
     raw_bytes_ = *sum;
     return {};
   }
 
+  // Remembers the placement that passed last: if tensors share one vector, checking it for each of
+  // them would take time that grows with the square of the index.
   Status CheckPlacement(const fb::Tensor& tensor) {
     if (tensor.placement() == nullptr || tensor.placement() == checked_placement_) return {};
     for (const flatbuffers::String* text : *tensor.placement()) {
@@ -246,21 +263,26 @@ class MeaningVerifier {
     const int geometries = (tensor.grid() != nullptr ? 1 : 0) + (tensor.boxes() != nullptr ? 1 : 0);
     if (checked.element_count == 0) {
       if (geometries == 0 && shards == 0) return {};
-      return input_.Corrupt("R-IDX-12", &tensor, "an empty tensor has a geometry or shards");
+      return input_.Corrupt("R-IDX-12", &tensor, "empty tensor has ", geometries,
+                            " geometries and ", shards, " shards, expected none");
     }
     if (geometries != 1 || shards == 0) {
-      return input_.Corrupt("R-IDX-12", &tensor, geometries, " geometries and ", shards, " shards");
+      return input_.Corrupt("R-IDX-12", &tensor, "tensor has ", geometries, " geometries and ",
+                            shards, " shards, expected 1 geometry and at least 1 shard");
     }
-    // Each shard owns a record: what follows is bounded by the tables of the blobs.
-    if (shards > records_.record_count() - records_.taken_count()) {
-      return input_.Corrupt("R-IDX-20", &tensor, "more shards than records");
+    // Each shard owns at least one record. Comparing the counts before looking at the geometry
+    // bounds all work on it by the tables of the blobs, even if tensors share one vector of shards.
+    const std::uint64_t left = records_.record_count() - records_.taken_count();
+    if (shards > left) {
+      return input_.Corrupt("R-IDX-20", &tensor, "tensor has ", shards, " shards, but only ", left,
+                            " records are left");
     }
     return tensor.grid() != nullptr ? CheckGridTensor(checked) : CheckBoxListTensor(checked);
   }
 
   Status CheckGridTensor(const CheckedTensor& checked) {
     if (input_.manifest != nullptr) {
-      return input_.Corrupt("R-IDX-13", checked.table, "a grid in a manifest");
+      return input_.Corrupt("R-IDX-13", checked.table, "tensor of a manifest has a grid");
     }
     SEALPOINT_RETURN_IF_ERROR(VerifyGrid(input_, checked));
     Status status;
@@ -289,7 +311,9 @@ class MeaningVerifier {
     return {};
   }
 
-  // Tensors of one geometry share its tables, as the layers of a model do.
+  // Tensors of equal geometry share its tables, as the layers of a model do, and the tiling check
+  // is the dearest of all. The number of remembered lists is bounded, since a hostile index may
+  // have a list per tensor.
   Status CheckBoxListOnce(const CheckedTensor& checked) {
     const CheckedList key(checked.table->boxes(), checked.shape.data(),
                           checked.table->shards()->size());
@@ -314,24 +338,27 @@ class MeaningVerifier {
   Status RecordFault(RecordCoverage::Outcome outcome, const fb::ShardRef& ref,
                      std::uint64_t chunks) const {
     if (outcome == RecordCoverage::Outcome::kNoBlob) {
-      return input_.Corrupt("R-IDX-19", &ref, "a shard refers to blob ", ref.blob(),
-                            ", which does not exist");
+      return input_.Corrupt("R-IDX-19", &ref, "shard refers to blob ", ref.blob(),
+                            ", expected below ",
+                            input_.index != nullptr ? input_.index->blobs()->size() : 1);
     }
-    return input_.Corrupt(
-        "R-IDX-20", &ref, chunks, " records from ", ref.first_record(), " of blob ", ref.blob(),
-        outcome == RecordCoverage::Outcome::kOutside ? " pass its table"
-                                                     : " belong to another shard too");
+    return input_.Corrupt("R-IDX-20", &ref, "the ", chunks, " records of a shard from record ",
+                          ref.first_record(), " of blob ", ref.blob(), " on ",
+                          outcome == RecordCoverage::Outcome::kOutside
+                              ? "exceed its table"
+                              : "belong to another shard, too");
   }
 
   Status CheckObject(const fb::Object& object, std::string_view previous) {
     SEALPOINT_RETURN_IF_ERROR(CheckName(object.name(), previous, "object name"));
     SEALPOINT_RETURN_IF_ERROR(CheckText(object.media_type(), kMediaTypeSizeMaxBytes, "media type"));
-    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&object, object.chunk_size_log2(), 1));
+    SEALPOINT_RETURN_IF_ERROR(CheckChunkSize(&object, object.chunk_size_log2()));
     SEALPOINT_RETURN_IF_ERROR(AddRawBytes(&object, object.size()));
     const fb::ShardRef& ref = *object.shard();
     if (object.size() == 0) {
       if (ref.blob() == 0 && ref.first_record() == 0) return {};
-      return input_.Corrupt("R-IDX-22", &object, "an empty object has a record");
+      return input_.Corrupt("R-IDX-22", &object, "empty object refers to record ",
+                            ref.first_record(), " of blob ", ref.blob(), ", expected 0 of 0");
     }
     const std::uint64_t chunks =
         ChunkCount(object.size(), std::uint64_t{1} << object.chunk_size_log2());
@@ -354,22 +381,22 @@ class MeaningVerifier {
     }
     if (input_.index->raw_bytes() != raw_bytes_) {
       return input_.Corrupt("R-IDX-23", input_.index, "raw_bytes is ", input_.index->raw_bytes(),
-                            ", the sum is ", raw_bytes_);
+                            ", expected ", raw_bytes_, ", the sum over tensors and objects");
     }
     return {};
   }
 
   Status CheckShardCount(const void* where, std::size_t blob, std::uint32_t stated) const {
     if (records_.shard_count(blob) == stated) return {};
-    return input_.Corrupt("R-IDX-21", where, "blob ", blob, " states ", stated, " shards and has ",
-                          records_.shard_count(blob));
+    return input_.Corrupt("R-IDX-21", where, "shard count of blob ", blob, " is ", stated,
+                          ", expected ", records_.shard_count(blob));
   }
 
   const VerifyInput& input_;
   RecordCoverage records_;
   std::set<CheckedList> checked_lists_;
   std::uint64_t raw_bytes_ = 0;
-  const FbStrings* checked_placement_ = nullptr;  // tensors mostly share one
+  const FbStrings* checked_placement_ = nullptr;  // tensors mostly share one vector
 };
 
 }  // namespace

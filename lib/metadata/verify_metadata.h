@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of Metadata::Decode, in order: limits and FlatBuffers verifier, fields and alignment,
-// counts, semantic pass. Each assumes that those before it passed.
+// The steps of Metadata::Decode, in order: limits and the FlatBuffers verifier, fields and
+// alignment, counts, semantic pass. Each relies on those before it: the verifier makes offsets and
+// lengths safe to follow, the alignment makes numbers safe to read in place, the counts bound the
+// work of the semantic pass. Moving a check up may read memory that nothing has checked yet.
 #ifndef SEALPOINT_LIB_METADATA_VERIFY_METADATA_H_
 #define SEALPOINT_LIB_METADATA_VERIFY_METADATA_H_
 
@@ -15,10 +17,11 @@
 
 namespace sealpoint::internal {
 
-// What is under verification. `manifest` or `index` is the root of the buffer, the other is null.
+// What is being verified. `manifest` or `index` is the root of the buffer, the other is null.
 struct VerifyInput {
   ByteSpan buffer;
   const Limits& limits;
+  UnknownFields unknown_fields = UnknownFields::kRefuse;
   const fb::Manifest* manifest = nullptr;
   const fb::Index* index = nullptr;
   Metadata::ManifestCounts manifest_counts;
@@ -31,28 +34,28 @@ struct VerifyInput {
   }
 
   // A violated rule at a table or vector of the buffer.
-  template <typename... Pieces>
-  Status Fault(Code code, std::string_view rule, const void* where, const Pieces&... pieces) const {
+  template <typename... Parts>
+  Status Fault(Code code, std::string_view rule, const void* where, const Parts&... parts) const {
     const auto* at = static_cast<const std::byte*>(where);
-    return RuleError(code, rule, pieces...)
-        .AtOffset(static_cast<std::uint64_t>(at - buffer.data()));
+    return RuleError(code, rule, parts...).AtOffset(static_cast<std::uint64_t>(at - buffer.data()));
   }
-  template <typename... Pieces>
-  Status Corrupt(std::string_view rule, const void* where, const Pieces&... pieces) const {
-    return Fault(Code::kCorrupt, rule, where, pieces...);
+  template <typename... Parts>
+  Status Corrupt(std::string_view rule, const void* where, const Parts&... parts) const {
+    return Fault(Code::kCorrupt, rule, where, parts...);
   }
 };
 
-// R-IDX-01 and R-IDX-02. Afterwards the root may be used.
+// Checks R-IDX-01 and R-IDX-02. Afterwards the root may be used.
 Status VerifyBuffer(MetadataKind kind, ByteSpan buffer, const Limits& limits);
 
-// R-IDX-03, and of R-IDX-02 the alignment of vectors, which the FlatBuffers verifier leaves out.
+// Checks R-IDX-03, and the part of R-IDX-02 that the FlatBuffers verifier leaves out: the alignment
+// of vectors.
 Status VerifyFields(const VerifyInput& input);
 
-// R-IDX-04 to R-IDX-23. Yields the number of shards, those of objects included.
+// Checks R-IDX-04 to R-IDX-23. Returns the number of shards, those of objects included.
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
-// A tensor whose numbers were checked (R-IDX-09 to R-IDX-11).
+// A tensor that passed R-IDX-09 to R-IDX-11.
 struct CheckedTensor {
   const fb::Tensor* table = nullptr;
   Numbers shape;
@@ -60,11 +63,11 @@ struct CheckedTensor {
   std::uint64_t element_size = 0;
 };
 
-// R-IDX-14 and R-IDX-15. Work and memory are bounded by the number of the tensor's shards.
+// Checks R-IDX-14 and R-IDX-15. Work and memory are bounded by the number of the tensor's shards.
 Status VerifyGrid(const VerifyInput& input, const CheckedTensor& tensor);
 
-// R-IDX-13 and R-IDX-16 to R-IDX-18, and of R-IDX-04 the limits of a box list. Precondition: at
-// least one shard.
+// Checks R-IDX-13, R-IDX-16 to R-IDX-18, and the limits that R-IDX-04 sets for a box list.
+// Precondition: at least one shard.
 Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor);
 
 }  // namespace sealpoint::internal

@@ -11,8 +11,8 @@
 
 namespace sealpoint::internal {
 
-// Codecs that nobody uses at present. A codec's contexts are large, so they are kept for the next
-// save. Thread safety: all functions.
+// Idle codecs. The contexts of a codec are large, so they are kept for the next save. Thread
+// safety: all functions.
 class CodecPool {
  public:
   std::unique_ptr<ChunkCodec> Take() {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/device/cuda_runtime.h"
 #include "lib/pipeline/engine_parts.h"
@@ -13,7 +14,7 @@ namespace internal {
 
 Status EngineParts::CheckUsable() const {
   if (getpid() == owner_pid) return {};
-  return InvalidArgument("an engine cannot be used in a child after fork; make one there");
+  return InvalidArgument("engine cannot be used in a child after fork; create one there");
 }
 
 Status EngineParts::TakeBlobSlot() {
@@ -23,9 +24,9 @@ Status EngineParts::TakeBlobSlot() {
     ++open_blobs_;
     return {};
   }
-  return InvalidArgument("the memory budget has ", buffer_count, " staging buffers, of which ",
-                         held_buffers_, " are held for saves in the background: too few for ",
-                         open_blobs_ + 1, " blobs that are written at the same time");
+  return InvalidArgument("memory budget has ", buffer_count, " staging buffers, of which ",
+                         held_buffers_, " are reserved for saves in the background: too few for ",
+                         open_blobs_ + 1, " blobs written at the same time");
 }
 
 void EngineParts::ReturnBlobSlot() {
@@ -36,7 +37,7 @@ void EngineParts::ReturnBlobSlot() {
 bool EngineParts::TryReserve(std::uint64_t count) {
   const std::uint64_t buffer_count = pool->buffer_count();
   const std::lock_guard lock(mutex_);
-  // Sums of counts of buffers, of some KiB each: far from 2^64.
+  // No overflow: these count buffers of some KiB each.
   if (held_buffers_ + open_blobs_ + 1 + count >= buffer_count) return false;
   held_buffers_ += count;
   return true;
@@ -50,12 +51,32 @@ void EngineParts::ConvertReservation(std::uint64_t count, std::uint64_t blob_cou
 
 }  // namespace internal
 
-Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
+internal::EngineParts& InternalAccess::PartsOf(const Engine& engine) { return *engine.parts_; }
+
+namespace {
+
+Status CheckOptions(const EngineOptions& options) {
+  const std::uint64_t buffer = options.staging_buffer_size_bytes;
   if (options.io_thread_count < 1) {
-    return internal::InvalidArgument("io_thread_count must be at least 1, not ",
-                                     options.io_thread_count);
+    return internal::InvalidArgument("io_thread_count is ", options.io_thread_count,
+                                     ", expected at least 1");
   }
-  auto parts = std::make_unique<internal::EngineParts>();
+  if (buffer == 0 || buffer % kDirectIoAlignmentBytes != 0) {
+    return internal::InvalidArgument("staging_buffer_size_bytes is ", buffer,
+                                     ", expected a positive multiple of ", kDirectIoAlignmentBytes);
+  }
+  if (options.memory_budget_bytes / 2 < buffer) {
+    return internal::InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
+                                     ", expected at least two staging buffers of ", buffer);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
+  SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
+  auto parts = std::make_unique<Parts>();
   SEALPOINT_ASSIGN_OR_RETURN(parts->pool,
                              internal::StagingPool::Create(options.memory_budget_bytes,
                                                            options.staging_buffer_size_bytes));
@@ -67,9 +88,10 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
   return std::unique_ptr<Engine>(new Engine(std::move(parts)));
 }
 
-Engine::Engine(std::unique_ptr<internal::EngineParts> parts) : parts_(std::move(parts)) {}
+Engine::Engine(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Engine::~Engine() {
-  // A forked child has no threads to join; what the engine holds there is left to the system.
+  // A forked child has no threads to join, and joining would block for ever. What the engine owns
+  // in the child is left to the system.
   if (parts_->CheckUsable().ok()) return;
   parts_.release();  // NOLINT(bugprone-unused-return-value): leaving it is the point
 }

@@ -7,19 +7,20 @@
 #include <mutex>
 
 #include "lib/device/device_runtime.h"
+#include "lib/device/queue_pool.h"
 #include "lib/device/staging_pool.h"
 #include "lib/pipeline/codec_pool.h"
-#include "lib/pipeline/queue_pool.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
 namespace sealpoint::internal {
 
-// What an Engine holds. The pool outlives the threads, whose jobs hold its buffers.
+// The members of an Engine. Their order is that of construction: the pool outlives the threads,
+// whose jobs hold its buffers.
 struct EngineParts {
   EngineOptions options;
   std::shared_ptr<Storage> storage;
-  // CudaRuntime(); tests put a stand-in here before the first use.
+  // CudaRuntime(). Tests replace it before the first use.
   std::shared_ptr<DeviceRuntime> device;
   QueuePool queues;  // of `device`
   std::unique_ptr<StagingPool> pool;
@@ -27,20 +28,20 @@ struct EngineParts {
   CodecPool codecs;
   int owner_pid = 0;
 
-  // InvalidArgument in a child after fork: threads and staging memory stayed with the parent.
+  // InvalidArgument in a child after fork, which has neither the threads nor the staging memory.
   Status CheckUsable() const;
 
-  // Counts a blob that is being written. Each may hold one staging buffer that is partly filled
-  // while another waits for one, so at least one buffer more than open blobs must exist: then one
-  // is always free or on its way back, and no writer waits for another for ever. InvalidArgument
-  // where the budget has too few; with success ReturnBlobSlot must follow.
+  // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
+  // another blob waits for one. So there must be at least one buffer more than open blobs: then one
+  // is always free or being written, and no writer waits for another for ever. InvalidArgument if
+  // the budget has too few. After success ReturnBlobSlot must follow.
   Status TakeBlobSlot();
   void ReturnBlobSlot();
 
-  // Sets `count` buffers apart for a save that fills them before it can write any, and keeps enough
-  // for the others to go on. False where the budget does not allow for it. With success
-  // ConvertReservation must follow, once that save's blobs are written like others': it returns the
-  // buffers and takes slots for the blobs.
+  // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
+  // for the others to proceed; else false. After success ConvertReservation must follow, once the
+  // blobs of that save are written like others: it returns the buffers and takes slots for the
+  // blobs in one step, so that no other save can take the room between the two.
   bool TryReserve(std::uint64_t count);
   void ConvertReservation(std::uint64_t count, std::uint64_t blob_count);
 
@@ -51,5 +52,9 @@ struct EngineParts {
 };
 
 }  // namespace sealpoint::internal
+
+namespace sealpoint {
+struct Engine::Parts final : internal::EngineParts {};
+}  // namespace sealpoint
 
 #endif  // SEALPOINT_LIB_PIPELINE_ENGINE_PARTS_H_

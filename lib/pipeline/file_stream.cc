@@ -13,10 +13,11 @@
 
 namespace sealpoint::internal {
 
-// What the writing jobs share with the stream.
+// The state that the writing jobs share with the stream. They own a part of it, because a job may
+// still run Write's last lines when the stream is destroyed.
 struct FileStream::Shared {
   WritableFile* file = nullptr;     // set before the first write
-  std::atomic<bool> failed{false};  // set after `error`; spares the lock on every append
+  std::atomic<bool> failed{false};  // set after `error`; avoids the lock on every append
   std::mutex mutex;
   std::condition_variable finished;
   std::uint64_t writes_pending = 0;
@@ -39,7 +40,8 @@ struct FileStream::Shared {
     finished.wait(lock, [this] { return writes_pending == 0; });
   }
 
-  // Runs on a thread of the pool. A poisoned file gets no further writes.
+  // Runs on a thread of the pool. After a failure nothing more is written, but every job still
+  // returns its buffer and counts down: others wait for both.
   void Write(std::uint64_t offset, std::uint64_t size, StagingBuffer& buffer) {
     bool is_written = false;
     if (!failed.load()) {
@@ -47,7 +49,8 @@ struct FileStream::Shared {
       is_written = status.ok();
       if (!is_written) static_cast<void>(Fail(std::move(status)));
     }
-    // Before the count falls: whoever waits for it may destroy the pool next.
+    // The buffer goes back before the count falls: a thread that waits for the count may destroy
+    // the pool next.
     buffer = StagingBuffer();
     const std::lock_guard lock(mutex);
     if (is_written) bytes_written += size;
@@ -95,7 +98,7 @@ void FileStream::Submit(FilledBuffer filled) {
     const std::lock_guard lock(shared_->mutex);
     ++shared_->writes_pending;
   }
-  // std::function wants a copyable job.
+  // std::function requires a copyable job.
   auto buffer = std::make_shared<StagingBuffer>(std::move(filled.buffer));
   io_.Submit([shared = shared_, buffer = std::move(buffer), offset = filled.offset,
               size = filled.size] { shared->Write(offset, size, *buffer); });
@@ -116,9 +119,9 @@ void FileStream::Bind(WritableFile& file) {
   SubmitHeld();
 }
 
-bool FileStream::WaitForWrites(std::chrono::milliseconds longest) {
+bool FileStream::WaitForWrites(std::chrono::milliseconds timeout) {
   std::unique_lock lock(shared_->mutex);
-  return shared_->finished.wait_for(lock, longest, [this] { return shared_->writes_pending == 0; });
+  return shared_->finished.wait_for(lock, timeout, [this] { return shared_->writes_pending == 0; });
 }
 
 std::uint64_t FileStream::bytes_written() const {
@@ -128,7 +131,8 @@ std::uint64_t FileStream::bytes_written() const {
 
 Status FileStream::CheckFailed() {
   Status error = shared_->Error();
-  // What is still being filled from elsewhere must stay.
+  // Copies from a device may still fill the held buffers: these must not go back to the pool, which
+  // would lend them to somebody else while the device writes into them.
   if (!error.ok() && !hold_from_) {
     buffer_ = StagingBuffer();
     held_.clear();
@@ -146,12 +150,15 @@ Result<MutableByteSpan> FileStream::Window() {
   return buffer_.bytes().subspan(filled_);
 }
 
+// Waiting at once would be a deadlock if all buffers are held for copies that only this thread
+// completes. So it completes some for as long as there are any, and waits only when every buffer is
+// with a writing thread, which gives it back without help.
 Result<StagingBuffer> FileStream::AcquireBuffer() {
-  bool may_help = relief_ != nullptr && is_bound_;
-  while (may_help) {
+  bool may_drain = drain_ != nullptr && is_bound_;
+  while (may_drain) {
     SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool_.TryAcquire());
     if (!buffer.empty()) return buffer;
-    SEALPOINT_ASSIGN_OR_RETURN(may_help, relief_());
+    SEALPOINT_ASSIGN_OR_RETURN(may_drain, drain_());
   }
   return pool_.Acquire();
 }
@@ -168,10 +175,10 @@ Status FileStream::Produce(std::uint64_t count, const Fill& fill) {
   std::uint64_t done = 0;
   while (done < count) {
     SEALPOINT_ASSIGN_OR_RETURN(MutableByteSpan window, Window());
-    const std::uint64_t piece = std::min<std::uint64_t>(window.size(), count - done);
-    fill(done, window.first(piece));
-    Advance(piece);
-    done += piece;
+    const std::uint64_t part = std::min<std::uint64_t>(window.size(), count - done);
+    fill(done, window.first(part));
+    Advance(part);
+    done += part;
   }
   return CheckFailed();
 }
@@ -204,8 +211,8 @@ Status FileStream::Flush() {
   SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (offset() % kDirectIoAlignmentBytes != 0) {
     static_cast<void>(
-        shared_->Fail(InvalidArgument("stream flushed at offset ", offset(),
-                                      ", which is not a multiple of ", kDirectIoAlignmentBytes)));
+        shared_->Fail(InvalidArgument("stream is flushed at offset ", offset(),
+                                      ", expected a multiple of ", kDirectIoAlignmentBytes)));
     return CheckFailed();
   }
   if (filled_ != 0) SubmitBuffer();

@@ -24,15 +24,17 @@ namespace sealpoint::internal {
 // could be a multipart upload. After the first failure every call returns that failure and nothing
 // more is written. Thread safety: one caller at a time.
 //
-// A stream holds at most one partly filled buffer, and none while it waits for one, so any number
-// of streams with a thread each can share a pool. A thread that fills several streams in turn needs
-// a pool with more buffers than streams.
+// A stream holds at most one partly filled buffer, and none while it waits for one. So any number
+// of streams, each with a thread of its own, can share a pool without a deadlock. A thread that
+// fills several streams in turn needs a pool with more buffers than streams.
 //
-// A stream may begin before its file is there: it then holds all that is appended, in full buffers,
-// until Bind. Who lets it do so sees to it that the pool has buffers left for everybody else.
+// A stream may begin before its file exists: until Bind it holds everything that is appended, in
+// full buffers. A caller that uses this must ensure that the pool has buffers left for all others
+// (EngineParts::TryReserve).
 class FileStream {
  public:
-  // All arguments outlive the stream. Jobs of `io` must not wait for the stream.
+  // All arguments outlive the stream. Jobs of `io` must not wait for the stream, which waits for
+  // them.
   FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
   // Without a file.
   FileStream(StagingPool& pool, ThreadPool& io);
@@ -50,51 +52,54 @@ class FileStream {
   // Zeros up to the next multiple of `alignment`.
   Status AlignTo(std::uint64_t alignment);
 
-  // Free room in the current buffer (at least one byte), for a producer that writes in place;
-  // Advance(n) then appends the first n bytes of it. n <= size of the window. A failed write shows
-  // in the next call.
+  // The free part of the current buffer (at least one byte), for a producer that writes in place.
+  // Advance(n), with n <= the size of the window, then appends its first n bytes. A failed write is
+  // reported by the next call.
   Result<MutableByteSpan> Window();
   void Advance(std::uint64_t count);
 
-  // What lies from `offset` on is not complete yet, in whatever buffer it is: none of these buffers
-  // is written before a call that names a later place, or none.
+  // The bytes from `offset` on are not complete yet: no buffer that has some of them is written
+  // before a call with a later offset, or with none.
   void HoldFrom(std::optional<std::uint64_t> offset);
-  // Called when a buffer is needed and none is free, before waiting for one: completes something,
-  // here or in another stream that fills the same pool on the same thread; false where nothing is
-  // left to complete. Without it a held buffer would be waited for in vain.
-  void SetDrain(std::function<Result<bool>()> relief) { relief_ = std::move(relief); }
+  // `drain` is called when a buffer is needed and none is free, before waiting for one. It
+  // completes something that holds buffers, in this or in another stream that takes buffers from
+  // the same pool on the same thread, and returns false if nothing is left to complete. Without it
+  // the thread could wait for ever for a buffer that only it can release.
+  void SetDrain(std::function<Result<bool>()> drain) { drain_ = std::move(drain); }
 
-  // Puts `bytes` in the place of those from the stream's beginning on. Preconditions: no file is
-  // bound; so many were appended, and they lie in the first buffer.
+  // Replaces the first bytes of the stream by `bytes`. Preconditions: no file is bound; at least as
+  // many bytes were appended, and they lie in the first buffer.
   void ReplaceFront(ByteSpan bytes);
-  // Names the file, once, and hands over what was held. `file` outlives the stream.
+  // Sets the file, once, and submits the buffers held so far. `file` outlives the stream.
   void Bind(WritableFile& file);
 
   // Writes what is left and waits for all writes. The offset must be a multiple of 4096, else
   // InvalidArgument. Preconditions: a file is bound, and nothing is held. Neither syncs nor closes
-  // the file. The stream may be continued.
+  // the file. More may be appended afterwards.
   Status Flush();
 
-  // True once nothing is left to write of what threads have; false when it took longer than that.
-  bool WaitForWrites(std::chrono::milliseconds longest);
-  // Bytes that are written, of whatever place.
+  // Waits for the submitted writes; false if they took longer than `timeout`.
+  bool WaitForWrites(std::chrono::milliseconds timeout);
+  // Bytes written so far, at any offset.
   std::uint64_t bytes_written() const;
 
  private:
   struct Shared;
-  // Appends `count` bytes; fill(done, window) makes those from `done` on.
+  // Appends `count` bytes; fill(done, window) produces those from `done` on.
   template <typename Fill>
   Status Produce(std::uint64_t count, const Fill& fill);
-  // The first failure, if any; a failed stream keeps no buffer that others may need.
+  // Returns the first failure, if any. A failed stream gives its buffers back, since others may
+  // wait for them.
   Status CheckFailed();
   struct FilledBuffer {
     StagingBuffer buffer;
     std::uint64_t offset = 0;  // in the file
     std::uint64_t size = 0;
   };
-  // Takes the filled part of the buffer out of hand. Precondition: filled_ > 0.
+  // Moves the current buffer to the held ones and submits what may be written. Precondition:
+  // filled_ > 0.
   void SubmitBuffer();
-  // Hands those that may be written to threads.
+  // Submits the held buffers that may be written, in their order.
   void SubmitHeld();
   void Submit(FilledBuffer filled);
   Result<StagingBuffer> AcquireBuffer();
@@ -107,8 +112,8 @@ class FileStream {
   std::uint64_t filled_ = 0;         // bytes used in the buffer
   bool is_bound_ = false;
   std::optional<std::uint64_t> hold_from_;
-  std::deque<FilledBuffer> held_;  // in their order: before a file is bound, or from hold_from_ on
-  std::function<Result<bool>()> relief_;
+  std::deque<FilledBuffer> held_;  // in order; held before a file is bound, or from hold_from_ on
+  std::function<Result<bool>()> drain_;
 };
 
 }  // namespace sealpoint::internal

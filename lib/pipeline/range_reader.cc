@@ -12,12 +12,12 @@ namespace {
 
 Status CheckLength(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
   if (RangeFits(offset, length, file.size_bytes())) return {};
-  return std::move(MakeError(Code::kIncomplete, "file of ", file.size_bytes(),
-                             " bytes ends before a range of ", length, " bytes"))
+  return std::move(MakeError(Code::kIncomplete, "file has ", file.size_bytes(),
+                             " bytes, expected at least ", offset, " + ", length))
       .AtOffset(offset);
 }
 
-// What is read of the file: half-open.
+// The range [begin, end) of the file that is read.
 struct WidenedRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

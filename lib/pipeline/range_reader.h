@@ -11,24 +11,23 @@
 
 namespace sealpoint::internal {
 
-// Bytes of a file range in scratch memory. `bytes` lies inside `buffer`; both are empty for an
-// empty range.
+// The bytes of a file range in scratch memory. `bytes` lies inside of `buffer`; both are empty for
+// an empty range.
 struct RangeBytes {
   StagingBuffer buffer;
   MutableByteSpan bytes;
 };
 
-// Reads [offset, offset + length) of a file into `memory` (whole pages, aligned as a page, where
-// the file is direct) as ReadRange below does. Returns the part that was asked for. Precondition:
-// `memory` has room for the range widened to whole pages.
+// As ReadRange below, into `memory`, which must be page-aligned and have room for the range widened
+// to whole pages if the file is direct. Returns the part that was asked for.
 Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
                                       std::uint64_t offset, std::uint64_t length);
 
-// Reads [offset, offset + length) of a file, with the alignment that direct I/O asks for: the
-// range is widened to whole pages in the buffer where the file is direct, and `bytes` is the part
-// that was asked for. May wait for scratch memory. Thread safety: any.
-// Errors: those of ReadAt and AcquireScratch; Incomplete where the file is too short (checked
-// before reading).
+// Reads [offset, offset + length) of a file with the alignment that direct I/O requires: if the
+// file is direct, the range is widened to whole pages in the buffer, and `bytes` is the part that
+// was asked for. May wait for scratch memory. Thread safety: any. Errors: those of ReadAt and
+// AcquireScratch; Incomplete if the file is too short, which is checked before memory is taken for
+// a length that may come from a hostile file.
 Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                              std::uint64_t length);
 

@@ -17,7 +17,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Starts up to `count` threads that run `body`; fewer where the system gives no more.
+// Starts up to `count` threads that run `body`; fewer if the system refuses more.
 template <typename Body>
 void StartThreads(int count, std::vector<std::thread>& threads, const Body& body) {
   for (int i = 0; i < count; ++i) {
@@ -43,12 +43,14 @@ struct ThreadPool::State {
     std::unique_lock lock(mutex);
     while (true) {
       changed.wait(lock, [this] { return stopping || !jobs.empty(); });
+      // Not `if (stopping)`: jobs that were submitted are run even after the destructor began,
+      // since their submitters wait for them.
       if (jobs.empty()) return;
       std::function<void()> job = std::move(jobs.front());
       jobs.pop_front();
       lock.unlock();
       job();
-      job = nullptr;  // what the job holds is destroyed without the lock
+      job = nullptr;  // destroys what the job owns without the lock, as that may call Submit
       lock.lock();
     }
   }
@@ -76,7 +78,7 @@ void ThreadPool::Submit(std::function<void()> job) {
   }
   if (state_->threads.empty()) {
     lock.unlock();
-    job();  // no thread to be had: slow beats failing
+    job();  // no thread could be started: slow is better than failing
     return;
   }
   state_->jobs.push_back(std::move(job));

@@ -10,14 +10,15 @@
 
 namespace sealpoint::internal {
 
-// A fixed set of threads that begin jobs in the order of submission. Threads start with the first
-// job; where the system gives fewer, those are used, and with none Submit runs the job itself. Jobs
-// must not wait for other jobs of the same pool and must not throw. Thread safety: all functions.
+// A fixed set of threads that begin jobs in the order of submission. The threads start with the
+// first job. If the system refuses some of them, the others are used, and without any Submit runs
+// the job itself. So a job must not wait for other jobs of the same pool, nor for a lock that the
+// submitter holds, and it must not throw. Thread safety: all functions.
 class ThreadPool {
  public:
   // Precondition: thread_count >= 1.
   explicit ThreadPool(int thread_count);
-  ~ThreadPool();  // Runs what was submitted, then joins.
+  ~ThreadPool();  // Runs all submitted jobs, then joins.
 
   void Submit(std::function<void()> job);
   int thread_count() const;
@@ -27,10 +28,10 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Runs body(worker, i) for each i in [0, count), worker in [0, workers), on up to `workers` threads
-// (the calling one among them); calls with the same `worker` never overlap. Indices are handed out
-// in ascending order. After a failure no new index is begun; returns the failure with the smallest
-// index, so that the outcome does not depend on timing more than it must.
+// Runs body(worker, i) for each i in [0, count), worker in [0, workers), on up to `workers`
+// threads, the calling one included. Calls with the same `worker` never overlap. Indices are handed
+// out in ascending order. After a failure no new index is begun. Returns the failure with the
+// smallest index, so that the outcome depends on timing as little as possible.
 Status ParallelFor(int workers, std::size_t count,
                    const std::function<Status(int worker, std::size_t index)>& body);
 

@@ -6,21 +6,21 @@
 #include <map>
 #include <vector>
 
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/layout/tiling.h"
-#include "lib/saver/save_plan.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 
 namespace sealpoint::internal {
 namespace {
 
-BoxListSize SizeOf(const HeldTensor& held, const SlotFacts& facts, const Run& run) {
+BoxListSize SizeOf(const HeldTensor& held, const SlotSummary& slot, const Run& run) {
   Region region = HeldRegionOf(held);
   region.run = run;
   BoxListSize size{.shard_count = 1, .corner_count = CornerCountOf(region)};
   // One rank writes the first element: so the tensor's own corners are counted once.
-  if (facts.has_first_element && run.begin == 0) {
+  if (slot.has_first_element && run.begin == 0) {
     size.corner_count += std::uint64_t{1} << held.tensor.shape.size();
   }
   return size;
@@ -29,14 +29,14 @@ BoxListSize SizeOf(const HeldTensor& held, const SlotFacts& facts, const Run& ru
 // Name, shards and corners of each tensor that this rank writes, one behind the other.
 std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
+  const std::vector<SlotSummary>& slots = InternalAccess::SummaryOf(declaration).slots();
   for (std::size_t i = 0; i < plan.shards.size();) {
-    const SlotFacts::Hash& name = declaration.facts()[plan.shards[i].slot].name;
+    const SlotSummary::Hash& name = slots[plan.shards[i].slot].name;
     BoxListSize sum;
     for (; i < plan.shards.size(); ++i) {
       const std::size_t slot = plan.shards[i].slot;
-      if (declaration.facts()[slot].name != name) break;
-      const BoxListSize one =
-          SizeOf(declaration.tensors()[slot], declaration.facts()[slot], plan.shards[i].run);
+      if (slots[slot].name != name) break;
+      const BoxListSize one = SizeOf(declaration.tensors()[slot], slots[slot], plan.shards[i].run);
       sum.shard_count += one.shard_count;
       sum.corner_count += one.corner_count;
     }
@@ -70,19 +70,18 @@ bool FitsLimits(const BoxListSize& size, const Limits& limits) {
 }
 
 BoxListSize LargestShareOf(const Declaration& declaration) {
-  const std::uint64_t slots = declaration.slots_of_a_tensor_max();
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const std::uint64_t slots = summary.slots_of_a_tensor_max();
   std::uint64_t corners = 0;
-  for (const auto& [replicas, facts] : declaration.holders()) {
-    corners = std::max(corners, facts.corner_count_max);
+  for (const auto& [replicas, group] : summary.replica_groups()) {
+    corners = std::max(corners, group.corner_count_max);
   }
   // Those of a tensor are not more than those of a region of it.
   return {.shard_count = slots, .corner_count = (slots + 1) * corners};
 }
 
 Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
-                            std::span<const int> writer_ranks, const Limits& limits) {
-  const SavePlan plan =
-      MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
+                            const SavePlan& plan, const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                              comm.AllToAll(EncodeSizes(declaration, plan, comm.size())));
   const bool fit = AllFit(incoming, limits).value_or(false);

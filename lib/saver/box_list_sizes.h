@@ -3,8 +3,8 @@
 #define SEALPOINT_LIB_SAVER_BOX_LIST_SIZES_H_
 
 #include <cstdint>
-#include <span>
 
+#include "lib/saver/save_plan.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/limits.h"
@@ -23,12 +23,12 @@ bool FitsLimits(const BoxListSize& size, const Limits& limits);
 // The most that this rank contributes to any one tensor; known without a plan.
 BoxListSize LargestShareOf(const Declaration& declaration);
 
-// Collective. Whether the shards of each tensor, as planned, are few enough for a box list. A
-// tensor of more shards may still be a grid, which has no such limit. Each rank sends three numbers
-// for each tensor that it writes to rank hash(name) mod size. Every rank gets the same outcome.
-// Errors: Comm, Timeout.
+// Collective. Whether the shards of each tensor, as all ranks plan them, are few enough for a box
+// list. A tensor of more shards may still be a grid, which has no such limit. Each rank sends three
+// numbers for each tensor that it writes to rank hash(name) mod size. Every rank gets the same
+// outcome. Errors: Comm, Timeout.
 Result<bool> AllFitBoxLists(Communicator& comm, const Declaration& declaration,
-                            std::span<const int> writer_ranks, const Limits& limits);
+                            const SavePlan& plan, const Limits& limits);
 
 }  // namespace sealpoint::internal
 

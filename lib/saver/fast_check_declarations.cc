@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/layout/tiling_sum.h"
 #include "lib/saver/box_list_sizes.h"
-#include "lib/saver/save_plan.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 
 namespace sealpoint::internal {
 namespace {
 
-using Hash = SlotFacts::Hash;
+using Hash = SlotSummary::Hash;
 
 // What this rank sends to one owner of names. 64 bits of a name's hash suffice: a collision costs
 // one run of the full check and never hides a duplicate, because equal names have equal hashes.
@@ -47,8 +47,8 @@ class Contribution {
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
-  void AddHolders(const std::vector<int>& replicas, const HolderFacts& facts);
-  void AddSlot(const SlotFacts& facts);
+  void AddHolders(const std::vector<int>& replicas, const ReplicaGroupSummary& group);
+  void AddSlot(const SlotSummary& slot);
   void AddObject(const HeldObject& object);
   Claims& ClaimsTo(const Hash& name) { return claims_[name[0] % claims_.size()]; }
   bool AnyWrites(std::span<const int> holders) const;
@@ -81,37 +81,38 @@ bool Contribution::AnyWrites(std::span<const int> holders) const {
 }
 
 void Contribution::Add(const Declaration& declaration) {
-  leads_.resize(declaration.holders().size());
-  for (const auto& [replicas, facts] : declaration.holders()) AddHolders(replicas, facts);
-  for (const SlotFacts& facts : declaration.facts()) AddSlot(facts);
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  leads_.resize(summary.replica_groups().size());
+  for (const auto& [replicas, group] : summary.replica_groups()) AddHolders(replicas, group);
+  for (const SlotSummary& slot : summary.slots()) AddSlot(slot);
   for (const HeldObject& object : declaration.objects()) AddObject(object);
 }
 
-void Contribution::AddHolders(const std::vector<int>& replicas, const HolderFacts& facts) {
-  if (facts.region_count == 0) return;
+void Contribution::AddHolders(const std::vector<int>& replicas, const ReplicaGroupSummary& group) {
+  if (group.region_count == 0) return;
   const std::span<const int> holders =
       replicas.empty() ? std::span<const int>(&rank_, 1) : replicas;
   // If the committer might refuse the number of corners, the full check counts them exactly.
-  if (facts.corner_count_max > limits_.tiling_corners_per_shard_max || !AnyWrites(holders)) {
+  if (group.corner_count_max > limits_.tiling_corners_per_shard_max || !AnyWrites(holders)) {
     is_doubtful_ = true;
   }
   // Every holder adds a term that depends on its position in the list; they cancel out only if each
   // rank of the list contributed the same names. Only the first holder adds the regions themselves.
-  if (holders.size() > 1) sum_.AddHolder(TilingSum::FromValues(facts.names), holders, rank_);
+  if (holders.size() > 1) sum_.AddHolder(TilingSum::FromValues(group.names), holders, rank_);
   if (holders.front() != rank_) return;
-  leads_[facts.number] = 1;
-  sum_.Add(TilingSum::FromValues(facts.tiling));
+  leads_[group.number] = 1;
+  sum_.Add(TilingSum::FromValues(group.tiling));
 }
 
-void Contribution::AddSlot(const SlotFacts& facts) {
-  if (facts.is_empty) {
+void Contribution::AddSlot(const SlotSummary& slot) {
+  if (slot.is_empty) {
     if (!Writes(writer_ranks_, rank_)) is_doubtful_ = true;
-    std::vector<std::uint64_t>& empties = ClaimsTo(facts.name).empties;
-    empties.insert(empties.end(), {facts.name[1], facts.spec});
+    std::vector<std::uint64_t>& empties = ClaimsTo(slot.name).empties;
+    empties.insert(empties.end(), {slot.name[1], slot.spec});
     return;
   }
-  if (facts.has_first_element && leads_[facts.holders] != 0) {
-    ClaimsTo(facts.name).names.push_back(facts.name[1]);
+  if (slot.has_first_element && leads_[slot.replica_group] != 0) {
+    ClaimsTo(slot.name).names.push_back(slot.name[1]);
   }
 }
 
@@ -202,7 +203,8 @@ Result<Sums> SumUp(const std::vector<Bytes>& all) {
 }  // namespace
 
 Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declaration,
-                                   std::span<const int> writer_ranks, const Limits& limits) {
+                                   const SavePlan& plan, std::span<const int> writer_ranks,
+                                   const Limits& limits) {
   Contribution contribution(comm, writer_ranks, limits);
   contribution.Add(declaration);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
@@ -221,7 +223,7 @@ Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declar
   // Usually no tensor can have too many shards for a box list, even in the worst case. Only
   // otherwise are they counted per tensor.
   if (FitsLimits(sums.shares, limits)) return true;
-  return AllFitBoxLists(comm, declaration, writer_ranks, limits);
+  return AllFitBoxLists(comm, declaration, plan, limits);
 }
 
 }  // namespace sealpoint::internal

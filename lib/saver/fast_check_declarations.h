@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "lib/saver/save_plan.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/limits.h"
@@ -20,9 +21,11 @@ namespace sealpoint::internal {
 // True is wrong with a probability below 2^-110, and the committer proves exact tiling again for
 // what was written. False means: they do not fit, or this check cannot decide, as for a tensor with
 // more shards than a box list may have (lib/saver/box_list_sizes.h); FullCheckDeclarations then
-// decides and names the fault. Every rank gets the same outcome. Errors: Comm, Timeout.
+// decides and names the fault. `plan` is this rank's MakeSavePlan of the declaration. Every rank
+// gets the same outcome. Errors: Comm, Timeout.
 Result<bool> FastCheckDeclarations(Communicator& comm, const Declaration& declaration,
-                                   std::span<const int> writer_ranks, const Limits& limits);
+                                   const SavePlan& plan, std::span<const int> writer_ranks,
+                                   const Limits& limits);
 
 }  // namespace sealpoint::internal
 

@@ -9,13 +9,12 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/comm/agree.h"
 #include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
+#include "lib/saver/declaration_faults.h"
 #include "lib/saver/owner_rank.h"
-#include "lib/saver/save_plan.h"
 #include "lib/writer/declaration_codec.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
@@ -121,7 +120,8 @@ Status CheckAnyWrites(std::string_view what, std::span<const int> holders,
 }
 
 Status DescribeFault(const TilingFault& fault, const std::vector<Region>& regions,
-                     const std::vector<std::vector<const Holding*>>& holdings) {
+                     const std::vector<std::vector<const Holding*>>& holdings,
+                     const std::vector<int>& all_ranks) {
   std::string holders;
   for (const std::size_t i : fault.holders) {
     holders.append(holders.empty() ? ": rank " : " and rank ");
@@ -130,7 +130,8 @@ Status DescribeFault(const TilingFault& fault, const std::vector<Region>& region
   }
   const std::string element = ShapeToString(fault.element);
   if (fault.times_covered == 0) {
-    return RuleError(Code::kInvalidArgument, "R-CMT-19", "no rank holds element ", element);
+    return RuleError(Code::kInvalidArgument, "R-CMT-19", "no rank holds element ", element,
+                     "; regions of the tensor are held by ranks ", RanksToString(all_ranks));
   }
   return RuleError(Code::kInvalidArgument, "R-CMT-19", "element ", element, " is held ",
                    fault.times_covered, " times", holders)
@@ -188,34 +189,35 @@ Status CheckTensor(const std::vector<Holding>& holdings, std::span<const int> wr
   SEALPOINT_ASSIGN_OR_RETURN(const std::optional<TilingFault> fault,
                              FindTilingFault(holdings.front().held.tensor.shape, regions,
                                              TilingCornerCountMax(limits, regions.size())));
-  return fault ? DescribeFault(*fault, regions, holders) : CheckBoxList(holdings, limits);
+  if (!fault) return CheckBoxList(holdings, limits);
+  std::vector<int> all_ranks;
+  for (const Holding& holding : holdings) all_ranks.push_back(holding.rank);
+  all_ranks.erase(std::unique(all_ranks.begin(), all_ranks.end()), all_ranks.end());
+  return DescribeFault(*fault, regions, holders, all_ranks);
 }
 
-Status CheckClaims(const NameClaims& claims, std::span<const int> writer_ranks,
-                   const Limits& limits) {
+Status CheckObject(const std::vector<int>& ranks, std::span<const int> writer_ranks) {
+  if (ranks.size() == 1) return CheckAnyWrites("the object", ranks, writer_ranks);
+  return RuleError(Code::kInvalidArgument, "R-CMT-18", "object is declared by ranks ",
+                   RanksToString(ranks), "; exactly one may hold it")
+      .AtRank(ranks[1], "");
+}
+
+void CheckClaims(const NameClaims& claims, std::span<const int> writer_ranks, const Limits& limits,
+                 DeclarationFaults& faults) {
   for (const auto& [name, holdings] : claims.tensors) {
-    SEALPOINT_RETURN_IF_ERROR(CheckTensor(holdings, writer_ranks, limits).AtTensor(name));
+    faults.Add(name, CheckTensor(holdings, writer_ranks, limits).AtTensor(name));
   }
   for (const auto& [name, ranks] : claims.object_ranks) {
-    if (ranks.size() == 1) {
-      SEALPOINT_RETURN_IF_ERROR(CheckAnyWrites("the object", ranks, writer_ranks).AtTensor(name));
-      continue;
-    }
-    return RuleError(Code::kInvalidArgument, "R-CMT-18", "object is declared by ranks ",
-                     RanksToString(ranks), "; exactly one may hold it")
-        .AtRank(ranks[1], "")
-        .AtTensor(name);
+    faults.Add(name, CheckObject(ranks, writer_ranks).AtObject(name));
   }
-  return {};
 }
 
 }  // namespace
 
 Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
-                             std::span<const int> writer_ranks, const Limits& limits) {
-  // What cannot be planned, its owners find.
-  const SavePlan plan =
-      MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
+                             const SavePlan& plan, std::span<const int> writer_ranks,
+                             const Limits& limits) {
   auto incoming = comm.AllToAll(EncodeForOwners(declaration, plan, comm.size()));
   if (!incoming.ok()) return std::move(incoming).error();
   NameClaims claims;
@@ -224,8 +226,10 @@ Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
     local_status =
         DecodeFrom(rank, comm.size(), (*incoming)[static_cast<std::size_t>(rank)], claims);
   }
-  if (local_status.ok()) local_status = CheckClaims(claims, writer_ranks, limits);
-  return AgreeOnStatus(comm, local_status);
+  DeclarationFaults faults;
+  faults.Add("", std::move(local_status).AtRank(comm.rank(), comm.host()));
+  CheckClaims(claims, writer_ranks, limits, faults);
+  return faults.Agree(comm);
 }
 
 }  // namespace sealpoint::internal

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "lib/saver/save_plan.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/limits.h"
@@ -17,10 +18,12 @@ namespace sealpoint::internal {
 // within the limits of a box list if they form no grid, that each object has one holder, and that
 // at least one holder is a rank that writes (SaverOptions::writer_ranks). The work is distributed:
 // each rank sends what it declares of a name to rank hash(name) mod size, so nothing grows with
-// ranks × tensors on one rank. Every rank gets the same outcome. Errors: InvalidArgument (tensor,
-// element, ranks), LimitExceeded (tensor), Comm, Timeout.
+// ranks × tensors on one rank. `plan` is this rank's MakeSavePlan of the declaration. Every rank
+// gets the same outcome. Errors: InvalidArgument (tensor, element, ranks), LimitExceeded (tensor),
+// Comm, Timeout.
 Status FullCheckDeclarations(Communicator& comm, const Declaration& declaration,
-                             std::span<const int> writer_ranks, const Limits& limits);
+                             const SavePlan& plan, std::span<const int> writer_ranks,
+                             const Limits& limits);
 
 }  // namespace sealpoint::internal
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
@@ -68,7 +69,7 @@ std::vector<Bytes> EncodeForOwners(std::span<const BlobSummary> own,
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (const BlobSummary& summary : own) {
     const auto place = std::lower_bound(all_blobs.begin(), all_blobs.end(), summary.blob());
-    EncodeEntries(summary.decoded()->manifest,
+    EncodeEntries(InternalAccess::DecodedOf(summary)->manifest,
                   static_cast<std::uint32_t>(place - all_blobs.begin()),
                   [&](std::string_view name) -> Bytes& { return outgoing[OwnerRank(name, size)]; });
   }
@@ -80,7 +81,8 @@ Bytes EncodeForCommitter(std::span<const BlobSummary> own, ByteSpan part) {
   WireWriter out(bytes);
   out.Put(std::uint64_t{own.size()});
   for (const BlobSummary& summary : own) {
-    EncodeBlob({.pin = summary.decoded()->pin, .attempt = summary.decoded()->header.attempt}, out);
+    const DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+    EncodeBlob({.pin = decoded.pin, .attempt = decoded.header.attempt}, out);
   }
   out.Put(AsText(part));
   return bytes;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/preflight.h"
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/format/constants.h"
+#include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
+#include "lib/storage/path.h"
 #include "lib/writer/commit_steps.h"
 #include "sealpoint/series.h"
 
@@ -68,12 +74,17 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   if (options.step == kNoStep) {
     return RuleError(Code::kInvalidArgument, "R-SER-13", "a checkpoint in a series needs a step");
   }
-  const std::shared_ptr<Storage> borrowed(std::shared_ptr<Storage>(), &storage);
-  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, Series(target.path, borrowed).List());
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
+                             ScanSeries(storage, target.path, SeriesDetail::kMarkers));
   // Numbering on from an older one would hide what is saved now behind the one not read.
-  if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
+  if (const SeriesEntry* const unread = listing.unread()) {
+    return NeverNotFound(unread->problem)
+        .Prefixed(StrCat("the newest checkpoint of the series is not known while ", unread->name,
+                         " in it cannot be read"));
+  }
   if (const SeriesEntry* newest = listing.newest()) {
     announcement.parent = {newest->attempt, newest->sequence};
+    SEALPOINT_RETURN_IF_ERROR(CheckParent(announcement.parent).AtPath(newest->path));
   }
   announcement.directory =
       JoinPath(target.path, SeriesDirectoryName(options.step, announcement.attempt));
@@ -95,12 +106,18 @@ Status PrepareDirectory(Directory& directory, Announcement& announcement) {
   return status;
 }
 
-// True where it was made here.
-Result<bool> MakeDirectory(Storage& storage, const std::string& path) {
-  const auto before = storage.OpenDirectory(path);
-  if (!before.ok() && before.error().code() != Code::kNotFound) return before.error();
+// Returns the levels that were made here, outermost first.
+Result<std::vector<std::string>> MakeDirectory(Storage& storage, const std::string& path) {
+  std::vector<std::string> missing;
+  const std::vector<std::string> levels = PathPrefixes(path);
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    const auto before = storage.OpenDirectory(*level);
+    if (before.ok()) break;
+    if (before.error().code() != Code::kNotFound) return before.error();
+    missing.insert(missing.begin(), *level);
+  }
   SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(path));
-  return !before.ok();
+  return missing;
 }
 
 // Fills in what only rank 0 knows of the attempt: its handle and whether it made the directory.
@@ -114,7 +131,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   attempt.directory = announcement.directory;
-  SEALPOINT_ASSIGN_OR_RETURN(attempt.is_directory_ours,
+  SEALPOINT_ASSIGN_OR_RETURN(attempt.made_directories,
                              MakeDirectory(storage, announcement.directory));
   auto opened = storage.OpenDirectory(announcement.directory);
   Status prepared = opened.status();
@@ -123,7 +140,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
     attempt.opened = std::move(opened).value();
   }
   if (prepared.ok()) return EncodeAnnouncement(announcement);
-  RemoveEmptyDirectory(storage, attempt);
+  RemoveEmptyDirectories(storage, attempt);
   return prepared;
 }
 
@@ -194,13 +211,16 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
   }
   if (agreed.ok()) return attempt;
-  if (is_root) RemoveEmptyDirectory(storage, attempt);
+  if (is_root) RemoveEmptyDirectories(storage, attempt);
   return agreed;
 }
 
-void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt) {
-  if (!attempt.is_directory_ours) return;
-  static_cast<void>(storage.RemoveDirectory(attempt.directory));
+void RemoveEmptyDirectories(const Storage& storage, const Attempt& attempt) {
+  const std::vector<std::string>& made = attempt.made_directories;
+  for (auto level = made.rbegin(); level != made.rend(); ++level) {
+    const auto parent = storage.OpenDirectory(ParentPath(*level));
+    if (!parent.ok() || !(*parent)->RemoveSubdirectory(LastComponent(*level)).ok()) return;
+  }
 }
 
 }  // namespace sealpoint::internal

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sealpoint/communicator.h"
 #include "sealpoint/saver.h"
@@ -18,7 +19,8 @@ struct Attempt {
   std::optional<ParentRef> parent{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
-  bool is_directory_ours = false;       // on rank 0: made for this attempt
+  // On rank 0: the levels of its path that were made for this attempt, outermost first.
+  std::vector<std::string> made_directories{};
 };
 
 // Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
@@ -28,9 +30,9 @@ struct Attempt {
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& local_status);
 
-// Rank 0 removes the attempt's directory if it was made for it and nothing is left in it. Not
-// collective.
-void RemoveEmptyDirectory(Storage& storage, const Attempt& attempt);
+// Rank 0 removes the attempt's directory, and those above it, as far as they were made for it and
+// nothing is left in them. Not collective.
+void RemoveEmptyDirectories(const Storage& storage, const Attempt& attempt);
 
 }  // namespace sealpoint::internal
 

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/layout/replicas.h"
+#include "lib/writer/declaration_summary.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -25,7 +27,7 @@ Status CheckReplicas(const std::vector<int>& replicas, int rank, int size) {
 }
 
 Status CheckReplicas(const Declaration& declaration, int rank, int size) {
-  const auto& lists = declaration.holders();
+  const auto& lists = InternalAccess::SummaryOf(declaration).replica_groups();
   const bool all_ok = std::all_of(lists.begin(), lists.end(), [&](const auto& list) {
     return CheckReplicas(list.first, rank, size).ok();
   });
@@ -44,7 +46,7 @@ class Planner {
 
   void AddTensor(std::span<const std::size_t> slots);
   // `writers` are those of the replicas that write, `rank` among them.
-  void Divide(const HolderFacts& holders, const std::vector<int>& writers, int rank);
+  void Divide(const ReplicaGroupSummary& group, const std::vector<int>& writers, int rank);
   SavePlan Finish();
 
  private:
@@ -57,6 +59,7 @@ class Planner {
   void AddSlot(std::size_t slot);
 
   const Declaration& declaration_;
+  const DeclarationSummary& summary_;
   // By group. Reserved in full before, because Shared keeps pointers to the elements.
   std::vector<std::vector<PlannedShard>> shards_;
   std::vector<std::optional<Shared>> shared_;  // by list of replicas; none for the empty list
@@ -65,16 +68,17 @@ class Planner {
 
 Planner::Planner(const Declaration& declaration)
     : declaration_(declaration),
-      shards_(declaration.groups().size()),
-      shared_(declaration.holders().size()) {
-  for (const auto& [name, group] : declaration.groups()) {
+      summary_(InternalAccess::SummaryOf(declaration)),
+      shards_(summary_.blob_groups().size()),
+      shared_(summary_.replica_groups().size()) {
+  for (const auto& [name, group] : summary_.blob_groups()) {
     shards_[group.number].reserve(group.slot_count);
   }
-  for (const auto& [replicas, holders] : declaration.holders()) {
+  for (const auto& [replicas, group] : summary_.replica_groups()) {
     if (replicas.empty()) continue;
-    Shared& shared = shared_[holders.number].emplace();
-    shared.held.reserve(holders.region_count);
-    shared.shards.reserve(holders.region_count);
+    Shared& shared = shared_[group.number].emplace();
+    shared.held.reserve(group.region_count);
+    shared.shards.reserve(group.region_count);
   }
 }
 
@@ -92,28 +96,28 @@ void Planner::AddTensor(std::span<const std::size_t> slots) {
 }
 
 void Planner::AddSlot(std::size_t slot) {
-  const SlotFacts& facts = declaration_.facts()[slot];
-  if (facts.is_empty) {
+  const SlotSummary& summary = summary_.slots()[slot];
+  if (summary.is_empty) {
     plan_.empty_slots.push_back(slot);
     return;
   }
-  PlannedShard& shard = shards_[facts.group].emplace_back(PlannedShard{.slot = slot});
-  if (std::optional<Shared>& shared = shared_[facts.holders]) {
-    shared->held.push_back({.run = facts.run,
-                            .element_size = facts.element_size,
-                            .chunk_size_bytes = facts.chunk_size_bytes});
+  PlannedShard& shard = shards_[summary.blob_group].emplace_back(PlannedShard{.slot = slot});
+  if (std::optional<Shared>& shared = shared_[summary.replica_group]) {
+    shared->held.push_back({.run = summary.run,
+                            .element_size = summary.element_size,
+                            .chunk_size_bytes = summary.chunk_size_bytes});
     shared->shards.push_back(&shard);
     return;
   }
-  shard.run = facts.run;
-  plan_.tensor_bytes += facts.run.size() * facts.element_size;
+  shard.run = summary.run;
+  plan_.tensor_bytes += summary.run.size() * summary.element_size;
 }
 
-void Planner::Divide(const HolderFacts& holders, const std::vector<int>& writers, int rank) {
-  const Shared& shared = *shared_[holders.number];
+void Planner::Divide(const ReplicaGroupSummary& group, const std::vector<int>& writers, int rank) {
+  const Shared& shared = *shared_[group.number];
   const auto own = static_cast<std::size_t>(std::lower_bound(writers.begin(), writers.end(), rank) -
                                             writers.begin());
-  for (const Piece& share : DivideEvenly(shared.held, writers.size())) {
+  for (const HolderShare& share : DivideEvenly(shared.held, writers.size())) {
     if (share.holder != own) continue;
     shared.shards[share.held_index]->run = share.run;
     plan_.tensor_bytes += share.run.size() * shared.held[share.held_index].element_size;
@@ -122,7 +126,7 @@ void Planner::Divide(const HolderFacts& holders, const std::vector<int>& writers
 
 SavePlan Planner::Finish() {
   std::vector<PlannedShard>& all = plan_.shards;
-  for (const auto& [name, group] : declaration_.groups()) {
+  for (const auto& [name, group] : summary_.blob_groups()) {
     std::vector<PlannedShard>& shards = shards_[group.number];
     std::erase_if(shards, [](const PlannedShard& shard) { return shard.run.size() == 0; });
     if (all.empty()) {
@@ -145,13 +149,14 @@ Result<SavePlan> MakeSavePlan(const Declaration& declaration, int rank, int size
   SEALPOINT_RETURN_IF_ERROR(CheckReplicas(declaration, rank, size));
   if (!Writes(writer_ranks, rank)) return SavePlan();
   Planner planner(declaration);
-  declaration.ForEachTensor([&](std::span<const std::size_t> slots) { planner.AddTensor(slots); });
-  for (const auto& [replicas, holders] : declaration.holders()) {
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  summary.ForEachTensor([&](std::span<const std::size_t> slots) { planner.AddTensor(slots); });
+  for (const auto& [replicas, group] : summary.replica_groups()) {
     if (replicas.empty()) continue;
     std::vector<int> writers;
     std::copy_if(replicas.begin(), replicas.end(), std::back_inserter(writers),
                  [&](int holder) { return Writes(writer_ranks, holder); });
-    planner.Divide(holders, writers, rank);
+    planner.Divide(group, writers, rank);
   }
   return planner.Finish();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
@@ -79,7 +80,8 @@ Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
 Result<std::unique_ptr<BlobWriterImpl>> SaveRun::CreateWriter() const {
   BlobWriterOptions options = WriterOptionsOf(options_, save_, recorder_);
   options.attempt = attempt_.id;
-  return BlobWriterImpl::Create(engine_.parts(), attempt_.directory, std::move(options));
+  return BlobWriterImpl::Create(InternalAccess::PartsOf(engine_), attempt_.directory,
+                                std::move(options));
 }
 
 // The sequence of collectives is the same on every rank, whatever its own outcome: one all-reduce
@@ -160,7 +162,7 @@ Status SaveRun::Fail(BlobWriter* writer, Status why) {
     static_cast<void>(NoteFailure(barrier));
     return why;
   }
-  if (comm_.rank() == 0) RemoveEmptyDirectory(engine_.storage(), attempt_);
+  if (comm_.rank() == 0) RemoveEmptyDirectories(engine_.storage(), attempt_);
   return why;
 }
 

@@ -52,6 +52,7 @@ class SaveRun {
   // `local_status` is this rank's own outcome so far.
   Status Preflight(const Status& local_status);
   const Attempt& attempt() const { return attempt_; }
+  bool allows_empty() const { return save_.allow_empty; }
   // R-CMT-08: what all ranks write together fits.
   Status CheckFreeSpace(std::uint64_t tensor_bytes);
   // A writer for this attempt. Not collective.

@@ -11,6 +11,7 @@
 
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/base/wire.h"
@@ -57,12 +58,11 @@ class SaverImpl final : public Saver {
  private:
   Status CheckUsable() const;
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
-  Status CheckWriterRanks() const;
   Result<Proposal> Propose(const Declaration& declaration) const;
   // Collective. Returns whether any rank is short of memory. An error in any rank's proposal
   // becomes the error of all.
   Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
-                           bool is_short_of_memory);
+                           bool allow_empty, bool is_short_of_memory);
   Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status,
                                      const Sources& sources, PhaseRecorder& recorder);
   Status OpenQueue();
@@ -93,7 +93,7 @@ std::uint64_t Fingerprint(const std::vector<int>& ranks) {
 
 Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
                                    const Sources& sources) {
-  SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   if (queue_) queue_->Drain();
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   PhaseRecorder recorder(options_.on_phase, options.step);
@@ -116,7 +116,7 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_
   SEALPOINT_RETURN_IF_ERROR(run.Preflight(local_status));
   recorder.Begin(Phase::kPlan);
   const auto proposal = Propose(sources.declaration());
-  Status status = AgreeOnPlan(proposal, sources.declaration(), false).status();
+  Status status = AgreeOnPlan(proposal, sources.declaration(), run.allows_empty(), false).status();
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
   recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
@@ -134,7 +134,7 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_
 Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& target,
                                                           const SaveOptions& options,
                                                           const Sources& sources) {
-  SEALPOINT_RETURN_IF_ERROR(engine_.parts().CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(NoteBroken(broken_, OpenQueue()));
   const auto save = std::make_shared<BackgroundSave>(options_, target, options);
@@ -145,7 +145,8 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
       local_status.ok() ? Propose(sources.declaration()) : Result<Proposal>(local_status);
   std::unique_ptr<BlobWriterImpl> held;
   if (proposal.ok()) held = ReserveStaging(*proposal->plan, options, sources, recorder);
-  const auto any_short = AgreeOnPlan(proposal, sources.declaration(), held == nullptr);
+  const auto any_short =
+      AgreeOnPlan(proposal, sources.declaration(), options.allow_empty, held == nullptr);
   if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
   save->tensor_bytes = plan_->tensor_bytes;
   if (*any_short) {
@@ -175,7 +176,7 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Source
 
 // Precondition: the ranks agreed on plan_.
 Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
-  return WriteSources(engine_.parts(), options_, writer, *plan_, sources);
+  return WriteSources(InternalAccess::PartsOf(engine_), options_, writer, *plan_, sources);
 }
 
 // Null if the budget does not hold all that this rank writes.
@@ -183,7 +184,7 @@ std::unique_ptr<BlobWriterImpl> SaverImpl::ReserveStaging(const SavePlan& plan,
                                                           const SaveOptions& options,
                                                           const Sources& sources,
                                                           PhaseRecorder& recorder) const {
-  EngineParts& parts = engine_.parts();
+  EngineParts& parts = InternalAccess::PartsOf(engine_);
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
   if (!parts.TryReserve(count)) return nullptr;
   return std::make_unique<BlobWriterImpl>(parts, count,
@@ -204,19 +205,7 @@ Status SaverImpl::CheckUsable() const {
 
 Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sources) const {
   SEALPOINT_RETURN_IF_ERROR(CheckDescription(options.mesh, options.provenance));
-  SEALPOINT_RETURN_IF_ERROR(CheckWriterRanks());
   return CheckSources(sources);
-}
-
-// Ascending, without repetition, of ranks that are there.
-Status SaverImpl::CheckWriterRanks() const {
-  const std::vector<int>& ranks = options_.writer_ranks;
-  const bool ascend =
-      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
-  if (ranks.empty() || (ascend && ranks.front() >= 0 && ranks.back() < comm_.size())) {
-    return {};
-  }
-  return InvalidArgument("the ranks that write do not ascend within [0, ", comm_.size(), ")");
 }
 
 // Local arithmetic.
@@ -237,33 +226,68 @@ Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
 // then the declarations are checked, fast at first; only if that fails are they exchanged in full,
 // to name the fault.
 Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
-                                    const Declaration& declaration, bool is_short_of_memory) {
+                                    const Declaration& declaration, bool allow_empty,
+                                    bool is_short_of_memory) {
   const std::uint64_t writers = Fingerprint(options_.writer_ranks);
   const bool is_changed = proposal.ok() && proposal->is_changed;
+  const bool declares_any = !declaration.tensors().empty() || !declaration.objects().empty();
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
                              comm_.AllReduceMax({is_changed ? 1u : 0u, is_short_of_memory ? 1u : 0u,
-                                                 proposal.ok() ? 0u : 1u, writers, ~writers}));
+                                                 proposal.ok() ? 0u : 1u, writers, ~writers,
+                                                 declares_any || allow_empty ? 1u : 0u}));
   const bool any_changed = maxima[0] != 0;
   const bool any_short = maxima[1] != 0;
   const bool any_failed = maxima[2] != 0;
   // The largest value is the complement of the largest complement only if all values are equal.
   const bool same_writers = maxima[3] == ~maxima[4];
+  const bool may_be_saved = maxima[5] != 0;
   if (any_failed) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, proposal.status()));
   if (!same_writers) {
     return RuleError(Code::kInvalidArgument, "R-CMT-17", "ranks disagree on the ranks that write");
   }
+  if (!may_be_saved) {
+    return InvalidArgument("no rank declares a tensor or an object; see SaveOptions::allow_empty");
+  }
   if (any_changed) {
-    SEALPOINT_ASSIGN_OR_RETURN(
-        const bool agree,
-        FastCheckDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
+    SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
+                               FastCheckDeclarations(comm_, declaration, *proposal->plan,
+                                                     options_.writer_ranks, options_.limits));
     if (!agree) {
-      SEALPOINT_RETURN_IF_ERROR(
-          FullCheckDeclarations(comm_, declaration, options_.writer_ranks, options_.limits));
+      SEALPOINT_RETURN_IF_ERROR(FullCheckDeclarations(comm_, declaration, *proposal->plan,
+                                                      options_.writer_ranks, options_.limits));
     }
     plan_ = proposal->plan;
     planned_for_ = proposal->declaration;
   }
   return any_short;
+}
+
+// Ascending, without repetition, of ranks that are there.
+Status CheckWriterRanks(const std::vector<int>& ranks, int size) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) {
+      return InvalidArgument("writer_ranks has rank ", ranks[i], ", expected 0 to ", size - 1);
+    }
+    if (i > 0 && ranks[i] <= ranks[i - 1]) {
+      return InvalidArgument("writer_ranks has rank ", ranks[i], " behind rank ", ranks[i - 1],
+                             ", expected ascending ranks");
+    }
+  }
+  return {};
+}
+
+Status CheckOptions(const SaverOptions& options, int size) {
+  if (options.blob_size_max_bytes < kMiB) {
+    return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,
+                           ", expected at least ", kMiB);
+  }
+  for (const auto& [name, deadline] : {std::pair("deadline", options.deadline),
+                                       {"background_deadline", options.background_deadline}}) {
+    if (deadline.count() < 0) {
+      return InvalidArgument(name, " is ", deadline.count(), " ms, expected at least 0");
+    }
+  }
+  return CheckWriterRanks(options.writer_ranks, size);
 }
 
 }  // namespace
@@ -279,7 +303,8 @@ SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef>
 
 Result<std::unique_ptr<Saver>> Saver::Create(Engine& engine, Communicator& communicator,
                                              SaverOptions options) {
-  SEALPOINT_RETURN_IF_ERROR(engine.parts().CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine).CheckUsable());
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckOptions(options, communicator.size()));
   return std::unique_ptr<Saver>(
       std::make_unique<internal::SaverImpl>(engine, communicator, std::move(options)));
 }

@@ -3,7 +3,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
 #include "lib/writer/tensor_checks.h"
 
@@ -23,7 +23,7 @@ Status CheckSources(const Sources& sources) {
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
     if (!sources.objects()[i]) {
-      return InvalidArgument("no bytes are bound").AtTensor(declaration.objects()[i].name);
+      return InvalidArgument("no bytes are bound").AtObject(declaration.objects()[i].name);
     }
   }
   return {};
@@ -40,10 +40,11 @@ Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriter
   const Declaration& declaration = sources.declaration();
   for (const PlannedShard& shard : plan.shards) {
     const HeldTensor& held = declaration.tensors()[shard.slot];
-    ConstMemoryView view = *sources.tensors()[shard.slot];
+    MemoryView view = *sources.tensors()[shard.slot];
     Region region = HeldRegionOf(held);
-    if (view.strides_bytes.empty()) {
+    if (view.is_dense()) {
       view.data += (shard.run.begin - region.run.begin) * ElementSize(held.tensor);
+      view.size_bytes = shard.run.size() * ElementSize(held.tensor);
     }
     region.run = shard.run;
     SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));

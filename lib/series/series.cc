@@ -2,8 +2,8 @@
 #include "sealpoint/series.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <optional>
+#include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -13,28 +13,64 @@
 namespace sealpoint {
 namespace {
 
+using internal::NeverNotFound;
+
 bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
 
-// Committed ones first, newest first; the others by name.
-bool ComesBefore(const SeriesEntry& a, const SeriesEntry& b) {
-  if (IsCommitted(a) != IsCommitted(b)) return IsCommitted(a);
-  if (!IsCommitted(a)) return a.name < b.name;
-  return std::tie(b.sequence, b.attempt, a.name) < std::tie(a.sequence, a.attempt, b.name);
+// Fills in what a listing of markers leaves out.
+Status AddDetails(const Directory& directory, const std::string& series, SeriesEntry& entry) {
+  const internal::DirectoryLook look = internal::LookInside(directory, series, entry.name);
+  if (look.entry.verdict == Verdict::kUnreadable) return look.entry.problem;
+  const bool is_same = look.kind == internal::DirectoryLook::Kind::kOurs &&
+                       look.entry.attempt == entry.attempt && IsCommitted(look.entry);
+  if (!is_same) return Status(Code::kNotFound, "the checkpoint was deleted meanwhile");
+  entry.size_bytes = look.entry.size_bytes;
+  entry.is_kept = look.entry.is_kept;
+  return {};
 }
 
-// Two directories may hold the same attempt (a copy): that is no fork.
-std::vector<AttemptId> FindForks(const std::vector<SeriesEntry>& entries) {
-  std::map<AttemptId, std::vector<AttemptId>> children;
-  for (const SeriesEntry& entry : entries) {
-    if (IsCommitted(entry)) children[entry.parent].push_back(entry.attempt);
+Status OpenAndCheck(const Storage& storage, const std::string& series, const Limits& limits,
+                    SeriesEntry& entry) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto opened,
+                             internal::OpenCommitted(storage, entry.path, limits, true));
+  return AddDetails(*opened.directory, series, entry);
+}
+
+void PassOver(SeriesEntry entry, const Status& problem, ResumePoint& point) {
+  entry.verdict = VerdictOf(problem);
+  entry.problem = problem;
+  point.passed_over.push_back(std::move(entry));
+}
+
+// The newest of a listing that passes the file-level check. Nothing if one was deleted meanwhile.
+Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std::string& path,
+                                              const SeriesListing& listing,
+                                              const ResumeOptions& options) {
+  ResumePoint point;
+  for (const SeriesEntry& entry : listing.entries) {
+    // Without a marker that says how new it is, it may be the newest.
+    if (IsCommitted(entry) || entry.verdict == Verdict::kUncommitted) continue;
+    if (!options.allow_fallback) return NeverNotFound(entry.problem);
+    point.passed_over.push_back(entry);
   }
-  std::vector<AttemptId> forks;
-  for (auto& [parent, attempts] : children) {
-    std::sort(attempts.begin(), attempts.end());
-    attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
-    if (attempts.size() > 1) forks.insert(forks.end(), attempts.begin(), attempts.end());
+  for (const SeriesEntry& entry : listing.entries) {
+    if (!IsCommitted(entry)) break;
+    point.entry = entry;
+    const Status status = OpenAndCheck(storage, path, options.limits, point.entry);
+    if (status.ok()) return std::optional(std::move(point));
+    // A deletion takes the marker first: what is missing behind one that is gone was not damaged.
+    const auto series = storage.OpenDirectory(path);
+    if (series.ok() && internal::IsMarkerGone(**series, entry)) return std::optional<ResumePoint>();
+    if (!options.allow_fallback) return NeverNotFound(status);
+    PassOver(entry, status, point);
   }
-  return forks;
+  if (point.passed_over.empty()) {
+    return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint").AtPath(path);
+  }
+  // Not NotFound: training must not begin anew because of damage.
+  const SeriesEntry& first = point.passed_over.front();
+  return NeverNotFound(
+      Status(first.problem).Prefixed(internal::StrCat("nothing to fall back to; ", first.name)));
 }
 
 }  // namespace
@@ -45,7 +81,7 @@ const SeriesEntry* SeriesListing::newest() const {
 
 const SeriesEntry* SeriesListing::unread() const {
   const auto found = std::find_if(entries.begin(), entries.end(), [](const SeriesEntry& entry) {
-    return entry.problem.code() == Code::kIo;
+    return entry.verdict == Verdict::kUnreadable;
   });
   return found != entries.end() ? &*found : nullptr;
 }
@@ -54,64 +90,20 @@ Series::Series(std::string path, std::shared_ptr<Storage> storage)
     : path_(std::move(path)), storage_(storage ? std::move(storage) : PosixStorage()) {}
 
 Result<SeriesListing> Series::List() const {
-  SeriesListing listing;
-  const auto directory = storage_->OpenDirectory(path_);
-  if (!directory.ok() && directory.error().code() == Code::kNotFound) return listing;
-  if (!directory.ok()) return directory.error();
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names, (*directory)->List());
-  for (const EntryInfo& info : names) {
-    // In the root of a file system; made with it and closed to all but root.
-    const bool is_of_file_system = info.name == "lost+found";
-    const bool may_be_directory = !is_of_file_system && (info.kind == EntryKind::kDirectory ||
-                                                         info.kind == EntryKind::kSymlink);
-    const auto scanned = may_be_directory
-                             ? internal::ScanEntry(*storage_, path_, info.name)
-                             : Result<internal::ScannedEntry>(internal::ScannedEntry());
-    if (scanned.ok() && scanned->is_ours) {
-      listing.entries.push_back(scanned->entry);
-      listing.entries.back().is_link = info.kind == EntryKind::kSymlink;
-    } else if (scanned.ok() || info.kind == EntryKind::kSymlink) {
-      listing.foreign.push_back(info.name);
-    } else if (scanned.error().code() != Code::kNotFound) {  // NotFound: removed meanwhile
-      listing.entries.push_back({.name = info.name,
-                                 .path = JoinPath(path_, info.name),
-                                 .verdict = Verdict::kUnreadable,
-                                 .problem = scanned.error()});
-    }
-  }
-  std::sort(listing.entries.begin(), listing.entries.end(), ComesBefore);
-  listing.forks = FindForks(listing.entries);
-  return listing;
+  return internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kFiles);
 }
 
 Result<ResumePoint> Series::Newest(const ResumeOptions& options) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, List());
-  ResumePoint point;
-  for (const SeriesEntry& entry : listing.entries) {
-    // Without a marker that says how new it is, it may be the newest.
-    if (IsCommitted(entry) || entry.verdict == Verdict::kUncommitted) continue;
-    if (!options.allow_fallback) return entry.problem;
-    point.passed_over.push_back(entry);
+  for (int i = 0; i < internal::kListingsMax; ++i) {
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const SeriesListing listing,
+        internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kMarkers));
+    SEALPOINT_ASSIGN_OR_RETURN(auto point, FindNewest(*storage_, path_, listing, options));
+    if (point) return *std::move(point);
   }
-  for (const SeriesEntry& entry : listing.entries) {
-    if (!IsCommitted(entry)) break;
-    const auto opened = internal::OpenCommitted(*storage_, entry.path, options.limits, true);
-    if (opened.ok()) {
-      point.entry = entry;
-      return point;
-    }
-    if (!options.allow_fallback) return opened.error();
-    point.passed_over.push_back(entry);
-    point.passed_over.back().verdict = VerdictOf(opened.error());
-    point.passed_over.back().problem = opened.error();
-  }
-  if (point.passed_over.empty()) {
-    return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint")
-        .AtPath(path_);
-  }
-  // Not NotFound: training must not begin anew because of damage.
-  return Status(point.passed_over.front().problem)
-      .Prefixed(internal::StrCat("nothing to fall back to; ", point.passed_over.front().name));
+  return internal::MakeError(Code::kIo, "the newest checkpoint was deleted during each of ",
+                             internal::kListingsMax, " looks at it")
+      .AtPath(path_);
 }
 
 }  // namespace sealpoint

@@ -90,11 +90,12 @@ Status SyncANewerOne(const Storage& storage, const std::vector<PruneDecision>& d
 }
 
 // Oldest first. Stops at the first error.
-Status DeleteDecided(Storage& storage, const std::string& series, PruneReport& report) {
+Status DeleteDecided(const Storage& storage, const std::string& path, PruneReport& report) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage.OpenDirectory(path));
   SEALPOINT_RETURN_IF_ERROR(SyncANewerOne(storage, report.decisions));
   for (auto decision = report.decisions.rbegin(); decision != report.decisions.rend(); ++decision) {
     if (decision->keep) continue;
-    const Status deleted = internal::DeleteCommitted(storage, series, decision->entry);
+    const Status deleted = internal::DeleteCommitted(*series, decision->entry);
     if (IsGone(deleted)) {
       decision->reasons.emplace_back("another process removed it meanwhile");
       continue;
@@ -103,7 +104,7 @@ Status DeleteDecided(Storage& storage, const std::string& series, PruneReport& r
     decision->is_deleted = true;
     report.bytes_freed += decision->entry.size_bytes;
   }
-  return Status();
+  return {};
 }
 
 }  // namespace

@@ -7,6 +7,9 @@
 #include "sealpoint/series.h"
 #include "sealpoint/storage.h"
 
+// What removes gets the series as an open directory, and no path: a link that somebody puts in the
+// place of a checkpoint is never followed.
+
 namespace sealpoint::internal {
 
 // R-SER-11: of the committed ones in [begin, end), newest first, one is whole, and its directory is
@@ -14,9 +17,10 @@ namespace sealpoint::internal {
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
                            std::vector<SeriesEntry>::const_iterator end);
 
-// Removes a checkpoint in the order of R-SER-06. Precondition: MakeSureOfANewerOne. Errors:
-// InvalidArgument (a symbolic link), NotFound, Io.
-Status DeleteCommitted(Storage& storage, const std::string& series, const SeriesEntry& entry);
+// Removes the checkpoint that `entry` was when it was looked at, in the order of R-SER-06.
+// Precondition: MakeSureOfANewerOne. Errors: InvalidArgument (a symbolic link; KEEP is there; its
+// marker is another one now, R-SER-21), NotFound (it has no marker any more), Io.
+Status DeleteCommitted(Directory& series, const SeriesEntry& entry);
 
 }  // namespace sealpoint::internal
 

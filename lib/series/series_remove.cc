@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "lib/base/errors.h"
@@ -15,6 +16,7 @@
 namespace sealpoint {
 namespace {
 
+using internal::DirectoryLook;
 using internal::InvalidArgument;
 using internal::NameKind;
 
@@ -39,26 +41,69 @@ Status RemoveMarker(Directory& directory) {
   return directory.Sync();
 }
 
-// Links are not followed to remove what they lead to.
-Status CheckIsNoLink(const Storage& storage, const std::string& series, const std::string& name) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(series));
-  SEALPOINT_ASSIGN_OR_RETURN(const EntryInfo info, directory->Stat(name));
-  if (info.kind != EntryKind::kSymlink) return {};
+// Opened without following links: from here on all that is removed is removed below this handle.
+Result<std::unique_ptr<Directory>> OpenToRemove(const Directory& series, const std::string& name) {
+  auto opened = series.OpenSubdirectory(name);
+  if (opened.ok() || opened.error().code() == Code::kNotFound) return opened;
+  const auto info = series.Stat(name);
+  if (!info.ok() || info->kind != EntryKind::kSymlink) return opened;
   return InvalidArgument("not removed: it is a symbolic link")
       .AtRule("R-SER-10")
-      .AtPath(JoinPath(series, name));
+      .AtPath(JoinPath(series.path(), name));
 }
 
 // With foreign files inside it stays: they are not ours to remove.
-Status RemoveDirectoryIfEmpty(Storage& storage, const Directory& directory) {
+Status RemoveDirectoryIfEmpty(Directory& series, const std::string& name,
+                              const Directory& directory) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> left, directory.List());
-  return left.empty() ? storage.RemoveDirectory(directory.path()) : Status();
+  return left.empty() ? series.RemoveSubdirectory(name) : Status();
+}
+
+// R-SER-21, and KEEP once more: it may have come since the listing.
+Status CheckIsStill(const SeriesEntry& entry, const DirectoryLook& now) {
+  if (now.entry.verdict == Verdict::kUnreadable) return now.entry.problem;
+  const bool has_marker = now.kind == DirectoryLook::Kind::kOurs &&
+                          (now.entry.verdict != Verdict::kUncommitted || now.entry.is_void);
+  if (!has_marker) {
+    return internal::MakeError(Code::kNotFound, "it was deleted meanwhile").AtPath(entry.path);
+  }
+  if (now.entry.attempt != entry.attempt || now.entry.verdict != entry.verdict) {
+    return InvalidArgument("not deleted: it is another checkpoint now: attempt ",
+                           now.entry.attempt.ToHex(), ", expected ", entry.attempt.ToHex())
+        .AtRule("R-SER-21")
+        .AtPath(entry.path);
+  }
+  if (!now.entry.is_kept) return {};
+  return InvalidArgument("not deleted: a KEEP file pins it").AtRule("R-SER-05").AtPath(entry.path);
 }
 
 Status CheckName(const std::string& name) {
   const bool is_component =
       !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
   return is_component ? Status() : InvalidArgument("\"", name, "\" is not a name in a series");
+}
+
+// Publishes a void marker, so that no writer's publication succeeds any more.
+Status PublishVoid(Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const AttemptId attempt, AttemptId::Random());
+  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                             directory.Probe(internal::ProbeName(attempt)));
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(directory, capabilities));
+  const internal::MarkerBytes marker =
+      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
+  const std::string unpublished = internal::UnpublishedMarkerName(attempt);
+  Status status = internal::WriteFileDurably(directory, unpublished, marker);
+  // A file of that name is another's (R-CMT-15).
+  if (status.code() == Code::kAlreadyExists) return status;
+  if (status.ok()) status = directory.Sync();
+  if (status.ok()) {
+    status = internal::PublishDurably(directory, capabilities.publish, unpublished,
+                                      internal::kMarkerName, marker);
+  }
+  if (!status.ok() && !status.has_unknown_outcome()) {
+    static_cast<void>(directory.Remove(unpublished));
+  }
+  return status;
 }
 
 }  // namespace
@@ -77,92 +122,79 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
   return problem;
 }
 
-Status DeleteCommitted(Storage& storage, const std::string& series, const SeriesEntry& entry) {
-  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(storage, series, entry.name));
-  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
+Status DeleteCommitted(Directory& series, const SeriesEntry& entry) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(series, entry.name));
+  SEALPOINT_RETURN_IF_ERROR(CheckIsStill(entry, LookInside(*directory, series.path(), entry.name)));
   SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
   SEALPOINT_RETURN_IF_ERROR(RemoveOurFiles(*directory).status());
   SEALPOINT_RETURN_IF_ERROR(directory->Sync());
-  return RemoveDirectoryIfEmpty(storage, *directory);
+  return RemoveDirectoryIfEmpty(series, entry.name, *directory);
 }
 
 }  // namespace internal
 
 Status Series::Delete(const std::string& name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(name));
-  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing, List());
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const SeriesListing listing,
+      internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kMarkers));
   const auto found = std::find_if(listing.entries.begin(), listing.entries.end(),
                                   [&](const SeriesEntry& entry) { return entry.name == name; });
   if (found == listing.entries.end()) {
     return internal::MakeError(Code::kNotFound, "no such checkpoint").AtPath(JoinPath(path_, name));
   }
   // What could not be read may be the newest, and may be kept.
-  if (found->problem.code() == Code::kIo) return found->problem;
+  if (found->verdict == Verdict::kUnreadable) return found->problem;
   const auto refuse = [&](std::string_view why) {
     return InvalidArgument("not deleted: ", why).AtRule("R-SER-05").AtPath(found->path);
   };
   if (found->verdict == Verdict::kUncommitted) return refuse("it was never committed");
-  if (found->is_kept) return refuse("a KEEP file pins it");
   if (listing.newest() == nullptr || &*found == listing.newest()) {
     if (const SeriesEntry* const unread = listing.unread()) return unread->problem;
     return refuse("no newer checkpoint is committed");
   }
-  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
   SEALPOINT_RETURN_IF_ERROR(internal::MakeSureOfANewerOne(*storage_, listing.entries.begin(), found)
                                 .AtRule("R-SER-11")
                                 .AtPath(found->path));
-  return internal::DeleteCommitted(*storage_, path_, *found);
+  return internal::DeleteCommitted(*series, *found);
 }
 
 Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(name));
-  SEALPOINT_ASSIGN_OR_RETURN(const internal::ScannedEntry scanned,
-                             internal::ScanEntry(*storage_, path_, name));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto series, storage_->OpenDirectory(path_));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(*series, name));
+  const DirectoryLook look = internal::LookInside(*directory, path_, name);
+  const SeriesEntry& entry = look.entry;
   const auto refuse = [&](std::string_view why) {
-    return InvalidArgument("not removed: ", why).AtRule("R-SER-07").AtPath(scanned.entry.path);
+    return InvalidArgument("not removed: ", why).AtRule("R-SER-07").AtPath(entry.path);
   };
-  if (!scanned.is_ours) return refuse("it is not a checkpoint's directory");
-  if (scanned.entry.problem.code() == Code::kIo) return scanned.entry.problem;
-  if (scanned.entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
-  if (scanned.entry.is_kept) return refuse("a KEEP file pins it");
-  SEALPOINT_RETURN_IF_ERROR(CheckIsNoLink(*storage_, path_, name));
-  if (!scanned.entry.is_void) {
-    const Status voided = PublishVoidMarker(*storage_, scanned.entry.path);
+  if (look.kind == DirectoryLook::Kind::kForeign) {
+    return refuse("it is not a checkpoint's directory");
+  }
+  if (look.kind == DirectoryLook::Kind::kChanged) return refuse("it was committed meanwhile");
+  if (entry.verdict == Verdict::kUnreadable) return entry.problem;
+  if (entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
+  if (entry.is_kept) return refuse("a KEEP file pins it");
+  if (!entry.is_void) {
+    const Status voided = PublishVoid(*directory);
     if (voided.code() == Code::kAlreadyExists) return refuse("it was committed meanwhile");
     SEALPOINT_RETURN_IF_ERROR(voided);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage_->OpenDirectory(scanned.entry.path));
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t freed, RemoveOurFiles(*directory));
   SEALPOINT_RETURN_IF_ERROR(directory->Sync());
-  if (!scanned.entry.is_void) return freed;
+  if (!entry.is_void) return freed;
   // With anything else left the void marker stays: it alone keeps a slow writer out (R-SER-09).
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> left, directory->List());
   if (left.size() != 1) return freed;
   SEALPOINT_RETURN_IF_ERROR(RemoveMarker(*directory));
-  SEALPOINT_RETURN_IF_ERROR(RemoveDirectoryIfEmpty(*storage_, *directory));
+  SEALPOINT_RETURN_IF_ERROR(RemoveDirectoryIfEmpty(*series, name, *directory));
   return freed;
 }
 
 Status PublishVoidMarker(Storage& storage, const std::string& path) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(path));
-  SEALPOINT_ASSIGN_OR_RETURN(const AttemptId attempt, AttemptId::Random());
-  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                             directory->Probe(internal::ProbeName(attempt)));
-  SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(*directory, capabilities));
-  const internal::MarkerBytes marker =
-      internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
-  const std::string unpublished = internal::UnpublishedMarkerName(attempt);
-  Status status = internal::WriteFileDurably(*directory, unpublished, marker);
-  // A file of that name is another's (R-CMT-15).
-  if (status.code() == Code::kAlreadyExists) return status;
-  if (status.ok()) status = directory->Sync();
-  if (status.ok()) {
-    status = internal::PublishDurably(*directory, capabilities.publish, unpublished,
-                                      internal::kMarkerName, marker);
-  }
-  if (!status.ok() && !status.has_unknown_outcome())
-    static_cast<void>(directory->Remove(unpublished));
-  return status;
+  return PublishVoid(*directory);
 }
 
 }  // namespace sealpoint

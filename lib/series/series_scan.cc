@@ -3,26 +3,85 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
+#include "lib/format/marker.h"
 
 namespace sealpoint {
 namespace internal {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
-constexpr std::size_t kStepDigits = 12;
+constexpr std::size_t kStepDigitsMin = 12;
+constexpr std::size_t kStepDigitsMax = 20;  // of 2^64 - 1
 constexpr std::size_t kAttemptDigits = 8;
+constexpr std::size_t kMarkerReadMax = kMarkerSize + 1;  // one more, to see that it is too long
+
+using Kind = DirectoryLook::Kind;
 
 bool AllOf(std::string_view text, std::string_view alphabet) {
   return text.find_first_not_of(alphabet) == std::string_view::npos;
 }
 
+bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
+
+// Committed ones first, newest first; the others by name.
+bool ComesBefore(const SeriesEntry& a, const SeriesEntry& b) {
+  if (IsCommitted(a) != IsCommitted(b)) return IsCommitted(a);
+  if (!IsCommitted(a)) return a.name < b.name;
+  return std::tie(b.sequence, b.attempt, a.name) < std::tie(a.sequence, a.attempt, b.name);
+}
+
+// Two directories may hold the same attempt (a copy): that is no fork.
+std::vector<AttemptId> FindForks(const std::vector<SeriesEntry>& entries) {
+  std::map<AttemptId, std::vector<AttemptId>> children;
+  for (const SeriesEntry& entry : entries) {
+    if (IsCommitted(entry)) children[entry.parent].push_back(entry.attempt);
+  }
+  std::vector<AttemptId> forks;
+  for (auto& [parent, attempts] : children) {
+    std::sort(attempts.begin(), attempts.end());
+    attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
+    if (attempts.size() > 1) forks.insert(forks.end(), attempts.begin(), attempts.end());
+  }
+  return forks;
+}
+
+SeriesEntry EntryOf(const std::string& series_path, const std::string& name) {
+  return {.name = name, .path = JoinPath(series_path, name)};
+}
+
+void TakeMarker(Bytes bytes, SeriesEntry& entry) {
+  const auto marker = DecodeMarkerFile(entry.path, std::move(bytes));
+  entry.problem = marker.ok() ? CheckCommitted(entry.path, marker->marker) : marker.error();
+  // A file of that name that is no marker at all was read, and is not what the storage failed to
+  // read.
+  const bool is_other = entry.problem.code() == Code::kNotACheckpoint;
+  entry.verdict = is_other ? Verdict::kCorrupt : VerdictOf(entry.problem);
+  if (!marker.ok()) return;
+  entry.is_void = marker->marker.kind == MarkerKind::kVoid;
+  entry.attempt = marker->marker.attempt;
+  entry.parent = marker->marker.parent;
+  entry.sequence = marker->marker.sequence;
+  entry.step = marker->marker.step;
+}
+
+DirectoryLook Unreadable(SeriesEntry entry, Status error) {
+  entry.verdict = Verdict::kUnreadable;
+  entry.problem = std::move(error);
+  return {.kind = Kind::kOurs, .entry = std::move(entry)};
+}
+
 struct NamesFound {
   bool has_ours = false;
-  bool has_marker = false;
+  bool has_marker_file = false;
 };
 
 // Adds up what is ours and notes KEEP.
@@ -32,50 +91,177 @@ NamesFound LookAtNames(const std::vector<EntryInfo>& entries, SeriesEntry& entry
     const NameKind kind = ParseName(info.name).kind;
     if (kind == NameKind::kForeign) continue;
     found.has_ours = true;
-    found.has_marker = found.has_marker || kind == NameKind::kMarker;
+    const bool is_marker = kind == NameKind::kMarker && info.kind == EntryKind::kFile;
+    found.has_marker_file = found.has_marker_file || is_marker;
     entry.size_bytes += info.size_bytes;
     entry.is_kept = entry.is_kept || kind == NameKind::kKeep;
   }
   return found;
 }
 
-void LookAtMarker(const Directory& directory, bool has_marker, SeriesEntry& entry) {
-  const auto marker = ReadMarker(directory);
-  entry.problem = marker.ok() ? CheckCommitted(directory.path(), marker->marker) : marker.error();
-  // A directory of the series that holds nothing yet is an attempt that got no further.
-  if (!has_marker && entry.problem.code() == Code::kNotACheckpoint) {
-    entry.problem = Status(Code::kUncommitted, entry.problem.message()).AtPath(entry.path);
+// One listing of a series, through one handle.
+class Scan {
+ public:
+  Scan(const Storage& storage, const Directory& series, SeriesDetail detail)
+      : storage_(storage), series_(series), detail_(detail) {}
+
+  // Nothing if something changed that matters. A marker appears once and goes once, and it goes
+  // only behind a newer one. So if all that had none have none still, and then no name is new, the
+  // newest is among what was read; and it was the newest when the last names were read.
+  Result<std::optional<SeriesListing>> Run() const {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names, series_.List());
+    SeriesListing listing;
+    std::vector<std::pair<const EntryInfo*, Kind>> without_marker;
+    for (const EntryInfo& info : names) {
+      DirectoryLook look = LookAt(info, detail_);
+      if (look.kind == Kind::kChanged) return std::optional<SeriesListing>();
+      if (MayBePublished(info, look)) without_marker.emplace_back(&info, look.kind);
+      if (look.kind == Kind::kOurs) {
+        listing.entries.push_back(std::move(look.entry));
+      } else {
+        listing.foreign.push_back(info.name);
+      }
+    }
+    for (const auto& [info, kind] : without_marker) {
+      const DirectoryLook again = LookAt(*info, SeriesDetail::kMarkers);
+      if (again.kind != kind || !MayBePublished(*info, again)) {
+        return std::optional<SeriesListing>();
+      }
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names_after, series_.List());
+    const bool same = std::equal(names.begin(), names.end(), names_after.begin(), names_after.end(),
+                                 [](const EntryInfo& a, const EntryInfo& b) {
+                                   return a.name == b.name && a.kind == b.kind;
+                                 });
+    if (!same) return std::optional<SeriesListing>();
+    std::sort(listing.entries.begin(), listing.entries.end(), ComesBefore);
+    listing.forks = FindForks(listing.entries);
+    return std::optional<SeriesListing>(std::move(listing));
   }
-  entry.verdict = VerdictOf(entry.problem);
-  if (!marker.ok()) return;
-  entry.is_void = marker->marker.kind == MarkerKind::kVoid;
-  entry.attempt = marker->marker.attempt;
-  entry.parent = marker->marker.parent;
-  entry.sequence = marker->marker.sequence;
-  entry.step = marker->marker.step;
-}
+
+ private:
+  // A directory that another process may be publishing, or emptying, at this very moment.
+  static bool MayBePublished(const EntryInfo& info, const DirectoryLook& look) {
+    if (info.kind != EntryKind::kDirectory) return false;
+    return look.kind == Kind::kForeign ||
+           (look.entry.verdict == Verdict::kUncommitted && !look.entry.is_void);
+  }
+
+  DirectoryLook LookAt(const EntryInfo& info, SeriesDetail detail) const {
+    DirectoryLook look{.entry = EntryOf(series_.path(), info.name)};
+    const bool may_be_directory =
+        info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
+    // lost+found: in the root of a file system; made with it and closed to all but root.
+    if (!may_be_directory || info.name == "lost+found") return look;
+    if (!ReadMarkerOf(info, detail, look)) look = Open(info);
+    look.entry.is_link = info.kind == EntryKind::kSymlink;
+    return look;
+  }
+
+  // In one round trip. False if there is more to find out.
+  bool ReadMarkerOf(const EntryInfo& info, SeriesDetail detail, DirectoryLook& look) const {
+    if (detail != SeriesDetail::kMarkers) return false;
+    auto marker = series_.ReadFileIn(info.name, kMarkerName, kMarkerReadMax);
+    if (!marker.ok()) return false;
+    look.kind = Kind::kOurs;
+    TakeMarker(std::move(marker).value(), look.entry);
+    return true;
+  }
+
+  DirectoryLook Open(const EntryInfo& info) const {
+    const bool is_link = info.kind == EntryKind::kSymlink;
+    SeriesEntry entry = EntryOf(series_.path(), info.name);
+    const auto opened =
+        is_link ? storage_.OpenDirectory(entry.path) : series_.OpenSubdirectory(info.name);
+    if (opened.ok()) return LookInside(**opened, series_.path(), info.name);
+    const bool is_missing = opened.error().code() == Code::kNotFound;
+    if (is_missing && !is_link) return {.kind = Kind::kChanged, .entry = std::move(entry)};
+    const bool leads_to_file = is_link && series_.OpenForRead(info.name, IoMode::kBuffered).ok();
+    if (is_missing || leads_to_file) return {.kind = Kind::kForeign, .entry = std::move(entry)};
+    return Unreadable(std::move(entry), opened.error());
+  }
+
+  const Storage& storage_;
+  const Directory& series_;
+  const SeriesDetail detail_;
+};
 
 }  // namespace
 
 bool IsSeriesDirectoryName(std::string_view name) {
-  const std::size_t dash = kPrefix.size() + kStepDigits;
-  if (!name.starts_with(kPrefix) || name.size() != dash + 1 + kAttemptDigits) return false;
-  return AllOf(name.substr(kPrefix.size(), kStepDigits), "0123456789") && name[dash] == '-' &&
+  if (!name.starts_with(kPrefix) || name.size() < kAttemptDigits + 1) return false;
+  const std::size_t dash = name.size() - kAttemptDigits - 1;
+  if (dash < kPrefix.size() + kStepDigitsMin || dash > kPrefix.size() + kStepDigitsMax)
+    return false;
+  const std::string_view step = name.substr(kPrefix.size(), dash - kPrefix.size());
+  // More digits than needed are no zeros.
+  if (step.size() > kStepDigitsMin && step.front() == '0') return false;
+  return AllOf(step, "0123456789") && name[dash] == '-' &&
          AllOf(name.substr(dash + 1), "0123456789abcdef");
 }
 
-Result<ScannedEntry> ScanEntry(const Storage& storage, const std::string& series_path,
-                               const std::string& name) {
-  ScannedEntry scanned;
-  SeriesEntry& entry = scanned.entry;
-  entry.name = name;
-  entry.path = JoinPath(series_path, name);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, storage.OpenDirectory(entry.path));
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory->List());
-  const NamesFound found = LookAtNames(entries, entry);
-  scanned.is_ours = found.has_ours || IsSeriesDirectoryName(name);
-  if (scanned.is_ours) LookAtMarker(*directory, found.has_marker, entry);
-  return scanned;
+Result<std::optional<Bytes>> ReadMarkerBytes(const Directory& directory) {
+  const auto file = directory.OpenForRead(kMarkerName, IoMode::kBuffered);
+  if (!file.ok()) {
+    const bool is_missing =
+        file.error().code() == Code::kNotFound || IsNoFile(directory, kMarkerName);
+    return is_missing ? Result<std::optional<Bytes>>(std::nullopt) : file.error();
+  }
+  Bytes bytes(std::min<std::uint64_t>((*file)->size_bytes(), kMarkerReadMax));
+  SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
+  return std::optional<Bytes>(std::move(bytes));
+}
+
+// The marker first: a directory that is being emptied loses it first.
+DirectoryLook LookInside(const Directory& directory, const std::string& series_path,
+                         const std::string& name) {
+  SeriesEntry entry = EntryOf(series_path, name);
+  auto marker = ReadMarkerBytes(directory);
+  if (!marker.ok()) return Unreadable(std::move(entry), marker.error());
+  const auto names = directory.List();
+  if (names.error().code() == Code::kNotFound) return {.kind = Kind::kChanged, .entry = entry};
+  if (!names.ok()) return Unreadable(std::move(entry), names.error());
+  const NamesFound found = LookAtNames(*names, entry);
+  if (*marker) {
+    TakeMarker(**std::move(marker), entry);
+    return {.kind = Kind::kOurs, .entry = std::move(entry)};
+  }
+  if (found.has_marker_file) return {.kind = Kind::kChanged, .entry = std::move(entry)};
+  if (!found.has_ours && !IsSeriesDirectoryName(name)) {
+    return {.kind = Kind::kForeign, .entry = std::move(entry)};
+  }
+  entry.problem = RuleError(Code::kUncommitted, "R-MRK-01", "there is no commit marker")
+                      .AtPath(JoinPath(entry.path, kMarkerName));
+  return {.kind = Kind::kOurs, .entry = std::move(entry)};
+}
+
+bool IsMarkerGone(const Directory& series, const SeriesEntry& entry) {
+  auto bytes = series.ReadFileIn(entry.name, kMarkerName, kMarkerReadMax);
+  if (!bytes.ok()) return bytes.error().code() == Code::kNotFound;
+  SeriesEntry now = entry;
+  TakeMarker(std::move(bytes).value(), now);
+  return now.attempt != entry.attempt || now.verdict != entry.verdict;
+}
+
+Status NeverNotFound(Status status) {
+  if (status.code() != Code::kNotFound) return status;
+  Status error = MakeError(Code::kIo, status.message());
+  return std::move(error).AtRule(status.place().rule).AtPath(status.place().path);
+}
+
+Result<SeriesListing> ScanSeries(const Storage& storage, const std::string& path,
+                                 SeriesDetail detail) {
+  const auto series = storage.OpenDirectory(path);
+  if (!series.ok() && series.error().code() == Code::kNotFound) return SeriesListing();
+  if (!series.ok()) return series.error();
+  const Scan scan(storage, **series, detail);
+  for (int i = 0; i < kListingsMax; ++i) {
+    auto listing = scan.Run();
+    if (!listing.ok()) return NeverNotFound(std::move(listing).error());
+    if (*listing) return **std::move(listing);
+  }
+  return MakeError(Code::kIo, "the series changed during each of ", kListingsMax, " listings")
+      .AtPath(path);
 }
 
 }  // namespace internal

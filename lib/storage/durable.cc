@@ -11,11 +11,13 @@ namespace {
 
 Status UnknownOutcome(const Directory& directory, std::string_view name, const Status& cause) {
   return WithUnknownOutcome(
-      MakeError(Code::kIo, "it is not known whether the publication took effect: ", cause.message())
+      MakeError(Code::kIo, "outcome of the publication is unknown: ", cause.message())
           .AtPath(JoinPath(directory.path(), name)));
 }
 
-// Success where the file has exactly this content; AlreadyExists for any other; NotFound.
+// Success if the file has exactly this content; AlreadyExists if it has another; NotFound if it is
+// not there. This tells our publication from that of another attempt, since attempt ids are random
+// and so no two markers are equal.
 Status ReadBack(const Directory& directory, std::string_view name, ByteSpan content) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.OpenForRead(name, IoMode::kBuffered));
   if (file->size_bytes() == content.size()) {
@@ -36,16 +38,20 @@ Status WithUnknownOutcome(Status error) {
 Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities) {
   if (capabilities.publish == PublishMethod::kNone) {
     return RuleError(Code::kUnsupported, "R-CMT-04",
-                     "the file system offers no exclusive publication (link, renameat2)")
+                     "file system offers no exclusive publication (link or renameat2)")
         .AtPath(directory.path());
   }
   if (!capabilities.directory_sync) {
-    return RuleError(Code::kUnsupported, "R-CMT-05", "the file system cannot sync a directory")
+    return RuleError(Code::kUnsupported, "R-CMT-05", "file system cannot sync a directory")
         .AtPath(directory.path());
   }
   return {};
 }
 
+// A crash before the sync may leave the name with any content, zeros and garbage included; a crash
+// after it may still leave no name at all, until the caller syncs the directory. So nothing may
+// refer to the file before both syncs: the marker is written after the index and published after
+// both.
 Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan content) {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory.CreateExclusive(name, IoMode::kBuffered));
   SEALPOINT_RETURN_IF_ERROR(file->WriteAt(0, content));
@@ -53,13 +59,26 @@ Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan co
   return file->Close();
 }
 
+// Precondition, which only the caller can keep: everything that the marker pins is durable, and so
+// is the name `from` (a directory sync lies between its creation and this call). Else a crash may
+// leave `to` without the files that it pins.
+//
+// What a crash leaves: before PublishExclusive takes effect, `from` alone: uncommitted. After it
+// and before the directory sync, `from` alone or also `to`: both are correct, since success has
+// not been reported yet. After the sync, `to` for good. A crash before Remove leaves `from` as
+// well, which readers ignore and clean-up removes.
+//
+// An error of the publication does not say that it failed. On NFS the request may have taken effect
+// although the answer was lost, and may even take effect later. So the marker is read back; if it
+// is not there, `from` is removed, so that a request still under way finds nothing to publish, and
+// only then is the second look conclusive. Removing `from` before the first look would be wrong as
+// well: after a success it would take nothing back.
 Status PublishDurably(Directory& directory, PublishMethod method, std::string_view from,
                       std::string_view to, ByteSpan content) {
   const Status published = directory.PublishExclusive(from, to, method);
   if (!published.ok()) {
     Status found = ReadBack(directory, to, content);
     if (found.code() == Code::kNotFound) {
-      // A request that is still under way in the network must find nothing to publish.
       const Status removed = directory.Remove(from);
       if (!removed.ok() && removed.code() != Code::kNotFound) {
         return UnknownOutcome(directory, to, published);
@@ -70,9 +89,12 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
     if (found.code() == Code::kAlreadyExists) return found;
     if (!found.ok()) return UnknownOutcome(directory, to, published);
   }
+  // The marker is visible but may not survive a crash, and cannot be taken back: another process
+  // may have seen it. Hence an unknown outcome, after which nothing may be deleted.
   const Status synced = directory.Sync();
   if (!synced.ok()) return UnknownOutcome(directory, to, synced);
-  // The second name is litter from here on; a reader ignores it.
+  // From here on the second name has no use, and readers ignore it: failing to remove it is no
+  // error of a save that is committed.
   static_cast<void>(directory.Remove(from));
   return {};
 }

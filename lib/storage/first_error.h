@@ -8,18 +8,19 @@
 
 namespace sealpoint::internal {
 
-// Remembers the first error that a file met, for all threads that write it. After it nothing is
-// attempted any more: the kernel reports a lost page once, so a second fsync may succeed falsely
-// ("Can applications recover from fsync failures?", USENIX ATC 2020).
+// Remembers the first error of a file for all threads that write it. After it nothing may be
+// attempted on the file: the kernel reports a lost page once and then marks it clean, so that a
+// second fsync may succeed although the data is gone ("Can applications recover from fsync
+// failures?", USENIX ATC 2020).
 class FirstError {
  public:
-  // The error by which the file is poisoned, else success.
+  // The error that poisoned the file, else success.
   Status Get() const {
     const std::lock_guard lock(mutex_);
     return error_;
   }
 
-  // Poisons with `status` where it is an error and the first one; returns `status`.
+  // Poisons the file if `status` is an error and the first one. Returns `status`.
   Status Note(Status status) {
     const std::lock_guard lock(mutex_);
     if (error_.ok()) error_ = status;

@@ -56,6 +56,27 @@ Result<std::unique_ptr<ReadableFile>> MemoryDirectory::OpenForRead(std::string_v
   return file;
 }
 
+Result<std::unique_ptr<Directory>> MemoryDirectory::OpenSubdirectory(std::string_view name) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
+  const std::lock_guard lock(tree_->mutex);
+  const auto found = folder_->folders.find(name);
+  if (found == folder_->folders.end()) {
+    return ErrorAt("open", folder_->Has(name) ? ENOTDIR : ENOENT, name);
+  }
+  std::unique_ptr<Directory> directory =
+      std::make_unique<MemoryDirectory>(tree_, found->second, JoinPath(path_, name));
+  return directory;
+}
+
+Result<Bytes> MemoryDirectory::ReadFileIn(std::string_view subdirectory, std::string_view name,
+                                          std::size_t size_max) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenSubdirectory(subdirectory));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file, directory->OpenForRead(name, IoMode::kBuffered));
+  Bytes bytes(std::min<std::uint64_t>(file->size_bytes(), size_max));
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, bytes));
+  return bytes;
+}
+
 Result<EntryInfo> MemoryDirectory::Stat(std::string_view name) const {
   SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
   const std::lock_guard lock(tree_->mutex);
@@ -86,12 +107,27 @@ Status MemoryDirectory::Remove(std::string_view name) {
   return {};
 }
 
+Status MemoryDirectory::RemoveSubdirectory(std::string_view name) {
+  SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, name));
+  const std::lock_guard lock(tree_->mutex);
+  const auto found = folder_->folders.find(name);
+  if (found == folder_->folders.end()) {
+    return ErrorAt("rmdir", folder_->Has(name) ? ENOTDIR : ENOENT, name);
+  }
+  if (!found->second->files.empty() || !found->second->folders.empty()) {
+    return ErrorAt("rmdir", ENOTEMPTY, name);
+  }
+  found->second->is_removed = true;
+  folder_->folders.erase(found);
+  return {};
+}
+
 Status MemoryDirectory::PublishExclusive(std::string_view from, std::string_view to,
                                          PublishMethod method) {
   SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, from));
   SEALPOINT_RETURN_IF_ERROR(CheckMemoryName(path_, to));
   if (method == PublishMethod::kNone) {
-    return MakeError(Code::kUnsupported, "no method of publication was given")
+    return MakeError(Code::kUnsupported, "no method of publication given")
         .AtPath(JoinPath(path_, to));
   }
   const std::lock_guard lock(tree_->mutex);
@@ -106,7 +142,7 @@ Status MemoryDirectory::PublishExclusive(std::string_view from, std::string_view
 }
 
 Result<SpaceInfo> MemoryDirectory::FreeSpace() const {
-  // How much memory there is nobody can say; the greatest length that a file may have.
+  // Free memory is not known; the greatest length that a file may have serves as a bound.
   return SpaceInfo{.free_bytes = std::numeric_limits<std::int64_t>::max(),
                    .free_inodes = std::numeric_limits<std::uint64_t>::max()};
 }

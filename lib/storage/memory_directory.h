@@ -25,7 +25,11 @@ class MemoryDirectory final : public Directory {
                                                     IoMode mode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
   Result<std::vector<EntryInfo>> List() const override;
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override;
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override;
   Status Remove(std::string_view name) override;
+  Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
   Status Sync() override { return {}; }

@@ -13,15 +13,16 @@
 namespace sealpoint::internal {
 namespace {
 
-// Lengths up to that of a signed 64-bit offset, as in POSIX.
+// Offsets are limited to signed 64-bit numbers, as in POSIX.
 Status CheckMemoryRange(std::uint64_t offset, std::uint64_t size_bytes) {
   if (RangeFits(offset, size_bytes, std::numeric_limits<std::int64_t>::max())) return {};
   return InvalidArgument("offset ", offset, " and size ", size_bytes,
-                         " pass the greatest file offset");
+                         " exceed the greatest file offset");
 }
 
-// False where there is no memory; the one place where a container's exception is met. A range ends
-// at the greatest signed offset at most, which is as many bytes as a vector may have.
+// False if out of memory. The only place that catches an exception of a container: a test may write
+// files as large as memory. A range ends at most at the greatest signed offset, which is the
+// greatest size of a vector.
 bool GrowTo(Bytes& content, std::uint64_t size_bytes) {
   if (size_bytes <= content.size()) return true;
   try {
@@ -36,7 +37,7 @@ bool GrowTo(Bytes& content, std::uint64_t size_bytes) {
 
 Status MemoryWritableFile::CheckUsable() const {
   SEALPOINT_RETURN_IF_ERROR(first_error_.Get());
-  if (is_closed_.load()) return InvalidArgument("the file was closed").AtPath(path_);
+  if (is_closed_.load()) return InvalidArgument("file is closed").AtPath(path_);
   return {};
 }
 
@@ -51,7 +52,8 @@ Status MemoryWritableFile::WriteAll(std::uint64_t offset, ByteSpan data) {
   if (data.empty()) return {};  // as pwrite(2): does not make the file longer
   const std::unique_lock lock(node_->mutex);
   if (!GrowTo(node_->content, offset + data.size())) {
-    return MakeError(Code::kNoSpace, "no memory for a file of ", offset + data.size(), " bytes");
+    return MakeError(Code::kNoSpace, "out of memory for a file of ", offset + data.size(),
+                     " bytes");
   }
   std::copy(data.begin(), data.end(), node_->content.begin() + static_cast<std::ptrdiff_t>(offset));
   return {};
@@ -82,8 +84,8 @@ Status MemoryReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) con
   const std::uint64_t limit =
       mode_ == IoMode::kDirect ? AlignUp(size_bytes_, kDirectIoAlignmentBytes) : size_bytes_;
   if (!RangeFits(offset, out.size(), limit)) {
-    return MakeError(Code::kIncomplete, "the file ends at byte ", size_bytes_, ", before the ",
-                     out.size(), " bytes at ", offset)
+    return MakeError(Code::kIncomplete, "file has ", size_bytes_, " bytes, expected at least ",
+                     offset, " + ", out.size())
         .AtPath(path_)
         .AtOffset(size_bytes_);
   }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +17,6 @@ class MemoryStorageImpl final : public Storage {
  public:
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
  private:
   const std::shared_ptr<MemoryTree> tree_ = std::make_shared<MemoryTree>();
@@ -47,20 +45,6 @@ Status MemoryStorageImpl::CreateDirectories(std::string_view path) {
     if (!next) next = std::make_shared<MemoryFolder>();
     folder = next;
   }
-  return {};
-}
-
-Status MemoryStorageImpl::RemoveDirectory(std::string_view path) {
-  if (LastComponent(path) == ".") return ErrnoError("rmdir", EINVAL).AtPath(path);
-  const std::lock_guard lock(tree_->mutex);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto folder, FindFolder(*tree_, path));
-  if (!folder->files.empty() || !folder->folders.empty()) {
-    return ErrnoError("rmdir", ENOTEMPTY).AtPath(path);
-  }
-  if (folder == tree_->root) return ErrnoError("rmdir", EBUSY).AtPath(path);
-  SEALPOINT_ASSIGN_OR_RETURN(const auto parent, FindFolder(*tree_, ParentPath(path)));
-  parent->folders.erase(std::string(LastComponent(path)));
-  folder->is_removed = true;
   return {};
 }
 

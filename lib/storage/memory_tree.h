@@ -15,7 +15,7 @@
 
 namespace sealpoint::internal {
 
-// The content of a file, shared by its names and by all who have it open, as an inode.
+// The content of a file, shared by its names and by everything that has it open, like an inode.
 struct MemoryNode {
   mutable std::shared_mutex mutex;
   Bytes content;
@@ -32,17 +32,17 @@ struct MemoryFolder {
   }
 };
 
-// All that one MemoryStorage holds; lives as long as the storage or one of its directories. One
-// mutex for all names: they are few, and operations that touch two names are atomic with it.
+// The state of one MemoryStorage. Lives as long as the storage or one of its directories. One mutex
+// guards all names: there are few, and it makes operations on two names atomic.
 struct MemoryTree {
   mutable std::mutex mutex;
   std::shared_ptr<MemoryFolder> root = std::make_shared<MemoryFolder>();
 };
 
-// As CheckName, and Io for a name that is longer than file systems allow.
+// As CheckName; also Io for a name that is longer than file systems allow.
 Status CheckMemoryName(std::string_view directory, std::string_view name);
 
-// The folder at `path`, read from the root. Errors: InvalidArgument, NotFound, Io (a file stands
+// The folder at `path`, resolved from the root. Errors: InvalidArgument, NotFound, Io (a file is
 // there). The tree's mutex must be held.
 Result<std::shared_ptr<MemoryFolder>> FindFolder(const MemoryTree& tree, std::string_view path);
 

@@ -21,14 +21,14 @@ Status CheckName(std::string_view directory, std::string_view name) {
       !name.empty() && name != "." && name != ".." &&
       name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
   if (is_component) return {};
-  return InvalidArgument("'", name, "' is not the name of an entry of a directory")
+  return InvalidArgument("'", name, "' is not a valid name of a directory entry")
       .AtPath(JoinPath(directory, name));
 }
 
 Status CheckPath(std::string_view path) {
-  if (path.empty()) return InvalidArgument("an empty path");
+  if (path.empty()) return InvalidArgument("path is empty");
   if (path.find('\0') != std::string_view::npos) {
-    return InvalidArgument("a path with a NUL byte").AtPath(path);
+    return InvalidArgument("path has a NUL byte").AtPath(path);
   }
   return {};
 }

@@ -14,7 +14,7 @@ namespace sealpoint::internal {
 // NUL. The error's path is `directory` plus the name.
 Status CheckName(std::string_view directory, std::string_view name);
 
-// InvalidArgument where `path` is empty or has a NUL byte, at which the system would cut it.
+// InvalidArgument if `path` is empty or has a NUL byte, at which the system would cut it.
 Status CheckPath(std::string_view path);
 
 // The directory that holds the last component: "a/b" -> "a", "a" -> ".", "/a" -> "/", "/" -> "/".

@@ -47,7 +47,7 @@ Result<std::unique_ptr<PosixWritableFile>> PosixDirectory::CreatePosixFile(std::
                                                                            IoMode mode) {
   SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
   std::string path = JoinPath(path_, name);
-  // O_EXCL follows no link either.
+  // O_EXCL does not follow a symbolic link either.
   SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
                              OpenAt(fd_.get(), name, O_WRONLY | O_CREAT | O_EXCL, kFileMode, path));
   return std::make_unique<PosixWritableFile>(std::move(fd), std::move(path), mode);
@@ -62,16 +62,42 @@ Result<std::unique_ptr<WritableFile>> PosixDirectory::CreateExclusive(std::strin
 Result<std::unique_ptr<ReadableFile>> PosixDirectory::OpenForRead(std::string_view name,
                                                                   IoMode mode) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  SEALPOINT_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, OpenFile(std::string(name), mode));
+  return file;
+}
+
+Result<Bytes> PosixDirectory::ReadFileIn(std::string_view subdirectory, std::string_view name,
+                                         std::size_t size_max) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, subdirectory));
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             OpenFile(JoinPath(subdirectory, name), IoMode::kBuffered));
+  Bytes bytes(std::min<std::uint64_t>(file->size_bytes(), size_max));
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, bytes));
+  return bytes;
+}
+
+// `name` may have one component more, for a file in a subdirectory.
+Result<std::unique_ptr<PosixReadableFile>> PosixDirectory::OpenFile(const std::string& name,
+                                                                    IoMode mode) const {
   std::string path = JoinPath(path_, name);
-  // O_NONBLOCK: a FIFO would wait for its writer. It does nothing to a regular file.
+  // O_NONBLOCK: opening a FIFO would otherwise wait for its writer. It does not affect regular
+  // files.
   SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
                              OpenAt(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, path));
   struct stat info = {};
   if (::fstat(fd.get(), &info) != 0) return ErrnoError("fstat", errno).AtPath(path);
   if (!S_ISREG(info.st_mode)) return MakeError(Code::kIo, "not a regular file").AtPath(path);
-  std::unique_ptr<ReadableFile> file = std::make_unique<PosixReadableFile>(
-      std::move(fd), std::move(path), static_cast<std::uint64_t>(info.st_size), mode);
-  return file;
+  return std::make_unique<PosixReadableFile>(std::move(fd), std::move(path),
+                                             static_cast<std::uint64_t>(info.st_size), mode);
+}
+
+Result<std::unique_ptr<Directory>> PosixDirectory::OpenSubdirectory(std::string_view name) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  const std::string path = JoinPath(path_, name);
+  SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd,
+                             OpenAt(fd_.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, path));
+  return std::unique_ptr<Directory>(new PosixDirectory(std::move(fd), path));
 }
 
 Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
@@ -82,7 +108,7 @@ Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
     return ErrnoError("fstatat", errno).AtPath(JoinPath(path_, name));
   }
   entry.kind = KindOf(info.st_mode);
-  // A link that leads nowhere is a link without a size, not an error.
+  // A dangling link is reported as a link without a size, not as an error.
   const bool has_target =
       entry.kind != EntryKind::kSymlink || ::fstatat(fd_.get(), entry.name.c_str(), &info, 0) == 0;
   if (has_target && S_ISREG(info.st_mode)) {
@@ -92,7 +118,7 @@ Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
 }
 
 Result<std::vector<std::string>> PosixDirectory::ListNames() const {
-  // A stream of its own: the position of a shared descriptor is shared by all threads.
+  // A new descriptor for each listing: one that is shared has one read position for all threads.
   SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), ".", O_RDONLY | O_DIRECTORY, 0, path_));
   const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(fd.get()));
   if (!stream) return ErrnoError("fdopendir", errno).AtPath(path_);
@@ -128,6 +154,12 @@ Status PosixDirectory::Remove(std::string_view name) {
   return ErrnoError("unlinkat", errno).AtPath(JoinPath(path_, name));
 }
 
+Status PosixDirectory::RemoveSubdirectory(std::string_view name) {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  if (::unlinkat(fd_.get(), std::string(name).c_str(), AT_REMOVEDIR) == 0) return Sync();
+  return ErrnoError("unlinkat", errno).AtPath(JoinPath(path_, name));
+}
+
 Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view to,
                                         PublishMethod method) {
   SEALPOINT_RETURN_IF_ERROR(CheckName(path_, from));
@@ -147,7 +179,7 @@ Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view 
     case PublishMethod::kNone:
       break;
   }
-  return MakeError(Code::kUnsupported, "this file system offers no exclusive publication")
+  return MakeError(Code::kUnsupported, "file system offers no exclusive publication")
       .AtPath(JoinPath(path_, to));
 }
 

@@ -13,7 +13,7 @@
 
 namespace sealpoint::internal {
 
-// All names are resolved against the open directory, so that it may be renamed meanwhile.
+// All names are resolved relative to the open directory, so that it may be renamed meanwhile.
 class PosixDirectory final : public Directory {
  public:
   static Result<std::unique_ptr<PosixDirectory>> Open(std::string_view path);
@@ -25,7 +25,11 @@ class PosixDirectory final : public Directory {
                                                     IoMode mode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
   Result<std::vector<EntryInfo>> List() const override;
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override;
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override;
   Status Remove(std::string_view name) override;
+  Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override;
   Status Sync() override;
@@ -38,6 +42,7 @@ class PosixDirectory final : public Directory {
  private:
   PosixDirectory(UniqueFd fd, std::string_view path) : fd_(std::move(fd)), path_(path) {}
 
+  Result<std::unique_ptr<PosixReadableFile>> OpenFile(const std::string& name, IoMode mode) const;
   Result<std::vector<std::string>> ListNames() const;
 
   UniqueFd fd_;

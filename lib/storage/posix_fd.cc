@@ -38,7 +38,7 @@ Result<UniqueFd> OpenAt(int directory_fd, std::string_view name, int flags, mode
 Status SyncDirectoryFd(int directory_fd, const std::string& path) {
   if (::fsync(directory_fd) == 0) return {};
   if (errno == EINVAL) {
-    return MakeError(Code::kUnsupported, "fsync: this file system cannot sync a directory (errno ",
+    return MakeError(Code::kUnsupported, "fsync: file system cannot sync a directory (errno ",
                      errno, ")")
         .AtPath(path);
   }
@@ -48,23 +48,23 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path) {
 bool SetDirect(int fd, bool direct) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return false;
-  const int wanted = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);
-  return ::fcntl(fd, F_SETFL, wanted) == 0;
+  const int new_flags = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);
+  return ::fcntl(fd, F_SETFL, new_flags) == 0;
 }
 
 Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   if ((offset | size_bytes | number) % kDirectIoAlignmentBytes == 0) return {};
-  return InvalidArgument("direct I/O needs offset, size and address in multiples of ",
-                         kDirectIoAlignmentBytes, " bytes; offset ", offset, ", size ", size_bytes,
-                         ", address modulo that ", number % kDirectIoAlignmentBytes);
+  return InvalidArgument("offset is ", offset, ", size ", size_bytes, " and address modulo ",
+                         kDirectIoAlignmentBytes, " ", number % kDirectIoAlignmentBytes,
+                         ", expected multiples of ", kDirectIoAlignmentBytes, " for direct I/O");
 }
 
 Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   if (RangeFits(offset, size_bytes, kMax)) return {};
   return InvalidArgument("offset ", offset, " and size ", size_bytes,
-                         " pass the greatest file offset");
+                         " exceed the greatest file offset");
 }
 
 }  // namespace sealpoint::internal

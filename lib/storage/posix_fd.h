@@ -13,7 +13,8 @@
 
 namespace sealpoint::internal {
 
-// Owns a file descriptor. The destructor closes and ignores errors.
+// Owns a file descriptor. The destructor closes it and ignores errors, so that it is no way to end
+// writing: close(2) is where NFS and quotas report a failed write.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -30,23 +31,23 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// openat(2) with O_CLOEXEC, continued after EINTR. Errors are those of ErrnoError, at `path`.
+// openat(2) with O_CLOEXEC, repeated after EINTR. Errors: those of ErrnoError, at `path`.
 Result<UniqueFd> OpenAt(int directory_fd, std::string_view name, int flags, mode_t mode,
                         const std::string& path);
 
-// fsync(2) of a directory. Unsupported where the file system has no such operation (EINVAL).
+// fsync(2) of a directory. Unsupported if the file system has no such operation (EINVAL).
 Status SyncDirectoryFd(int directory_fd, const std::string& path);
 
-// Sets or clears O_DIRECT on an open file. False where the file system refuses.
+// Sets or clears O_DIRECT on an open file. False if the file system refuses.
 //
-// O_DIRECT is never given to open(2): with O_CREAT a file system without direct I/O fails with
-// EINVAL only after it has made the file, which then would be left behind.
+// O_DIRECT is never passed to open(2): with O_CREAT a file system without direct I/O fails with
+// EINVAL only after it has created the file, which would be left behind.
 bool SetDirect(int fd, bool direct);
 
 // InvalidArgument unless offset, size and address are multiples of kDirectIoAlignmentBytes.
 Status CheckDirectAlignment(std::uint64_t offset, std::uint64_t size_bytes, const void* address);
 
-// InvalidArgument where a byte of the range has no off_t.
+// InvalidArgument if the offset of some byte of the range does not fit off_t.
 Status CheckFileRange(std::uint64_t offset, std::uint64_t size_bytes);
 
 }  // namespace sealpoint::internal

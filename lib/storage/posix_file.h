@@ -32,7 +32,7 @@ class PosixWritableFile final : public WritableFile {
   Status Close() override;
   bool is_direct() const override { return is_direct_.load(std::memory_order_relaxed); }
 
-  // As Preallocate; `*done` tells whether the file system could do it.
+  // As Preallocate; `*done` says whether the file system could do it.
   Status TryPreallocate(std::uint64_t size_bytes, bool* done);
 
  private:
@@ -65,7 +65,7 @@ class PosixReadableFile final : public ReadableFile {
   const std::string path_;
   const std::uint64_t size_bytes_;
   const IoMode mode_;
-  // A read may find out that direct I/O is refused after all.
+  // Cleared by the first read that shows that direct I/O is refused after all.
   mutable std::atomic<bool> is_direct_;
 };
 

@@ -11,8 +11,8 @@
 #include "lib/storage/path.h"
 #include "lib/storage/posix_directory.h"
 
-// What a file system promises in its documentation and what a mount of it does are two things, so
-// everything is tried with real files.
+// What a file system documents and what a mount of it does may differ, so everything is tried with
+// real files.
 
 namespace sealpoint::internal {
 namespace {
@@ -45,7 +45,7 @@ class Prober {
 
   Result<std::unique_ptr<PosixWritableFile>> Create(std::string_view suffix, IoMode mode) {
     auto file = directory_.CreatePosixFile(Name(suffix), mode);
-    // Only what was made here is removed.
+    // Only files that were made here are removed: another rank may use the same probe name.
     if (file.ok()) made_.push_back(Name(suffix));
     return file;
   }
@@ -55,7 +55,7 @@ class Prober {
     constexpr std::size_t kBlock = kDirectIoAlignmentBytes;
     const std::unique_ptr<std::byte, FreeMemory> block(
         static_cast<std::byte*>(std::aligned_alloc(kBlock, kBlock)));
-    if (!block) return MakeError(Code::kIo, "no memory for a probe");
+    if (!block) return MakeError(Code::kIo, "out of memory for a probe");
     const MutableByteSpan bytes(block.get(), kBlock);
     std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
 
@@ -71,7 +71,7 @@ class Prober {
                                directory_.OpenForRead(Name("file"), IoMode::kDirect));
     SEALPOINT_RETURN_IF_ERROR(reader->ReadAt(0, bytes));
     if (bytes.front() != std::byte{0x5a} || bytes.back() != std::byte{0x5a}) {
-      return MakeError(Code::kIo, "a probe file does not read back what was written")
+      return MakeError(Code::kIo, "probe file does not read back what was written")
           .AtPath(JoinPath(directory_.path(), Name("file")));
     }
     found.direct_io = wrote_directly && reader->is_direct();
@@ -88,7 +88,8 @@ class Prober {
     return {};
   }
 
-  // True where a name can be taken once and not twice.
+  // True if a name can be taken once and not twice. The second try is the one that matters: a file
+  // system that ignores RENAME_NOREPLACE passes the first.
   Result<bool> Publishes(PublishMethod method) {
     const std::string_view kind = method == PublishMethod::kLink ? "link" : "rename";
     const std::string first = StrCat(kind, "-first");
@@ -105,7 +106,7 @@ class Prober {
     return directory_.PublishExclusive(Name(second), target, method).code() == Code::kAlreadyExists;
   }
 
-  // Removes all that was made; the first error is returned when all were tried.
+  // Removes all files that were made here. Tries all of them and returns the first error.
   Status RemoveFiles() {
     Status result;
     for (const std::string& name : std::exchange(made_, {})) {

@@ -23,8 +23,8 @@ PosixReadableFile::PosixReadableFile(UniqueFd fd, std::string path, std::uint64_
 
 Status PosixReadableFile::EndsEarly(std::uint64_t end, std::uint64_t offset,
                                     std::size_t size) const {
-  return MakeError(Code::kIncomplete, "the file ends at byte ", end, ", before the ", size,
-                   " bytes at ", offset)
+  return MakeError(Code::kIncomplete, "file has ", end, " bytes, expected at least ", offset, " + ",
+                   size)
       .AtPath(path_)
       .AtOffset(end);
 }
@@ -33,7 +33,8 @@ Status PosixReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) cons
   Status status = CheckFileRange(offset, out.size());
   if (status.ok() && is_direct()) status = CheckDirectAlignment(offset, out.size(), out.data());
   if (!status.ok()) return std::move(status).AtPath(path_).AtOffset(offset);
-  // Who asked for direct I/O may read the last block whole, also where it fell back to buffered.
+  // A caller that opened the file with kDirect may read the last block whole, even after a
+  // fall-back to buffered I/O, which the caller cannot know of.
   const std::uint64_t limit =
       mode_ == IoMode::kDirect ? AlignUp(size_bytes_, kDirectIoAlignmentBytes) : size_bytes_;
   if (!RangeFits(offset, out.size(), limit)) return EndsEarly(size_bytes_, offset, out.size());
@@ -54,7 +55,7 @@ Status PosixReadableFile::ReadAll(std::uint64_t offset, MutableByteSpan out,
         ::pread(fd_.get(), rest.data(), rest.size(), static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && was_direct && SetDirect(fd_.get(), false)) {
-      // The device asks for more than our alignment, or a short read left an odd rest.
+      // The device requires a larger alignment, or a short read left an unaligned rest.
       is_direct_.store(false, std::memory_order_relaxed);
       continue;
     }

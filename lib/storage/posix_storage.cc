@@ -23,7 +23,6 @@ class PosixStorageImpl final : public Storage {
  public:
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 };
 
 Result<std::unique_ptr<Directory>> PosixStorageImpl::OpenDirectory(std::string_view path) const {
@@ -38,7 +37,7 @@ Status SyncParent(const std::string& path) {
   return SyncDirectoryFd(fd.get(), parent);
 }
 
-// Success where `path` is a directory; NotFound where there is nothing.
+// Success if `path` is a directory; NotFound if nothing is there.
 Status CheckIsDirectory(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) return ErrnoError("stat", errno).AtPath(path);
@@ -46,8 +45,9 @@ Status CheckIsDirectory(const std::string& path) {
   return {};
 }
 
-// Another process may make the same level at the same time; its parent is synced all the same,
-// because that process may not have come to it.
+// The name of a new directory is durable only once its parent is synced. Another process may make
+// the same level at the same time; its parent is synced here all the same, because that process may
+// not have reached its sync yet.
 Status MakeLevel(const std::string& path) {
   const bool made = ::mkdir(path.c_str(), kDirectoryMode) == 0;
   if (!made) {
@@ -55,14 +55,15 @@ Status MakeLevel(const std::string& path) {
     SEALPOINT_RETURN_IF_ERROR(CheckIsDirectory(path));
   }
   Status synced = SyncParent(path);
-  // Taken back, so that a second call does not find it and believe it durable.
+  // Removed again, so that a second call does not find it and take it for durable.
   if (!synced.ok() && made) (void)::rmdir(path.c_str());
   return synced;
 }
 
 Status PosixStorageImpl::CreateDirectories(std::string_view path) {
   SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
-  // Mostly it is there already; and a path that is too long is found before a part of it was made.
+  // The common case is that it exists. This also finds a path that is too long before a part of it
+  // is made.
   Status whole = CheckIsDirectory(std::string(path));
   if (whole.code() != Code::kNotFound) return whole;
   for (const std::string& level : PathPrefixes(path)) {
@@ -71,13 +72,6 @@ Status PosixStorageImpl::CreateDirectories(std::string_view path) {
     SEALPOINT_RETURN_IF_ERROR(std::move(status));
   }
   return {};
-}
-
-Status PosixStorageImpl::RemoveDirectory(std::string_view path) {
-  SEALPOINT_RETURN_IF_ERROR(CheckPath(path));
-  const std::string terminated(path);
-  if (::rmdir(terminated.c_str()) != 0) return ErrnoError("rmdir", errno).AtPath(terminated);
-  return SyncParent(terminated);
 }
 
 }  // namespace

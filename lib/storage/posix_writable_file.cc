@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -10,6 +13,39 @@
 #include "lib/storage/posix_file.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// While it lives, a write beyond the process's limit on file sizes is the error EFBIG and not the
+// signal SIGXFSZ, which ends the process. The signal goes to the thread that writes.
+class WithoutFileSizeSignal {
+ public:
+  WithoutFileSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    is_blocked_ = pthread_sigmask(SIG_BLOCK, &signal_, &before_) == 0;
+  }
+  ~WithoutFileSizeSignal() {
+    if (!is_blocked_) return;
+    // Taken away before it can be delivered, unless the program had it blocked already.
+    constexpr timespec kNoWait{};
+    const bool was_blocked = sigismember(&before_, SIGXFSZ) == 1;
+    if (has_failed_ && !was_blocked) static_cast<void>(sigtimedwait(&signal_, nullptr, &kNoWait));
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutFileSizeSignal(const WithoutFileSizeSignal&) = delete;
+  WithoutFileSizeSignal& operator=(const WithoutFileSizeSignal&) = delete;
+
+  // After a failed call: the signal may be pending. Keeps errno.
+  void NoteFailure() { has_failed_ = has_failed_ || errno == EFBIG; }
+
+ private:
+  sigset_t signal_{};
+  sigset_t before_{};
+  bool is_blocked_ = false;
+  bool has_failed_ = false;
+};
+
+}  // namespace
 
 PosixWritableFile::PosixWritableFile(UniqueFd fd, std::string path, IoMode mode)
     : fd_(std::move(fd)),
@@ -18,7 +54,7 @@ PosixWritableFile::PosixWritableFile(UniqueFd fd, std::string path, IoMode mode)
 
 Status PosixWritableFile::CheckUsable() const {
   SEALPOINT_RETURN_IF_ERROR(first_error_.Get());
-  if (!fd_.is_open()) return InvalidArgument("the file was closed").AtPath(path_);
+  if (!fd_.is_open()) return InvalidArgument("file is closed").AtPath(path_);
   return {};
 }
 
@@ -31,19 +67,24 @@ Status PosixWritableFile::WriteAt(std::uint64_t offset, ByteSpan data) {
 }
 
 Status PosixWritableFile::WriteAll(std::uint64_t offset, ByteSpan data) {
+  WithoutFileSizeSignal without_signal;
   while (!data.empty()) {
     const bool was_direct = is_direct();
     const ssize_t written =
         ::pwrite(fd_.get(), data.data(), data.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EINVAL && was_direct && SetDirect(fd_.get(), false)) {
-      // The device asks for more than our alignment, or a short write left an odd rest.
+      // The device requires a larger alignment, or a short write left an unaligned rest.
       is_direct_.store(false, std::memory_order_relaxed);
       continue;
     }
-    if (written < 0) return ErrnoError("pwrite", errno).AtOffset(offset);
+    if (written < 0) {
+      without_signal.NoteFailure();
+      return ErrnoError("pwrite", errno).AtOffset(offset);
+    }
     if (written == 0) {
-      return MakeError(Code::kIo, "pwrite: wrote nothing and gave no error").AtOffset(offset);
+      return MakeError(Code::kIo, "pwrite: wrote 0 of ", data.size(), " bytes without an error")
+          .AtOffset(offset);
     }
     data = data.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
@@ -64,10 +105,12 @@ Status PosixWritableFile::TryPreallocate(std::uint64_t size_bytes, bool* done) {
     return std::move(status).AtPath(path_);
   }
   // KEEP_SIZE, since the length must be what was written. fallocate(2) and never
-  // posix_fallocate(3), which writes a byte to each block where the file system cannot do it.
+  // posix_fallocate(3), which writes a byte to each block if the file system cannot preallocate.
+  WithoutFileSizeSignal without_signal;
   while (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_bytes)) != 0) {
     if (errno == EINTR) continue;
     if (errno == EOPNOTSUPP || errno == ENOSYS) return {};
+    without_signal.NoteFailure();
     return ErrnoError("fallocate", errno).AtPath(path_);
   }
   *done = true;
@@ -76,14 +119,16 @@ Status PosixWritableFile::TryPreallocate(std::uint64_t size_bytes, bool* done) {
 
 Status PosixWritableFile::Sync() {
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  // EINTR is an error like any other here: whether the data went out is not known.
+  // Never repeated, not even after EINTR: whether the data reached the device is not known, and a
+  // second fsync may find the pages marked clean and succeed (first_error.h).
   if (::fsync(fd_.get()) == 0) return {};
   return first_error_.Note(ErrnoError("fsync", errno).AtPath(path_));
 }
 
 Status PosixWritableFile::Close() {
   if (!fd_.is_open()) return CheckUsable();
-  // Linux gives the descriptor free whatever close(2) returns: never a second try.
+  // Linux frees the descriptor whatever close(2) returns, so that a second close could hit a file
+  // that another thread has opened meanwhile.
   if (::close(fd_.Release()) != 0) {
     static_cast<void>(first_error_.Note(ErrnoError("close", errno).AtPath(path_)));
   }

@@ -23,6 +23,14 @@ constexpr std::uint64_t kManifestDimensionSize = 64;
 // A text with its offset, length, terminator and padding.
 std::uint64_t RoomForText(std::string_view text) { return text.size() + 16; }
 
+// Queues work on this memory behind what is on the stream of the view.
+template <typename QueueIt>
+Result<DeviceCopies::Point> QueueBehindStream(DeviceCopies& copies, const MemoryView& view,
+                                              std::uint64_t bytes, const QueueIt& queue_it) {
+  SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(view.device, view.stream));
+  return copies.Queue(view.device, bytes, queue_it);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, DeviceCopies& copies,
@@ -202,11 +210,11 @@ Status BlobFile::AppendInFlightChunk(SourceReader& source, const ChunkRecord& re
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream_.Window());
     const MutableByteSpan piece =
         window.first(std::min<std::uint64_t>(window.size(), record.raw_size - done));
-    SEALPOINT_ASSIGN_OR_RETURN(DeviceCopies::Batch* const batch,
-                               copies_.Queue(source.view(), piece.size(), [&](CopyQueue& queue) {
-                                 return source.QueueNext(queue, piece);
-                               }));
-    late_.AddPiece(piece, stream_.offset(), batch);
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const DeviceCopies::Point arrival,
+        QueueBehindStream(copies_, source.view(), piece.size(),
+                          [&](CopyQueue& queue) { return source.QueueNext(queue, piece); }));
+    late_.AddPiece(piece, stream_.offset(), arrival);
     stream_.HoldFrom(late_.first_offset());
     stream_.Advance(piece.size());
     done += piece.size();
@@ -222,7 +230,7 @@ Status BlobFile::CompleteOldest() {
 
 Result<const Digest*> BlobFile::QueueDigests(const SourceReader& source,
                                              const ShardEncoding& encoding) {
-  const ConstMemoryView& view = source.view();
+  const MemoryView& view = source.view();
   if (!checks_copies_ || view.is_host() || !source.is_dense()) return nullptr;
   const Status offered = engine_.device->CheckDigests(view.device);
   if (!offered.ok()) {
@@ -232,9 +240,9 @@ Result<const Digest*> BlobFile::QueueDigests(const SourceReader& source,
                             .size_bytes = encoding.raw_size,
                             .chunk_size_bytes = encoding.chunk_size};
   std::vector<Digest>& digests = device_digests_.emplace_back(chunks.count());
-  SEALPOINT_RETURN_IF_ERROR(
-      copies_.Queue(view, 0, [&](CopyQueue& queue) { return queue.QueueDigests(chunks, digests); })
-          .status());
+  SEALPOINT_RETURN_IF_ERROR(QueueBehindStream(copies_, view, 0, [&](CopyQueue& queue) {
+                              return queue.QueueDigests(chunks, digests);
+                            }).status());
   return digests.data();
 }
 
@@ -247,11 +255,11 @@ Status BlobFile::TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecor
       done += piece.size();
     }
   } else {
-    SEALPOINT_ASSIGN_OR_RETURN(DeviceCopies::Batch* const batch,
-                               copies_.Queue(source.view(), raw.size(), [&](CopyQueue& queue) {
-                                 return source.QueueNext(queue, raw);
-                               }));
-    SEALPOINT_RETURN_IF_ERROR(copies_.Await(*batch));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const DeviceCopies::Point arrival,
+        QueueBehindStream(copies_, source.view(), raw.size(),
+                          [&](CopyQueue& queue) { return source.QueueNext(queue, raw); }));
+    SEALPOINT_RETURN_IF_ERROR(copies_.Wait(arrival));
     hasher_.Update(raw);
   }
   record.raw_digest = hasher_.Finish();
@@ -306,7 +314,8 @@ Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
       BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest), limits);
   if (summary.ok() || summary.error().code() != Code::kCorrupt) return summary;
   // What this process just encoded is not damaged: the caller gave a region twice.
-  return InvalidArgument(summary.error().message()).AtTensor(summary.error().place().tensor);
+  const Place& place = summary.error().place();
+  return InvalidArgument(summary.error().message()).AtTensor(place.tensor).AtObject(place.object);
 }
 
 Status BlobFile::AppendTail(const Bytes& manifest, Bytes& trailer_bytes) {

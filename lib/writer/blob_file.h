@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "lib/codec/chunk_codec.h"
+#include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
 #include "lib/metadata/manifest_builder.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
-#include "lib/writer/device_copies.h"
 #include "lib/writer/in_flight_chunks.h"
 #include "lib/writer/source_reader.h"
 #include "sealpoint/blob_writer.h"

@@ -4,6 +4,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/writer/blob_summary_parts.h"
@@ -58,8 +59,9 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
       const BlobSections sections,
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   SEALPOINT_ASSIGN_OR_RETURN(
-      Metadata contents, Metadata::DecodeManifest(
-                             bytes, manifest, {trailer.record_count, trailer.shard_count}, limits));
+      Metadata contents,
+      Metadata::DecodeManifest(bytes, manifest, {trailer.record_count, trailer.shard_count}, limits,
+                               UnknownFieldsUnder(header.features)));
   const BlobPin pin{.id = trailer.blob,
                     .file_size = trailer.file_size,
                     .table_offset = sections.table,
@@ -72,6 +74,10 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
 
 }  // namespace internal
 
+const internal::DecodedSummary* InternalAccess::DecodedOf(const BlobSummary& summary) {
+  return summary.decoded_.get();
+}
+
 BlobId BlobSummary::blob() const { return decoded_ ? decoded_->pin.id : BlobId{}; }
 
 std::uint64_t BlobSummary::file_size_bytes() const {
@@ -80,7 +86,7 @@ std::uint64_t BlobSummary::file_size_bytes() const {
 
 std::uint64_t BlobSummary::raw_bytes() const { return decoded_ ? decoded_->trailer.raw_bytes : 0; }
 
-ByteSpan BlobSummary::manifest() const {
+ByteSpan BlobSummary::manifest() const& {
   return decoded_ ? ByteSpan(*decoded_->bytes).subspan(internal::kFixedSize) : ByteSpan();
 }
 
@@ -96,7 +102,7 @@ Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limit
       internal::DecodedSummary decoded,
       internal::DecodeSummary(std::make_shared<const Bytes>(bytes.begin(), bytes.end()), limits));
   BlobSummary summary;
-  summary.decoded_ = std::make_shared<const internal::DecodedSummary>(std::move(decoded));
+  summary.decoded_ = std::make_shared<const Decoded>(Decoded{std::move(decoded)});
   return summary;
 }
 
@@ -107,7 +113,7 @@ Bytes SerializeSummaries(const std::vector<BlobSummary>& summaries) {
     const std::size_t at = out.size();
     out.resize(at + sizeof(std::uint64_t));
     internal::StoreLe<std::uint64_t>(out, at, one.size());
-    internal::AppendTo(out, one);
+    out.insert(out.end(), one.begin(), one.end());
   }
   return out;
 }

@@ -28,4 +28,8 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
 
 }  // namespace sealpoint::internal
 
+namespace sealpoint {
+struct BlobSummary::Decoded final : internal::DecodedSummary {};
+}  // namespace sealpoint
+
 #endif  // SEALPOINT_LIB_WRITER_BLOB_SUMMARY_PARTS_H_

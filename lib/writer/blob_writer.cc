@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/writer/blob_writer_impl.h"
 
@@ -12,7 +13,8 @@ namespace sealpoint {
 Result<std::unique_ptr<BlobWriter>> BlobWriter::Create(Engine& engine, const std::string& directory,
                                                        BlobWriterOptions options) {
   SEALPOINT_ASSIGN_OR_RETURN(
-      auto writer, internal::BlobWriterImpl::Create(engine.parts(), directory, std::move(options)));
+      auto writer, internal::BlobWriterImpl::Create(InternalAccess::PartsOf(engine), directory,
+                                                    std::move(options)));
   return std::unique_ptr<BlobWriter>(std::move(writer));
 }
 

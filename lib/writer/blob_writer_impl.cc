@@ -102,20 +102,20 @@ Status BlobWriterImpl::Run(const Step& step) {
 }
 
 Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
-                           const ConstMemoryView& source) {
+                           const MemoryView& source) {
   return Run([&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
     SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
-    if (!defers_copies_) copies_.Forget();
+    if (!defers_copies_) copies_.ForgetStreams();
     Status added = AddChecked(tensor, region, source);
-    if (added.ok() && !defers_copies_) added = copies_.AwaitAll();
+    if (added.ok() && !defers_copies_) added = copies_.WaitForAll();
     return std::move(added).AtTensor(tensor.name);
   });
 }
 
 Status BlobWriterImpl::AwaitCopies() {
-  return Run([this] { return copies_.AwaitAll(); });
+  return Run([this] { return copies_.WaitForAll(); });
 }
 
 Result<bool> BlobWriterImpl::Drain() {
@@ -150,7 +150,7 @@ Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
 // A shard that no blob can hold whole is cut into runs at chunk borders; the runs of dense memory
 // follow each other there, those of strided memory are gathered by SourceReader.
 Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region,
-                                  const ConstMemoryView& source) {
+                                  const MemoryView& source) {
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
   const std::uint64_t to_declare = BlobFile::RoomToDeclare(tensor);
@@ -192,10 +192,10 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
   return Run([&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(CheckObjectName(name, media_type, codec));
     if (bytes.data() == nullptr && !bytes.empty()) {
-      return InvalidArgument("object bytes are null").AtTensor(name);
+      return InvalidArgument("object bytes are null").AtObject(name);
     }
     if (!objects_.emplace(name).second) {
-      return InvalidArgument("object added twice").AtTensor(name);
+      return InvalidArgument("object added twice").AtObject(name);
     }
     const ShardEncoding encoding{.raw_size = bytes.size(),
                                  .chunk_size = kChunkSizeDefaultBytes,
@@ -263,7 +263,7 @@ Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
 Status BlobWriterImpl::Abandon() {
   SEALPOINT_RETURN_IF_ERROR(engine_.CheckUsable());
   is_finished_ = true;
-  if (!copies_.AwaitAll().ok()) copies_.Stop();
+  if (!copies_.WaitForAll().ok()) copies_.Stop();
   full_.clear();
   open_.clear();
   engine_.ConvertReservation(std::exchange(reserved_buffer_count_, 0), 0);

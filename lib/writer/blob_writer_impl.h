@@ -27,7 +27,7 @@ class BlobWriterImpl final : public BlobWriter {
       : engine_(engine),
         directory_(std::move(directory)),
         options_(std::move(options)),
-        copies_(engine) {}
+        copies_(engine.device, CopyOptionsOf(engine)) {}
   // Without a directory. Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve
   // set apart, at least what StagingEstimate says of all that will be added before Bind.
   BlobWriterImpl(EngineParts& engine, std::uint64_t reserved_buffer_count,
@@ -35,7 +35,7 @@ class BlobWriterImpl final : public BlobWriter {
       : engine_(engine),
         reserved_buffer_count_(reserved_buffer_count),
         options_(std::move(options)),
-        copies_(engine) {}
+        copies_(engine.device, CopyOptionsOf(engine)) {}
   ~BlobWriterImpl() override;
 
   // As BlobWriter::Create.
@@ -56,8 +56,7 @@ class BlobWriterImpl final : public BlobWriter {
   // Afterwards: until all that fills a buffer is written, or failed to be. Tells on_progress.
   void AwaitWrites();
 
-  Status Add(const TensorSpec& tensor, const Region& region,
-             const ConstMemoryView& source) override;
+  Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) override;
   Status AddEmpty(const TensorSpec& tensor) override;
   Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
                    Codec codec) override;
@@ -76,11 +75,15 @@ class BlobWriterImpl final : public BlobWriter {
     BlobSummary summary{};  // once it is closed
   };
 
+  static DeviceCopies::Options CopyOptionsOf(EngineParts& engine) {
+    return {.idle_queues = &engine.queues, .pinned_pool = engine.pool.get()};
+  }
+
   // Runs one step of the writer: refuses where it cannot go on, keeps the first error.
   template <typename Step>
   Status Run(const Step& step);
 
-  Status AddChecked(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
+  Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
   // Remembers what is said of a tensor first; InvalidArgument where it is said differently later.
   Status CheckSameAsBefore(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after closing a fuller one.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/metadata/merge_manifests.h"
@@ -54,6 +55,10 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                           const CommitOptions& options, std::span<const BlobSummary> summaries) {
   SEALPOINT_RETURN_IF_ERROR(internal::CheckDescription(options.mesh, options.provenance));
   SEALPOINT_RETURN_IF_ERROR(internal::CheckParent(options.parent));
+  if (summaries.empty() && !options.allow_empty) {
+    return internal::InvalidArgument(
+        "no blob summary is given, so there is nothing to commit; see CommitOptions::allow_empty");
+  }
   CommitOptions own = options;
   if (own.attempt.is_zero()) {
     SEALPOINT_ASSIGN_OR_RETURN(own.attempt, AttemptId::Random());
@@ -73,7 +78,8 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   std::vector<internal::BlobContribution> contributions;
   contributions.reserve(summaries.size());
   for (const BlobSummary& summary : summaries) {
-    contributions.push_back({summary.decoded()->pin, &summary.decoded()->manifest});
+    const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+    contributions.push_back({decoded.pin, &decoded.manifest});
   }
   const auto make_index = [&](const internal::IndexAttributes& facts) {
     return internal::EncodeIndex(contributions, facts, own.limits);

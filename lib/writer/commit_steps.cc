@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
@@ -48,11 +49,15 @@ IndexAttributes FactsOf(const CommitOptions& options) {
   return facts;
 }
 
+// R-CMT-21. Readers do not compare the tag; what it shows here is a summary of an attempt that
+// failed.
 Status CheckAttempts(const CommitOptions& options, std::span<const CommittedBlob> blobs) {
+  if (options.reuses_blobs) return {};
   for (const CommittedBlob& blob : blobs) {
     if (blob.attempt.is_zero() || blob.attempt == options.attempt) continue;
     return RuleError(Code::kInvalidArgument, "R-CMT-21", "blob ", blob.pin.id.ToHex(),
-                     " belongs to attempt ", blob.attempt.ToHex());
+                     " was written for attempt ", blob.attempt.ToHex(), ", expected ",
+                     options.attempt.ToHex());
   }
   return {};
 }
@@ -139,6 +144,15 @@ Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
   return directory.Sync();
 }
 
+// R-CMT-31. Merging copies the fields that this version knows: the index would lack what the bits
+// of the blob announce.
+Status CheckFeatures(const FileHeader& header) {
+  const std::uint64_t unknown = header.features.compat & ~kKnownCompatFeatures;
+  if (unknown == 0) return {};
+  return RuleError(Code::kUnsupported, "R-CMT-31", "blob ", header.id.ToHex(),
+                   " has compat features ", unknown, " that this version cannot merge");
+}
+
 // The marker first: what remains after a crash in between is then no attempt to publish.
 void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own) {
   for (; !own.empty(); own.pop_back()) static_cast<void>(directory.Remove(own.back()));
@@ -150,8 +164,9 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
   std::vector<CommittedBlob> blobs;
   blobs.reserve(summaries.size());
   for (const BlobSummary& summary : summaries) {
-    const DecodedSummary* const decoded = summary.decoded();
+    const DecodedSummary* const decoded = InternalAccess::DecodedOf(summary);
     if (decoded == nullptr) return InvalidArgument("a summary is that of no blob");
+    SEALPOINT_RETURN_IF_ERROR(CheckFeatures(decoded->header));
     blobs.push_back({.pin = decoded->pin, .attempt = decoded->header.attempt});
   }
   return blobs;

@@ -2,13 +2,14 @@
 #include "sealpoint/declaration.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
+#include "lib/layout/region_algebra.h"
 #include "lib/writer/declaration_codec.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {
@@ -35,12 +36,28 @@ Status CheckHeld(const HeldTensor& held) {
   return {};
 }
 
-// The entry of a key, which is numbered when it comes first.
-template <typename Facts, typename Key>
-auto& FactsIn(Facts& facts, const Key& key) {
-  const auto [entry, is_new] = facts.try_emplace(key);
-  if (is_new) entry->second.number = static_cast<std::uint32_t>(facts.size() - 1);
-  return entry->second;
+// How a slot is named in errors.
+std::string SlotText(std::size_t slot, const HeldTensor& held) {
+  if (internal::IsEmpty(held.tensor)) return internal::StrCat("slot ", slot);
+  return internal::StrCat("slot ", slot, " with region ", internal::HeldRegionOf(held).ToString());
+}
+
+// Of two slots of a tensor. Precondition: both passed CheckHeld.
+Status CheckApart(std::size_t slot, const HeldTensor& held, std::size_t other_slot,
+                  const HeldTensor& other) {
+  if (held.tensor.dtype != other.tensor.dtype || held.tensor.shape != other.tensor.shape) {
+    return internal::InvalidArgument(
+        "slot ", slot, " has ", DTypeName(held.tensor.dtype), " ", ShapeToString(held.tensor.shape),
+        ", expected ", DTypeName(other.tensor.dtype), " ", ShapeToString(other.tensor.shape),
+        " as slot ", other_slot, " has");
+  }
+  const bool is_empty = internal::IsEmpty(held.tensor);
+  if (!is_empty &&
+      !internal::RegionsOverlap(internal::HeldRegionOf(held), internal::HeldRegionOf(other))) {
+    return {};
+  }
+  return internal::InvalidArgument("declared twice: ", SlotText(slot, held), " and ",
+                                   SlotText(other_slot, other), is_empty ? "" : " overlap");
 }
 
 // Sources have `count` slots.
@@ -51,34 +68,54 @@ Status CheckSlot(std::size_t slot, std::size_t count) {
 
 }  // namespace
 
-Result<std::size_t> Declaration::Add(HeldTensor held) {
-  SEALPOINT_RETURN_IF_ERROR(CheckHeld(held).AtTensor(held.tensor.name));
-  const std::size_t slot = tensors_.size();
-  internal::SlotFacts facts = internal::FactsOf(held, FactsIn(holders_, held.replicas));
-  internal::GroupFacts& group = FactsIn(groups_, held.tensor.group);
-  ++group.slot_count;
-  facts.group = group.number;
-  const auto [tensor, is_first] = slots_.try_emplace(held.tensor.name);
-  facts.is_first_of_tensor = is_first;
-  Link(slot, tensor);
-  tensor->second.push_back(slot);
-  slots_of_a_tensor_max_ = std::max(slots_of_a_tensor_max_, tensor->second.size());
-  facts_.push_back(facts);
-  tensors_.push_back(std::move(held));
-  return slot;
+Declaration::Declaration() = default;
+Declaration::~Declaration() = default;
+Declaration::Declaration(Declaration&& other) noexcept = default;
+Declaration& Declaration::operator=(Declaration&& other) noexcept = default;
+
+Declaration::Declaration(const Declaration& other)
+    : tensors_(other.tensors_),
+      objects_(other.objects_),
+      summary_(other.summary_ ? std::make_unique<Summary>(*other.summary_) : nullptr) {}
+
+Declaration& Declaration::operator=(const Declaration& other) { return *this = Declaration(other); }
+
+const Declaration::Summary& Declaration::summary() const {
+  static const Summary empty;
+  return summary_ ? *summary_ : empty;
 }
 
-// Behind the last slot of `tensor`, or of the tensor before it.
-void Declaration::Link(std::size_t slot, SlotsByName::const_iterator tensor) {
-  const bool is_first = tensor->second.empty();
-  if (is_first && tensor == slots_.begin()) {
-    const auto behind = std::next(tensor);
-    next_slot_.push_back(behind == slots_.end() ? kNoSlot : behind->second.front());
-    return;
+Declaration::Summary& Declaration::mutable_summary() {
+  if (!summary_) summary_ = std::make_unique<Summary>();
+  return *summary_;
+}
+
+const internal::DeclarationSummary& InternalAccess::SummaryOf(const Declaration& declaration) {
+  return declaration.summary();
+}
+
+// `pending` are slots of the same tensor that will be added before it.
+Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const {
+  // So that a tensor of many slots costs no more than linear time; Save compares all.
+  constexpr std::size_t kComparedMax = 128;
+  SEALPOINT_RETURN_IF_ERROR(CheckHeld(held));
+  const std::size_t slot = tensors_.size() + pending.size();
+  for (std::size_t i = pending.size() - std::min(pending.size(), kComparedMax); i < pending.size();
+       ++i) {
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, tensors_.size() + i, pending[i]));
   }
-  const std::size_t before = (is_first ? std::prev(tensor) : tensor)->second.back();
-  next_slot_.push_back(next_slot_[before]);
-  next_slot_[before] = slot;
+  const std::span<const std::size_t> slots = SlotsOf(held.tensor.name);
+  for (const std::size_t other : slots.last(std::min(slots.size(), kComparedMax))) {
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, other, tensors_[other]));
+  }
+  return {};
+}
+
+Result<std::size_t> Declaration::Add(HeldTensor held) {
+  SEALPOINT_RETURN_IF_ERROR(CheckNext(held, {}).AtTensor(held.tensor.name));
+  mutable_summary().AddSlot(held);
+  tensors_.push_back(std::move(held));
+  return tensors_.size() - 1;
 }
 
 Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
@@ -88,14 +125,16 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
     held.push_back({.tensor = tensor, .region = part.region});
   SEALPOINT_RETURN_IF_ERROR(internal::CheckTensorSpec(tensor).AtTensor(tensor.name));
   if (held.empty() && internal::IsEmpty(tensor)) held.push_back({.tensor = tensor});
-  for (HeldTensor& one : held) {
-    if (layout.replicas.size() > 1) one.replicas = layout.replicas;
-    SEALPOINT_RETURN_IF_ERROR(CheckHeld(one).AtTensor(tensor.name));
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (layout.replicas.size() > 1) held[i].replicas = layout.replicas;
+    const auto pending = std::span<const HeldTensor>(held).first(i);
+    SEALPOINT_RETURN_IF_ERROR(CheckNext(held[i], pending).AtTensor(tensor.name));
   }
   std::vector<std::size_t> slots;
   for (HeldTensor& one : held) {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::size_t slot, Add(std::move(one)));
-    slots.push_back(slot);
+    slots.push_back(tensors_.size());
+    mutable_summary().AddSlot(one);
+    tensors_.push_back(std::move(one));
   }
   return slots;
 }
@@ -103,23 +142,19 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
 Status Declaration::AddObject(HeldObject object) {
   SEALPOINT_RETURN_IF_ERROR(
       internal::CheckObjectName(object.name, object.media_type, object.codec));
-  if (!object_numbers_.emplace(object.name, objects_.size()).second) {
-    return internal::InvalidArgument("object declared twice").AtTensor(object.name);
+  if (!mutable_summary().AddObject(object.name)) {
+    return internal::InvalidArgument("object declared twice").AtObject(object.name);
   }
   objects_.push_back(std::move(object));
   return {};
 }
 
-std::span<const std::size_t> Declaration::SlotsOf(std::string_view tensor) const {
-  const auto found = slots_.find(tensor);
-  if (found == slots_.end()) return {};
-  return found->second;
+std::span<const std::size_t> Declaration::SlotsOf(std::string_view tensor) const& {
+  return summary().SlotsOf(tensor);
 }
 
 std::optional<std::size_t> Declaration::FindObject(std::string_view name) const {
-  const auto found = object_numbers_.find(name);
-  if (found == object_numbers_.end()) return std::nullopt;
-  return found->second;
+  return summary().FindObject(name);
 }
 
 Digest Declaration::ComputeDigest() const {
@@ -142,7 +177,7 @@ Sources::Sources(const Declaration& declaration)
       tensors_(declaration.tensors().size()),
       objects_(declaration.objects().size()) {}
 
-Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
+Status Sources::Bind(std::size_t slot, MemoryView view) {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
   const HeldTensor& held = declaration_->tensors()[slot];
   if (tensors_[slot]) {
@@ -156,7 +191,7 @@ Status Sources::Bind(std::size_t slot, ConstMemoryView view) {
   return {};
 }
 
-Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
+Status Sources::Bind(std::string_view tensor, MemoryView view) {
   const std::span<const std::size_t> slots = declaration_->SlotsOf(tensor);
   if (slots.empty()) {
     return internal::InvalidArgument("tensor was never declared").AtTensor(tensor);
@@ -169,7 +204,7 @@ Status Sources::Bind(std::string_view tensor, ConstMemoryView view) {
 }
 
 Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layout,
-                     const void* local, int device, void* stream) {
+                     const MemoryView& local) {
   const bool is_empty = layout.parts.empty() && slots.size() <= 1;
   if (!is_empty && slots.size() != layout.parts.size()) {
     return internal::InvalidArgument(slots.size(), " slots for a layout of ", layout.parts.size(),
@@ -177,13 +212,14 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {
     SEALPOINT_RETURN_IF_ERROR(CheckSlot(slots[i], tensors_.size()));
-    ConstMemoryView view;
+    MemoryView view;
     if (!is_empty) {
       const TensorSpec& tensor = declaration_->tensors()[slots[i]].tensor;
-      if (local == nullptr) return internal::InvalidArgument("null memory").AtTensor(tensor.name);
+      if (!local.is_dense()) {
+        return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
+            .AtTensor(tensor.name);
+      }
       view = SourceOf(layout.parts[i], local, internal::ElementSize(tensor));
-      view.device = device;
-      view.stream = stream;
     }
     SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
   }
@@ -193,12 +229,12 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
 Status Sources::BindObject(std::string_view object, ByteSpan bytes) {
   const std::size_t number = declaration_->FindObject(object).value_or(objects_.size());
   if (number >= objects_.size()) {
-    return internal::InvalidArgument("object was never declared").AtTensor(object);
+    return internal::InvalidArgument("object was never declared").AtObject(object);
   }
   std::optional<ByteSpan>& slot = objects_[number];
-  if (slot) return internal::InvalidArgument("object bound twice").AtTensor(object);
+  if (slot) return internal::InvalidArgument("object bound twice").AtObject(object);
   if (bytes.data() == nullptr && !bytes.empty()) {
-    return internal::InvalidArgument("object bytes are null").AtTensor(object);
+    return internal::InvalidArgument("object bytes are null").AtObject(object);
   }
   slot = bytes;
   return {};

@@ -12,8 +12,9 @@ void InFlightChunks::BeginChunk(const ChunkRecord& record, std::size_t number,
   chunks_.push_back({record, number, expected, record.raw_size});
 }
 
-void InFlightChunks::AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch) {
-  pieces_.push_back({bytes, offset, batch});
+void InFlightChunks::AddPiece(ByteSpan bytes, std::uint64_t offset,
+                              const DeviceCopies::Point& arrival) {
+  pieces_.push_back({bytes, offset, arrival});
 }
 
 std::optional<std::uint64_t> InFlightChunks::first_offset() const {
@@ -24,7 +25,7 @@ std::optional<std::uint64_t> InFlightChunks::first_offset() const {
 Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
   SEALPOINT_CHECK(!pieces_.empty() && !chunks_.empty());
   const Piece piece = pieces_.front();
-  SEALPOINT_RETURN_IF_ERROR(copies_.Await(*piece.batch));
+  SEALPOINT_RETURN_IF_ERROR(copies_.Wait(piece.arrival));
   hasher_.Update(piece.bytes);
   pieces_.pop_front();
   Chunk& chunk = chunks_.front();

@@ -7,9 +7,9 @@
 #include <deque>
 #include <optional>
 
+#include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/chunk_table.h"
-#include "lib/writer/device_copies.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
@@ -26,7 +26,7 @@ class InFlightChunks {
   // copies have arrived.
   void BeginChunk(const ChunkRecord& record, std::size_t number, const Digest* expected);
   // The next bytes of the chunk begun last, at `offset` of the file.
-  void AddPiece(ByteSpan bytes, std::uint64_t offset, DeviceCopies::Batch* batch);
+  void AddPiece(ByteSpan bytes, std::uint64_t offset, const DeviceCopies::Point& arrival);
 
   // Where the oldest that has not been completed lies in the file.
   std::optional<std::uint64_t> first_offset() const;
@@ -44,7 +44,7 @@ class InFlightChunks {
   struct Piece {
     ByteSpan bytes{};
     std::uint64_t offset = 0;
-    DeviceCopies::Batch* batch = nullptr;
+    DeviceCopies::Point arrival{};
   };
 
   DeviceCopies& copies_;

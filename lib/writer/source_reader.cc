@@ -16,7 +16,7 @@ constexpr std::uint64_t kGatherSizeBytes = 64 * kKiB;
 }  // namespace
 
 SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
-                           const ConstMemoryView& source)
+                           const MemoryView& source)
     : region_(region),
       element_size_(element_size),
       source_(source),
@@ -25,11 +25,12 @@ SourceReader::SourceReader(const Region& region, std::uint32_t element_size,
       end_(region.element_count() * element_size) {
   if (!is_dense_ && source.is_host()) gathered_.resize(std::min(kGatherSizeBytes, end_));
   // With strides the memory is that of the whole box, without them that of the run.
-  const bool holds_box = !source.strides_bytes.empty();
-  if (is_dense_ && holds_box) source_.data += region.run.begin * element_size;
+  if (source.is_dense()) return;
+  source_.data += source.origin_bytes;
+  if (is_dense_) source_.data += region.run.begin * element_size;
 }
 
-SourceReader::SourceReader(ByteSpan bytes) : source_{bytes.data(), {}}, end_(bytes.size()) {}
+SourceReader::SourceReader(ByteSpan bytes) : source_(MemoryView::Host(bytes)), end_(bytes.size()) {}
 
 ByteSpan SourceReader::Next(std::uint64_t size_max) {
   if (is_dense_) {

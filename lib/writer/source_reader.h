@@ -16,7 +16,7 @@ namespace sealpoint::internal {
 class SourceReader {
  public:
   // Precondition: CheckSource passed. Borrows the memory.
-  SourceReader(const Region& region, std::uint32_t element_size, const ConstMemoryView& source);
+  SourceReader(const Region& region, std::uint32_t element_size, const MemoryView& source);
   // The bytes [begin, end) of the dense source, without a view: objects.
   explicit SourceReader(ByteSpan bytes);
 
@@ -26,7 +26,7 @@ class SourceReader {
   // memory is the host's.
   ByteSpan Next(std::uint64_t size_max);
 
-  const ConstMemoryView& view() const { return source_; }
+  const MemoryView& view() const { return source_; }
   bool is_dense() const { return is_dense_; }
   // Where the next byte of dense memory lies.
   const std::byte* position() const { return source_.data + position_; }
@@ -37,7 +37,7 @@ class SourceReader {
  private:
   Region region_;
   std::uint64_t element_size_ = 1;
-  ConstMemoryView source_;
+  MemoryView source_;
   bool is_dense_ = true;
   std::uint64_t position_ = 0;  // bytes of the region delivered
   std::uint64_t end_ = 0;

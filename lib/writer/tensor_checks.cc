@@ -8,7 +8,9 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/utf8.h"
+#include "lib/codec/chunk_codec.h"
 #include "lib/format/constants.h"
+#include "lib/layout/view_checks.h"
 
 namespace sealpoint::internal {
 
@@ -25,7 +27,7 @@ Status CheckText(std::string_view what, std::string_view text, std::uint64_t siz
 namespace {
 
 Status CheckElementSize(const TensorSpec& tensor) {
-  if (static_cast<std::uint16_t>(tensor.dtype) == 0) return InvalidArgument("dtype is 0");
+  if (tensor.dtype == DType::kNone) return InvalidArgument("dtype is missing");
   const std::uint32_t registered = DTypeSizeBytes(tensor.dtype);
   if (registered != 0 && tensor.element_size != 0 && tensor.element_size != registered) {
     return InvalidArgument("element size ", tensor.element_size, " given for dtype ",
@@ -51,7 +53,7 @@ Status CheckChunking(const TensorSpec& tensor) {
     return InvalidArgument("chunk size is ", size, " bytes, with a codec at most ",
                            kCodedChunkSizeMaxBytes);
   }
-  return {};
+  return ChunkCodec::CheckLevel(tensor.codec_level);
 }
 
 Status CheckSize(const TensorSpec& tensor) {
@@ -76,16 +78,10 @@ Status CheckTensorParts(const TensorSpec& tensor) {
   return {};
 }
 
-Status CheckSourceParts(const TensorSpec& tensor, const Region& region,
-                        const ConstMemoryView& source) {
+Status CheckSourceParts(const TensorSpec& tensor, const Region& region, const MemoryView& source) {
   SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
-  if (source.device < kHostDevice) return InvalidArgument("there is no device ", source.device);
-  if (source.data == nullptr) return InvalidArgument("memory is null");
-  if (source.strides_bytes.empty()) return {};
-  if (source.strides_bytes.size() != tensor.shape.size()) {
-    return InvalidArgument(source.strides_bytes.size(), " strides given for ndim ",
-                           tensor.shape.size());
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckView(source, region, tensor.dtype, ElementSize(tensor)));
+  if (source.is_dense()) return {};
   // A strided copy moves whole elements, so none may lie across two staging buffers.
   if (!source.is_host() && kSmallShardAlignment % ElementSize(tensor) != 0) {
     return InvalidArgument("strided device memory with elements of ", ElementSize(tensor),
@@ -106,10 +102,10 @@ Status CheckObjectName(std::string_view name, std::string_view media_type, Codec
   if (status.ok() && CodecName(codec) == "unknown") {
     status = InvalidArgument("codec ", static_cast<std::uint32_t>(codec), " is not known");
   }
-  return std::move(status).AtTensor(name);
+  return std::move(status).AtObject(name);
 }
 
-Status CheckSource(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source) {
+Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source) {
   return CheckSourceParts(tensor, region, source).AtTensor(tensor.name);
 }
 

@@ -19,7 +19,7 @@ Status CheckTensorSpec(const TensorSpec& tensor);
 Status CheckText(std::string_view what, std::string_view text, std::uint64_t size_max);
 Status CheckObjectName(std::string_view name, std::string_view media_type, Codec codec);
 // Region and memory of a tensor that passed CheckTensorSpec.
-Status CheckSource(const TensorSpec& tensor, const Region& region, const ConstMemoryView& source);
+Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source);
 
 // Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);

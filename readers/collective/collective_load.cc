@@ -168,20 +168,22 @@ Status CollectiveLoad::OpenDevices() {
 }
 
 // Given back before the next round reads: memory that is held meanwhile may be what a range needs.
-Status CollectiveLoad::TakePieces() {
-  constexpr std::size_t kPieceCount = 2;
+Status CollectiveLoad::TakeStaging() {
+  constexpr std::size_t kBufferCount = 2;
   if (copies_ == nullptr || !staging_.empty()) return {};
-  const std::uint64_t size = std::min(PieceBytes(plan_, false), checkpoint_.range_size_max_bytes());
-  SEALPOINT_ASSIGN_OR_RETURN(staging_, checkpoint_.PinnedPool().AcquireScratch(kPieceCount * size));
-  copies_->UsePieces(staging_.bytes(), kPieceCount);
+  const std::uint64_t size =
+      std::min(StagingBufferBytes(plan_, false), checkpoint_.range_size_max_bytes());
+  SEALPOINT_ASSIGN_OR_RETURN(staging_,
+                             checkpoint_.PinnedPool().AcquireScratch(kBufferCount * size));
+  copies_->UseStaging(staging_.bytes(), kBufferCount);
   return {};
 }
 
 void CollectiveLoad::FinishCopies() {
   if (copies_ == nullptr || !delivered_.ok()) return;
-  delivered_ = copies_->Finish();
+  delivered_ = copies_->queued().WaitForAll();
   if (!delivered_.ok()) return;
-  copies_->UsePieces({}, 0);
+  copies_->UseStaging({}, 0);
   staging_ = StagingBuffer();
 }
 
@@ -197,7 +199,7 @@ void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
     raw = unpacked_;
   }
   Status status = [&]() -> Status {
-    SEALPOINT_RETURN_IF_ERROR(TakePieces());
+    SEALPOINT_RETURN_IF_ERROR(TakeStaging());
     return CopyOut(plan_, one, raw, copies_.get());
   }();
   if (status.ok()) return;

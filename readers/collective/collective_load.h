@@ -59,7 +59,7 @@ class CollectiveLoad {
   Result<RequestedChunks> AskReaders(const ReadingWindow& window, Expected& expected);
   Status ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const;
   Status OpenDevices();
-  Status TakePieces();
+  Status TakeStaging();
   void FinishCopies();
   void Deliver(const ExpectedChunk& expected, ByteSpan packed);
 

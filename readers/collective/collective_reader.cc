@@ -8,6 +8,7 @@
 
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/base/wire.h"
@@ -24,11 +25,14 @@ namespace {
 
 // This rank's half of the contract, and its plan.
 Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& request,
-                          LoadContract contract, ResolvedRequest& resolved) {
+                          LoadContract contract, bool is_to_be_read, ResolvedRequest& resolved) {
   contract.unexpected = OnMismatch::kAllow;
   contract.coverage = OnMismatch::kAllow;
   SEALPOINT_ASSIGN_OR_RETURN(resolved, checkpoint.Resolve(request, contract));
-  return checkpoint.PlanResolved(resolved);
+  Result<ReadPlan> plan = checkpoint.PlanResolved(resolved);
+  if (plan.ok() && is_to_be_read)
+    SEALPOINT_RETURN_IF_ERROR(CheckHasMemory(InternalAccess::DataOf(*plan)));
+  return plan;
 }
 
 Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t local_number) {
@@ -86,30 +90,59 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                     const CollectiveLoadOptions& options) override {
     PhaseRecorder phases(options.on_phase);
     phases.Begin(Phase::kPlanRead);
+    auto report = LoadTogether(request, contract, options, phases);
+    if (report.ok()) return report;
+    const std::string_view phase = PhaseName(phases.current_phase());
+    return Describe(report.error(), StrCat("load, phase ", phase, ","));
+  }
+
+  Result<CollectiveLoadPlan> Plan(const ReadRequest& request, const LoadContract& contract,
+                                  const CollectiveLoadOptions& options) override {
+    auto plan = PlanLoads(request, contract, options);
+    return plan.ok() ? std::move(plan) : Describe(plan.error(), "plan of a load");
+  }
+
+  Result<Bytes> ReadObject(std::string_view name) override {
+    auto object = ReadObjectOnce(name);
+    return object.ok() ? std::move(object)
+                       : Describe(object.error(), StrCat("read of object ", name));
+  }
+
+ private:
+  // Says of a failure of the communicator what it ended.
+  Status Describe(const Status& error, std::string_view what) const {
+    return DescribeCommFailure(comm_, error,
+                               StrCat("collective ", what, " of ", checkpoint_->path()));
+  }
+
+  Result<CollectiveLoadReport> LoadTogether(const ReadRequest& request,
+                                            const LoadContract& contract,
+                                            const CollectiveLoadOptions& options,
+                                            PhaseRecorder& phases) {
     CollectiveLoadReport report;
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan,
-                               PlanTogether(request, contract, options, report.findings));
+                               PlanTogether(request, contract, options, true, report.findings));
     report.plan = plan.Summary();
-    CollectiveLoad load(comm_, *checkpoint_, plan.data(), options);
+    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(plan), options);
     SEALPOINT_RETURN_IF_ERROR(load.Run(phases, report));
     SEALPOINT_ASSIGN_OR_RETURN(report.all_bytes_read, SumOverRanks(comm_, report.bytes_read));
     report.phases = phases.report();
     return report;
   }
 
-  Result<CollectiveLoadPlan> Plan(const ReadRequest& request, const LoadContract& contract,
-                                  const CollectiveLoadOptions& options) override {
+  Result<CollectiveLoadPlan> PlanLoads(const ReadRequest& request, const LoadContract& contract,
+                                       const CollectiveLoadOptions& options) {
     std::vector<LoadFinding> findings;
     SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan local_plan,
-                               PlanTogether(request, contract, options, findings));
-    CollectiveLoad load(comm_, *checkpoint_, local_plan.data(), options);
+                               PlanTogether(request, contract, options, false, findings));
+    CollectiveLoad load(comm_, *checkpoint_, InternalAccess::DataOf(local_plan), options);
     SEALPOINT_ASSIGN_OR_RETURN(const RankLoad rank_load, load.DryRun());
     SEALPOINT_ASSIGN_OR_RETURN(CollectiveLoadPlan plan, GatherLoads(comm_, rank_load));
     plan.findings = std::move(findings);
     return plan;
   }
 
-  Result<Bytes> ReadObject(std::string_view name) override {
+  Result<Bytes> ReadObjectOnce(std::string_view name) {
     SEALPOINT_RETURN_IF_ERROR(AgreeOnName(comm_, name));
     const std::optional<std::size_t> number = checkpoint_->index().FindObject(name);
     // Many objects are dealt to all ranks. What is not there rank 0 reports.
@@ -120,16 +153,15 @@ class CollectiveReaderImpl final : public CollectiveReader {
     return BroadcastResult(comm_, reader, std::move(object));
   }
 
- private:
   // This rank's plan, and the findings of all.
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
-                                const CollectiveLoadOptions& options,
+                                const CollectiveLoadOptions& options, bool is_to_be_read,
                                 std::vector<LoadFinding>& findings) {
     SEALPOINT_RETURN_IF_ERROR(AgreeOnContract(comm_, contract));
     ResolvedRequest resolved;
-    Result<ReadPlan> plan = options.threads < 1
-                                ? InvalidArgument("a load with ", options.threads, " threads")
-                                : PlanMine(*checkpoint_, request, contract, resolved);
+    Result<ReadPlan> plan =
+        options.threads < 1 ? InvalidArgument("a load with ", options.threads, " threads")
+                            : PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
     if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
@@ -141,11 +173,31 @@ class CollectiveReaderImpl final : public CollectiveReader {
   const std::unique_ptr<CheckpointImpl> checkpoint_;
 };
 
-// Marker and index as one message.
+// The path that rank 0 opened, marker and index as one message.
 Bytes Join(const Checkpoint& checkpoint) {
-  Bytes bytes(checkpoint.marker_bytes().begin(), checkpoint.marker_bytes().end());
-  bytes.insert(bytes.end(), checkpoint.index_bytes().begin(), checkpoint.index_bytes().end());
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(checkpoint.path());
+  out.Put(AsText(checkpoint.marker_bytes()));
+  out.Put(AsText(checkpoint.index_bytes()));
   return bytes;
+}
+
+// What rank 0 sent, opened on another rank.
+Result<std::unique_ptr<CheckpointImpl>> OpenSent(ByteSpan message, const std::string& path,
+                                                 OpenOptions options) {
+  WireReader in(message);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string path_of_root, in.Text());
+  if (path != path_of_root) {
+    return InvalidArgument("ranks disagree on the path: this rank opens ", path, ", rank 0 ",
+                           path_of_root);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan marker, in.Span());
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
+  options.check_files = false;
+  return CheckpointImpl::Make(path, std::move(options),
+                              GivenFiles{.marker = Bytes(marker.begin(), marker.end()),
+                                         .index = Bytes(index.begin(), index.end())});
 }
 
 Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::string& path,
@@ -165,13 +217,7 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes all, BroadcastResult(comm, kRoot, std::move(files)));
   Status status;
   if (comm.rank() != kRoot) {
-    const auto marker_end =
-        all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), kMarkerSize));
-    OpenOptions local_options = options;
-    local_options.check_files = false;
-    auto opened = CheckpointImpl::Make(path, std::move(local_options),
-                                       GivenFiles{.marker = Bytes(all.begin(), marker_end),
-                                                  .index = Bytes(marker_end, all.end())});
+    auto opened = OpenSent(all, path, options);
     status = opened.status();
     if (opened.ok()) checkpoint = std::move(opened).value();
   }
@@ -185,9 +231,13 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
 Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& comm,
                                                                  const std::string& path,
                                                                  const OpenOptions& options) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto checkpoint, internal::OpenOnce(comm, path, options));
+  auto checkpoint = internal::OpenOnce(comm, path, options);
+  if (!checkpoint.ok()) {
+    return internal::DescribeCommFailure(comm, checkpoint.error(),
+                                         internal::StrCat("collective opening of ", path));
+  }
   std::unique_ptr<CollectiveReader> reader =
-      std::make_unique<internal::CollectiveReaderImpl>(comm, std::move(checkpoint));
+      std::make_unique<internal::CollectiveReaderImpl>(comm, std::move(checkpoint).value());
   return reader;
 }
 

@@ -93,7 +93,8 @@ std::string CollectiveLoadPlan::ToString() const {
     const RankLoad& load = ranks[rank];
     const PlanSummary& alone = load.alone;
     text += StrCat(
-        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_wanted), " wanted; alone ",
+        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_wanted),
+        " wanted; alone ",
         internal::CostText(alone.bytes_read, alone.bytes_wanted, alone.requests, alone.files),
         "; together ",
         internal::CostText(load.bytes_read, alone.bytes_wanted, load.requests, load.files), "\n");

@@ -2,8 +2,10 @@
 #include "readers/load/checkpoint_impl.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/container/resize.h"
@@ -33,6 +35,10 @@ std::uint64_t PayloadBytes(const ReadPlanData& plan) {
 Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(const std::string& path,
                                                              OpenOptions options,
                                                              std::optional<GivenFiles> given) {
+  if (options.memory_budget_bytes < kRangeMinBytes) {
+    return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
+                           ", expected at least ", kRangeMinBytes);
+  }
   if (!options.storage) options.storage = PosixStorage();
   SEALPOINT_ASSIGN_OR_RETURN(auto pool,
                              StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
@@ -83,18 +89,19 @@ Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {
     }
     SEALPOINT_RETURN_IF_ERROR(builder.AddTensor(index().tensor(item.tensor), *item.destination));
   }
-  auto data = std::make_shared<ReadPlanData>(builder.Finish());
-  data->attempt = attempt();
-  data->findings = std::move(resolved.findings);
-  return ReadPlan(std::move(data));
+  ReadPlanData data = builder.Finish();
+  data.attempt = attempt();
+  data.findings = std::move(resolved.findings);
+  return InternalAccess::MakePlan(std::move(data));
 }
 
 Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions& options) const {
-  const ReadPlanData& data = plan.data();
+  const ReadPlanData& data = InternalAccess::DataOf(plan);
   if (data.attempt != attempt()) {
     return InvalidArgument("the plan is one of attempt ", data.attempt.ToHex(), ", not of ",
                            attempt().ToHex());
   }
+  SEALPOINT_RETURN_IF_ERROR(CheckHasMemory(data));
   PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
   BlobFiles files(*files_.directory, index(),
@@ -119,14 +126,49 @@ Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
   return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
 
-Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
+namespace {
+
+StorageInfo StorageOf(const ReadPlanData& plan) {
+  StorageInfo info{.chunk_count = plan.chunks.size(), .raw_bytes = plan.summary.bytes_wanted};
+  std::set<Codec> codecs;
+  for (const PlanChunk& chunk : plan.chunks) {
+    info.stored_bytes += chunk.stored_size;
+    codecs.insert(chunk.codec);
+  }
+  info.codecs.assign(codecs.begin(), codecs.end());
+  return info;
+}
+
+}  // namespace
+
+Result<StorageInfo> CheckpointImpl::StorageOfTensor(std::string_view name) const {
+  ReadRequest request;
+  request.Add(name, MutableMemoryView::PlanOnly());
+  if (!index().FindTensor(name)) {
+    return MakeError(Code::kNotFound, "the checkpoint has no such tensor").AtTensor(name);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan, Plan(request, LoadContract::Partial()));
+  return StorageOf(InternalAccess::DataOf(plan));
+}
+
+Result<StorageInfo> CheckpointImpl::StorageOfObject(std::string_view name) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlanData plan, PlanObject(name));
+  return StorageOf(plan);
+}
+
+Result<ReadPlanData> CheckpointImpl::PlanObject(std::string_view name) const {
   const std::optional<std::size_t> number = index().FindObject(name);
   if (!number) {
-    return MakeError(Code::kNotFound, "the checkpoint has no such object").AtTensor(name);
+    return MakeError(Code::kNotFound, "the checkpoint has no such object").AtObject(name);
   }
   PlanBuilder builder = NewPlan();
   SEALPOINT_RETURN_IF_ERROR(builder.AddObject(index().object(*number)));
-  return Collect(builder.Finish());
+  return builder.Finish();
+}
+
+Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlanData plan, PlanObject(name));
+  return Collect(plan);
 }
 
 // Grows with what was decoded, and is given at once only what the files are known to hold: a few

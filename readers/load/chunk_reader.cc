@@ -109,10 +109,11 @@ Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
 // What an inner frame named already stays. An offset of a codec's error counts in the chunk.
 Status ChunkReader::At(const PlanRange& range, const PlanChunk& chunk, Status error) const {
   if (error.ok()) return error;
-  return std::move(error)
-      .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(range.blob).id)))
-      .AtOffset(chunk.offset)
-      .AtTensor(source_.plan.names[chunk.name]);
+  return source_.plan.AtItem(
+      chunk.name,
+      std::move(error)
+          .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(range.blob).id)))
+          .AtOffset(chunk.offset));
 }
 
 }  // namespace sealpoint::internal

@@ -8,6 +8,8 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/layout/view_checks.h"
+#include "readers/load/destination_overlap.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -18,13 +20,16 @@ Status Mismatch(std::string_view tensor, std::string_view detail) {
   return MakeError(Code::kMismatch, detail).AtTensor(tensor);
 }
 
-std::string NameOf(DType dtype) {
-  if (FindDType(dtype)) return std::string(DTypeName(dtype));
-  return StrCat("dtype ", static_cast<std::uint16_t>(dtype));
-}
-
 std::string RegionText(const ReadItem& item) {
   return item.region ? StrCat(", region ", item.region->ToString()) : ", the whole tensor";
+}
+
+// The memory of the item's region alone.
+Result<MutableMemoryView> MemoryOf(const ReadItem& item, std::uint32_t element_size) {
+  if (!item.part) return item.destination;
+  if (item.destination.is_dense()) return DestinationOf(*item.part, item.destination, element_size);
+  return InvalidArgument("the local tensor of a layout has strides, expected none")
+      .AtTensor(item.tensor);
 }
 
 // Compares one request with one index under one contract.
@@ -38,6 +43,8 @@ class Resolver {
   // What shows only when all items are known.
   void CheckUnexpected();
   void CheckCoverage();
+  // InvalidArgument if two destinations share memory.
+  Status CheckOverlap() const;
 
   Result<ResolvedRequest> Take() &&;
 
@@ -107,11 +114,12 @@ Status Resolver::Resolve(const ReadItem& item) {
                              ChooseRegion(item, tensor.shape()));
   ResolvedItem resolved{.tensor = *number, .destination = {}};
   if (region) {
-    const std::uint32_t element_size =
-        converter ? DTypeSizeBytes(converter->conversion().to) : tensor.element_size();
+    const DType dtype = converter ? converter->conversion().to : tensor.dtype();
+    const std::uint32_t element_size = converter ? DTypeSizeBytes(dtype) : tensor.element_size();
+    SEALPOINT_ASSIGN_OR_RETURN(const MutableMemoryView memory, MemoryOf(item, element_size));
     SEALPOINT_RETURN_IF_ERROR(
-        CheckDestination(item.destination, *region, element_size).AtTensor(item.tensor));
-    resolved.destination = Destination::Make(item.destination, *region, element_size);
+        CheckDestination(memory, *region, dtype, element_size).AtTensor(item.tensor));
+    resolved.destination = Destination::Make(memory, *region, element_size);
     resolved.destination->converter = converter;
     if (contract_.coverage != OnMismatch::kAllow) wanted_[*number].regions.push_back(*region);
   }
@@ -121,8 +129,8 @@ Status Resolver::Resolve(const ReadItem& item) {
 
 Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
   if (!item.dtype || *item.dtype == tensor.dtype()) return {};
-  std::string detail = StrCat("stored as ", NameOf(tensor.dtype()), ", wanted as ",
-                              NameOf(*item.dtype), RegionText(item));
+  std::string detail = StrCat("stored as ", DTypeText(tensor.dtype()), ", wanted as ",
+                              DTypeText(*item.dtype), RegionText(item));
   // An unregistered dtype has no size to compare; its bytes can only be copied.
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
   const bool has_other_size = wanted_size != 0 && wanted_size != tensor.element_size();
@@ -135,11 +143,14 @@ Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
 Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem& item,
                                                                   const TensorView& tensor) {
   if (!item.convert || item.convert->to == tensor.dtype()) return std::optional<ElementConverter>();
+  if (item.convert->to == DType::kNone) {
+    return InvalidArgument("the conversion's dtype is missing").AtTensor(item.tensor);
+  }
   std::optional<ElementConverter> converter = ElementConverter::Make(tensor.dtype(), *item.convert);
   if (!converter) {
     return Mismatch(item.tensor,
-                    StrCat("stored as ", NameOf(tensor.dtype()), ", which does not convert to ",
-                           NameOf(item.convert->to), RegionText(item)));
+                    StrCat("stored as ", DTypeText(tensor.dtype()), ", which does not convert to ",
+                           DTypeText(item.convert->to), RegionText(item)));
   }
   return converter;
 }
@@ -196,11 +207,26 @@ void Resolver::CheckCoverage() {
   }
 }
 
+Status Resolver::CheckOverlap() const {
+  std::vector<const std::optional<Destination>*> destinations;
+  destinations.reserve(resolved_.items.size());
+  for (const ResolvedItem& item : resolved_.items) destinations.push_back(&item.destination);
+  const auto found = FindOverlap(destinations);
+  if (!found) return {};
+  const ResolvedItem& first = resolved_.items[found->first];
+  const ResolvedItem& second = resolved_.items[found->second];
+  return InvalidArgument("the destination of region ", second.destination->region.ToString(),
+                         " overlaps that of region ", first.destination->region.ToString(),
+                         " of tensor ", index_.tensor(first.tensor).name())
+      .AtTensor(index_.tensor(second.tensor).name());
+}
+
 }  // namespace
 
 std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom) {
   return StrCat("the stored tensor of shape ", ShapeToString(tensor.shape()), " and dtype ",
-                NameOf(tensor.dtype()), " is wanted by no ", by_whom);
+                DTypeText(tensor.dtype()), " is requested by no ", by_whom,
+                " (LoadContract::Partial() allows that)");
 }
 
 std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
@@ -220,6 +246,7 @@ Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest&
                                        const LoadContract& contract) {
   Resolver resolver(index, contract);
   for (const ReadItem& item : request.items) SEALPOINT_RETURN_IF_ERROR(resolver.AddItem(item));
+  SEALPOINT_RETURN_IF_ERROR(resolver.CheckOverlap());
   resolver.CheckUnexpected();
   resolver.CheckCoverage();
   return std::move(resolver).Take();

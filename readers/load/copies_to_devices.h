@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/device/device_runtime.h"
+#include "lib/device/device_copies.h"
 #include "readers/load/read_plan_data.h"
 #include "readers/load/staged_copy.h"
 #include "sealpoint/bytes.h"
@@ -17,80 +17,57 @@
 
 namespace sealpoint::internal {
 
-// Pieces of staging memory for what cannot be copied from where it lies.
-inline constexpr std::uint64_t kPieceMaxBytes = 4 * kMiB;
-// The piece that the copies of a plan need; 0 where all can be copied from where the raw bytes lie.
+// Staging buffers hold what cannot be copied from where it lies.
+inline constexpr std::uint64_t kStagingBufferMaxBytes = 4 * kMiB;
+// The buffer that the copies of a plan need; 0 if all can be copied from where the raw bytes lie.
 // `raw_stays`: the raw bytes of chunks without a codec stay in staging memory until they are
 // copied.
-std::uint64_t PieceBytes(const ReadPlanData& plan, bool raw_stays);
+std::uint64_t StagingBufferBytes(const ReadPlanData& plan, bool raw_stays);
 
-// The copies of one thread to the devices of a plan: a queue for each of them, and a ring of
-// staging pieces. A piece is filled again only when all that was copied out of it has arrived.
-// Errors are Code::kDevice and name the tensor. Used by one thread at a time. Destruction waits
-// until nothing runs any more; the memory must outlive it.
+// The copies of one thread to the devices of a plan (DeviceCopies), and a ring of staging buffers
+// for them. A buffer is filled again only when all that was copied out of it has arrived. Errors
+// are Code::kDevice and name the tensor. Used by one thread at a time. Destruction waits until
+// nothing runs any more; the memory must outlive it.
 class CopiesToDevices {
  public:
-  // Makes the queues and orders them behind the streams of the plan's destinations. Queues must not
-  // outlive the runtime, nor this the plan.
+  // Makes the queues and orders them behind the streams of the plan's destinations. The plan must
+  // outlive the result.
   static Result<std::unique_ptr<CopiesToDevices>> Open(const ReadPlanData& plan,
-                                                       DeviceRuntime& runtime);
+                                                       std::shared_ptr<DeviceRuntime> runtime);
 
-  // The ring: equal pieces of at least PieceBytes each. Precondition: all copies are finished.
-  void UsePieces(MutableByteSpan memory, std::size_t count);
+  // The ring: equal buffers of at least StagingBufferBytes each. Precondition: all copies are
+  // finished.
+  void UseStaging(MutableByteSpan memory, std::size_t buffer_count);
 
   // Writes what `part` describes to staging memory.
   using Pack = std::function<Status(const StridedCopy& part, std::byte* staging)>;
-  // Queues a copy of the chunk. `raw` is the chunk where it stays until Finish or until its fence
-  // is passed: what lies in it as it is to arrive is copied from there. Else null: `pack` is called
-  // for each part that fits a piece, in row-major order.
+  // Queues a copy of the chunk. `raw` is the chunk where it stays until its fence is passed: what
+  // lies in it as it is to arrive is copied from there. Else null: `pack` is called for each part
+  // that fits a staging buffer, in row-major order.
   Status Copy(const PlanChunk& chunk, const PlanCopy& copy, const std::byte* raw, const Pack& pack);
   // Queues digests behind all copies to that device; `to` as in CopyQueue::QueueDigests.
   Status QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
                       std::span<Digest> to);
 
-  // A point behind all that is queued so far.
-  using Fence = std::vector<std::uint64_t>;  // ticket by lane
-  Status Mark(Fence& fence);
-  // Waits until all before the fence is done. An empty one is behind nothing.
-  Status WaitFor(const Fence& fence);
-  // Waits until all is done.
-  Status Finish();
-  // The same, and until all is done behind which Open ordered the queues.
-  Status WaitForCallers();
+  // To wait for what was queued; labels are numbers in ReadPlanData::names.
+  DeviceCopies& queued() { return queued_; }
 
  private:
-  // What is queued on one device.
-  struct Ticket {
-    std::uint64_t number = 0;
-    std::uint32_t name = 0;  // of the tensor that was copied before it
-  };
-  struct Lane {
-    std::unique_ptr<CopyQueue> queue;
-    bool is_marked = true;   // nothing was queued behind the last ticket
-    std::uint32_t name = 0;  // of the tensor that was queued last
-    std::uint64_t last_ticket = 0;
-    std::vector<Ticket> open{};
-  };
-  struct Piece {
+  struct StagingRingBuffer {
     MutableByteSpan memory;
-    Fence fence{};
+    DeviceCopies::Fence fence{};  // behind the copies out of it
   };
 
-  explicit CopiesToDevices(const ReadPlanData& plan) : plan_(plan) {}
-  Lane& LaneOf(int device);
-  Status Named(std::uint32_t name, Status status) const;
-  Status BeginTensor(Lane& lane, std::uint32_t name);
-  Status MarkLane(Lane& lane);
-  Status WaitForLane(Lane& lane, std::uint64_t ticket);
+  CopiesToDevices(const ReadPlanData& plan, std::shared_ptr<DeviceRuntime> runtime);
   Result<MutableByteSpan> Stage(std::uint64_t size_bytes);
-  Status Place(Lane& lane, std::uint32_t name, const StridedCopy& place, const std::byte* staging,
+  Status Place(int device, std::uint32_t name, const StridedCopy& place, const std::byte* staging,
                std::byte* target);
 
   const ReadPlanData& plan_;
-  std::vector<Piece> pieces_;
-  std::size_t piece_ = 0;         // the one that is being filled
-  std::uint64_t piece_used_ = 0;  // bytes of it
-  std::vector<Lane> lanes_;
+  std::vector<StagingRingBuffer> ring_;
+  std::size_t filled_ = 0;          // the buffer that is being filled
+  std::uint64_t filled_bytes_ = 0;  // of it
+  DeviceCopies queued_;
 };
 
 }  // namespace sealpoint::internal

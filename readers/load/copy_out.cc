@@ -100,7 +100,7 @@ Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
                CopiesToDevices* devices, bool raw_stays) {
   for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
     Status status = CopyOne(plan, chunk, copy, raw, raw_stays, devices);
-    if (!status.ok()) return std::move(status).AtTensor(plan.names[chunk.name]);
+    if (!status.ok()) return plan.AtItem(chunk.name, std::move(status));
   }
   return {};
 }

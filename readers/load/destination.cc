@@ -1,46 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/errors.h"
+#include "lib/base/macros.h"
 #include "lib/layout/region_algebra.h"
+#include "lib/layout/view_checks.h"
 #include "readers/load/plan_builder.h"
 
 namespace sealpoint::internal {
-namespace {
-
-std::uint64_t Magnitude(std::int64_t stride) {
-  const auto bits = static_cast<std::uint64_t>(stride);
-  return stride < 0 ? 0 - bits : bits;
-}
-
-}  // namespace
 
 Destination Destination::Make(const MutableMemoryView& view, const Region& region,
                               std::uint32_t element_size) {
+  static std::byte no_memory{};
   Destination destination{.data = view.data,
                           .region = region,
                           .strides_bytes = view.strides_bytes,
+                          .element_size = element_size,
                           .device = view.device,
                           .stream = view.stream,
+                          .is_plan_only = view.is_plan_only,
                           .shift_bytes = 0};
-  if (view.strides_bytes.empty()) {
+  if (view.is_plan_only) destination.data = &no_memory;
+  std::uint64_t shift = !view.is_dense() || view.is_plan_only ? view.origin_bytes : 0;
+  if (view.is_dense()) {
     destination.strides_bytes = DenseStridesBytes(region.box.extent, element_size);
-    // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
-    destination.shift_bytes = static_cast<std::int64_t>(0 - region.run.begin * element_size);
+    shift -= region.run.begin * element_size;
   }
+  // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
+  destination.shift_bytes = static_cast<std::int64_t>(shift);
   return destination;
 }
 
-Status CheckDestination(const MutableMemoryView& view, const Region& region,
+Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,
                         std::uint32_t element_size) {
-  if (view.device < kHostDevice) {
-    return InvalidArgument("a destination in memory of device ", view.device, ", which is none");
-  }
-  if (view.data == nullptr) return InvalidArgument("the destination is null");
-  if (view.strides_bytes.empty()) return {};
+  if (view.is_plan_only) return {};
+  SEALPOINT_RETURN_IF_ERROR(CheckView(view, region, dtype, element_size).Prefixed("destination"));
+  if (view.is_dense()) return {};
   const Box& box = region.box;
-  if (view.strides_bytes.size() != box.extent.size()) {
-    return InvalidArgument("a destination with ", view.strides_bytes.size(),
-                           " strides for a region of ", box.extent.size(), " dimensions");
-  }
   if (region.run != Run{0, BoxElementCount(box)}) {
     return InvalidArgument("strides need a whole box, not ", region.ToString());
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSlotsMax = 3;
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t kPieceMinBytes = 64 * kKiB;
+constexpr std::uint64_t kBufferMinBytes = 64 * kKiB;
 
 // The most digests that one range may need.
 std::uint64_t ChecksMax(const ReadPlanData& plan) {
@@ -39,12 +39,12 @@ DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
   if (with_digests) {
     staging.digest_bytes = AlignUp(ChecksMax(plan) * sizeof(Digest), kPageBytes);
   }
-  // A window is what the budget is made for; a piece takes no more than that, and rather less than
-  // that the pool lends twice as much.
-  const std::uint64_t piece_bytes = std::min(PieceBytes(plan, true), staging.window_bytes);
+  // A window is what the budget is made for. A staging buffer takes no more than that, and less if
+  // the pool, which lends powers of two, would otherwise have to lend twice as much.
+  const std::uint64_t buffer_bytes = std::min(StagingBufferBytes(plan, true), staging.window_bytes);
   const std::uint64_t others = staging.window_bytes + staging.digest_bytes;
-  staging.piece_bytes =
-      std::min(piece_bytes, std::bit_ceil(others + std::min(piece_bytes, kPieceMinBytes)) - others);
+  staging.buffer_bytes = std::min(
+      buffer_bytes, std::bit_ceil(others + std::min(buffer_bytes, kBufferMinBytes)) - others);
   const auto fits = [&](std::uint64_t thread_count, std::uint64_t slot_count) {
     // The pool lends powers of two.
     const std::uint64_t lent = std::bit_ceil(thread_count * slot_count * staging.slot_bytes());
@@ -62,7 +62,7 @@ DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
 Result<std::unique_ptr<DeviceReader>> DeviceReader::Open(const PlanSource& source,
                                                          const DeviceStaging& staging,
                                                          bool verify_on_device) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto copies, CopiesToDevices::Open(source.plan, *source.device));
+  SEALPOINT_ASSIGN_OR_RETURN(auto copies, CopiesToDevices::Open(source.plan, source.device));
   return std::unique_ptr<DeviceReader>(
       new DeviceReader(source, staging, verify_on_device, std::move(copies)));
 }
@@ -91,7 +91,7 @@ void DeviceReader::UseMemory(MutableByteSpan memory) {
     window.digests = {first, count};
     windows_.push_back(std::move(window));
   }
-  copies_->UsePieces(take(staging_.slot_count * staging_.piece_bytes), staging_.slot_count);
+  copies_->UseStaging(take(staging_.slot_count * staging_.buffer_bytes), staging_.slot_count);
 }
 
 Status DeviceReader::ReadRange(const PlanRange& range) {
@@ -107,7 +107,7 @@ Status DeviceReader::ReadRange(const PlanRange& range) {
     SEALPOINT_RETURN_IF_ERROR(ReadOnHost(window));
   }
   SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
-  return copies_->Mark(window.fence);
+  return copies_->queued().Mark(window.fence);
 }
 
 // False where the host must read the range.
@@ -116,7 +116,7 @@ Result<bool> DeviceReader::ReadDirectly(const PlanRange& range) {
   const std::vector<DirectRun> runs = DirectRunsOf(source_.plan, range);
   const auto file = runs.empty() ? nullptr : direct_files_->Open(range.blob);
   if (file == nullptr) return false;
-  if (!callers_are_done_) SEALPOINT_RETURN_IF_ERROR(copies_->WaitForCallers());
+  if (!callers_are_done_) SEALPOINT_RETURN_IF_ERROR(copies_->queued().WaitForStreams());
   callers_are_done_ = true;
   for (const DirectRun& run : runs) {
     Status status = file->Read(run.first->offset, run.device, run.to, run.size_bytes);
@@ -170,7 +170,7 @@ Status DeviceReader::QueueSeries(const Window& window) {
 
 // Waits for what was copied out of the window, so that it may be filled again.
 Status DeviceReader::Complete(Window& window) {
-  SEALPOINT_RETURN_IF_ERROR(copies_->WaitFor(window.fence));
+  SEALPOINT_RETURN_IF_ERROR(copies_->queued().Wait(window.fence));
   for (std::size_t i = 0; i < window.checked.size(); ++i) {
     const PlanChunk& chunk = *window.checked[i];
     if (window.digests[i] != chunk.raw_digest) {

@@ -15,19 +15,19 @@
 namespace sealpoint::internal {
 
 // How plans with destinations in device memory use the budget: each thread has so many windows, for
-// one range each with the digests of what is checked on the device, and as many staging pieces.
+// one range each with the digests of what is checked on the device, and as many staging buffers.
 struct DeviceStaging {
   int threads = 1;
   std::size_t slot_count = 1;
   std::uint64_t window_bytes = 0;
   std::uint64_t digest_bytes = 0;
-  std::uint64_t piece_bytes = 0;
+  std::uint64_t buffer_bytes = 0;
 
   // More threads come before more slots; from three slots on neither reading nor copying waits for
   // the other.
   static DeviceStaging Divide(const ReadPlanData& plan, int threads,
                               std::uint64_t memory_budget_bytes, bool with_digests);
-  std::uint64_t slot_bytes() const { return window_bytes + digest_bytes + piece_bytes; }
+  std::uint64_t slot_bytes() const { return window_bytes + digest_bytes + buffer_bytes; }
   std::uint64_t thread_bytes() const { return slot_count * slot_bytes(); }
 };
 
@@ -62,7 +62,7 @@ class DeviceReader {
   struct Window {
     MutableByteSpan memory{};
     std::span<Digest> digests{};
-    CopiesToDevices::Fence fence{};
+    DeviceCopies::Fence fence{};
     const PlanRange* range = nullptr;
     bool is_direct = false;                   // not read by the host
     std::vector<const PlanChunk*> checked{};  // a digest each

@@ -70,6 +70,9 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
                shards.end());
   data_.names.emplace_back(tensor.name());
   AddStream(destination);
+  if (destination.is_plan_only) {
+    data_.plan_only_name = static_cast<std::uint32_t>(data_.names.size() - 1);
+  }
   if (destination.converter) {
     data_.conversions.push_back({.converter = *destination.converter, .region = wanted});
   }
@@ -101,6 +104,7 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
   ++data_.summary.items;
   data_.summary.bytes_wanted += object.size();
   if (object.size() == 0) return {};
+  data_.is_of_object = true;
   data_.names.emplace_back(object.name());
   const StoredShard facts{.ref = object.shard_ref(),
                           .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
@@ -141,7 +145,7 @@ Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk
                       .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk - again),
                       .count = static_cast<std::uint32_t>(end - begin + again)},
                      data_.summary.table_bytes_read);
-    if (!records) return std::move(records).error().AtTensor(data_.names[facts.name]);
+    if (!records) return data_.AtItem(facts.name, std::move(records).error());
     for (std::size_t i = begin; i < end; ++i) {
       AddChunk(facts, (*records)[i - begin + again], selected[i], destination);
     }

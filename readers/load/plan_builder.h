@@ -24,10 +24,12 @@ struct Destination {
   std::byte* data = nullptr;
   Region region;
   std::vector<std::int64_t> strides_bytes;
+  std::uint32_t element_size = 1;  // in the memory
   int device = kHostDevice;
   void* stream = nullptr;  // of a device
-  // Added to where an element lies by the strides: not 0 for a run, whose first element is not that
-  // of its box.
+  bool is_plan_only = false;
+  // Added to where an element lies by the strides: not 0 for a view with an origin, nor for a run,
+  // whose first element is not that of its box.
   std::int64_t shift_bytes = 0;
   std::optional<ElementConverter> converter{};  // where its dtype is not the stored one
 
@@ -37,9 +39,15 @@ struct Destination {
                           std::uint32_t element_size);
 };
 
-// Errors: InvalidArgument: null memory, no device, strides of another ndim or for a run, or so
-// short that elements overlap. Precondition: the region is valid.
-Status CheckDestination(const MutableMemoryView& view, const Region& region,
+// Of a stride of either sign.
+inline std::uint64_t Magnitude(std::int64_t stride_bytes) {
+  const auto bits = static_cast<std::uint64_t>(stride_bytes);
+  return stride_bytes < 0 ? 0 - bits : bits;
+}
+
+// `dtype` and `element_size` are those of the memory. Errors: InvalidArgument: those of CheckView;
+// strides for a run, or so short that elements overlap. Precondition: the region is valid.
+Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,
                         std::uint32_t element_size);
 
 // Collects requests and makes of them ranges, chunks and copies. Memory grows with the chunks

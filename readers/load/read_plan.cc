@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "readers/load/plan_text.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/text.h"
@@ -22,6 +23,12 @@ std::string RatioText(double ratio) {
   char text[32];
   std::snprintf(text, sizeof(text), "x %.3f", ratio);
   return text;
+}
+
+Status CheckHasMemory(const ReadPlanData& plan) {
+  if (!plan.plan_only_name) return {};
+  return InvalidArgument("the destination has no memory: it is for planning only")
+      .AtTensor(plan.names[*plan.plan_only_name]);
 }
 
 }  // namespace internal
@@ -80,13 +87,11 @@ void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destin
   Add(tensor, Region::Of(std::move(box)), std::move(destination));
 }
 
-void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout, void* local,
-                      std::uint32_t element_size_bytes, int device, void* stream) {
+void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout,
+                      const MutableMemoryView& local) {
   for (const LocalPart& part : layout.parts) {
-    MutableMemoryView destination = DestinationOf(part, local, element_size_bytes);
-    destination.device = device;
-    destination.stream = stream;
-    Add(tensor, part.region, std::move(destination));
+    items.push_back(
+        {.tensor = std::string(tensor), .region = part.region, .destination = local, .part = part});
   }
 }
 
@@ -97,7 +102,14 @@ std::string PlanSummary::ToString() const {
                 CountText(chunks, "chunk"), "; ", table_bytes_read, " table bytes");
 }
 
-ReadPlan::ReadPlan(std::shared_ptr<const internal::ReadPlanData> data) : data_(std::move(data)) {}
+ReadPlan::ReadPlan(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+
+const internal::ReadPlanData& InternalAccess::DataOf(const ReadPlan& plan) { return *plan.data_; }
+
+ReadPlan InternalAccess::MakePlan(internal::ReadPlanData data) {
+  using Data = ReadPlan::Data;
+  return ReadPlan(std::make_shared<const Data>(Data{std::move(data)}));
+}
 
 PlanSummary ReadPlan::Summary() const { return data_->summary; }
 
@@ -115,6 +127,7 @@ std::string ReadPlan::Explain() const {
   return text;
 }
 
-const std::vector<LoadFinding>& ReadPlan::findings() const { return data_->findings; }
+const std::vector<LoadFinding>& ReadPlan::findings() const& { return data_->findings; }
+std::vector<LoadFinding> ReadPlan::findings() const&& { return data_->findings; }
 
 }  // namespace sealpoint

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/convert/element_converter.h"
@@ -13,6 +15,7 @@
 #include "sealpoint/codec.h"
 #include "sealpoint/id.h"
 #include "sealpoint/read_plan.h"
+#include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
@@ -82,6 +85,7 @@ struct PlanStream {
 struct ReadPlanData {
   AttemptId attempt;
   std::vector<std::string> names;
+  bool is_of_object = false;            // the names are those of objects, not of tensors
   std::vector<std::string> blob_names;  // of all blobs that are read, ascending
   std::vector<PlanRange> ranges;
   std::vector<PlanChunk> chunks;
@@ -91,17 +95,31 @@ struct ReadPlanData {
   std::vector<PlanStream> streams;  // of all destinations in device memory, each once
   std::vector<LoadFinding> findings;
   PlanSummary summary;
+  // A tensor whose destination is none, in `names`: such a plan cannot be read.
+  std::optional<std::uint32_t> plan_only_name{};
   // Memory that one thread needs at most: a range widened to whole pages and lent by the staging
   // pool, and a decoded chunk.
   std::uint64_t range_memory_max = 0;
   std::uint64_t range_pages_max = 0;  // as it is widened
   std::uint64_t decoded_size_max = 0;
 
+  // The error, which then names the tensor or object with this number in `names`.
+  Status AtItem(std::uint32_t name, Status error) const {
+    return is_of_object ? std::move(error).AtObject(names[name])
+                        : std::move(error).AtTensor(names[name]);
+  }
   std::span<const PlanCopy> CopiesOf(const PlanChunk& chunk) const {
     return std::span(copies).subspan(chunk.first_copy, chunk.copy_count);
   }
 };
 
+// InvalidArgument if the plan has a destination without memory (MutableMemoryView::PlanOnly).
+Status CheckHasMemory(const ReadPlanData& plan);
+
 }  // namespace sealpoint::internal
+
+namespace sealpoint {
+struct ReadPlan::Data final : internal::ReadPlanData {};
+}  // namespace sealpoint
 
 #endif  // SEALPOINT_READERS_LOAD_READ_PLAN_DATA_H_

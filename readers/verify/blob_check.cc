@@ -19,16 +19,16 @@ namespace {
 
 // Offsets of fields, spec/container.md sections 2 and 5.
 constexpr std::uint64_t kCompatAt = 24;
+constexpr std::uint64_t kHeaderDigestAt = 40;
 constexpr std::uint64_t kIdAt = 56;
-constexpr std::uint64_t kAttemptAt = 72;
 constexpr std::uint64_t kTrailerBlobAt = 16;
 constexpr std::uint64_t kTrailerFileSizeAt = 32;
+constexpr std::uint64_t kTrailerChunksEndAt = 40;
 constexpr std::uint64_t kTrailerTableAt = 48;
 constexpr std::uint64_t kTrailerRecordCountAt = 56;
 constexpr std::uint64_t kTrailerShardCountAt = 60;
 constexpr std::uint64_t kTrailerRawBytesAt = 88;
 constexpr std::uint64_t kTrailerGroupListDigestAt = 96;
-constexpr std::uint64_t kTrailerHeaderDigestAt = 128;
 constexpr std::uint64_t kTrailerDigestAt = 240;
 
 // Records are read and remembered in batches of this many groups (1 MiB).
@@ -107,42 +107,56 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   }
   file_ = std::move(*file);
 
-  const std::optional<Digest> header_digest = CheckHeader();
-  const std::optional<Trailer> trailer = CheckTrailer(header_digest);
+  // The trailer pins the header, and the header says how the manifest is to be read: what a bad one
+  // pins is not checked (reader-rules.md section 5). The table is pinned by the index alone.
+  const std::optional<Trailer> trailer = CheckTrailer();
   CheckAreaEnd(CheckTable(units), trailer);
   if (!trailer) return input_.empties.MissedManifest();
+  const std::optional<FileHeader> header = CheckHeader(trailer->header_digest);
   const Result<BlobSections> sections =
       ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
   SEALPOINT_CHECK(sections.ok());  // DecodeTrailer checked the same numbers
   static_assert(kRecordSize % kSectionAlignment == 0, "no padding behind the records");
-  CheckManifest(*trailer, *sections);
+  if (header) {
+    CheckManifest(*trailer, *sections, UnknownFieldsUnder(header->features));
+  } else {
+    input_.empties.MissedManifest();
+  }
   CheckPadding(sections->manifest_end, sections->trailer);
 }
 
-// The stored header digest, where the header is good.
-std::optional<Digest> BlobCheck::CheckHeader() {
+// The header, if it is the pinned one and good.
+std::optional<FileHeader> BlobCheck::CheckHeader(const Digest& pinned_digest) {
   const std::optional<RangeBytes> range = Read(0, std::min(kHeaderSizeMax, pin_.file_size));
   if (!range) return std::nullopt;
   context_.meter.Add(kHeaderSize);
+  // The pin before the content: a header that is not the committed one is corrupt, whatever version
+  // it claims to have.
+  if (const Digest stored = StoredHeaderDigest(range->bytes); stored != pinned_digest) {
+    ReportAt(
+        kHeaderDigestAt, Code::kCorrupt, "R-BLB-03",
+        StrCat("header digest is ", stored.ToHex(), ", the trailer has ", pinned_digest.ToHex()));
+    return std::nullopt;
+  }
   Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
   if (!header) {
     Report(std::move(header).error());
     return std::nullopt;
   }
-  if (Status status = CheckHeaderPins(*header); !status.ok()) Report(std::move(status));
-  return StoredHeaderDigest(range->bytes);
+  if (Status status = CheckHeaderPins(*header); !status.ok()) {
+    Report(std::move(status));
+    return std::nullopt;
+  }
+  return *header;
 }
 
-// R-HDR-08 and R-HDR-09.
+// R-HDR-08 and R-HDR-09. Attempt tag and step are not compared: the blob may have been linked from
+// an older checkpoint.
 Status BlobCheck::CheckHeaderPins(const FileHeader& header) const {
   if (header.id != pin_.id) {
-    return RuleError(Code::kCorrupt, "R-HDR-08", "the file holds blob ", header.id.ToHex())
+    return RuleError(Code::kCorrupt, "R-HDR-08", "blob id is ", header.id.ToHex(), ", expected ",
+                     pin_.id.ToHex())
         .AtOffset(kIdAt);
-  }
-  if (!header.attempt.is_zero() && header.attempt != input_.marker.attempt) {
-    return RuleError(Code::kCorrupt, "R-HDR-08", "the blob was written for attempt ",
-                     header.attempt.ToHex())
-        .AtOffset(kAttemptAt);
   }
   // The index's masks equal the marker's.
   if ((header.features.compat & ~input_.marker.features.compat) != 0) {
@@ -154,26 +168,28 @@ Status BlobCheck::CheckHeaderPins(const FileHeader& header) const {
   return {};
 }
 
-// The trailer, where it is the pinned one.
-std::optional<Trailer> BlobCheck::CheckTrailer(const std::optional<Digest>& header_digest) {
+// The trailer, if it is the pinned one and good.
+std::optional<Trailer> BlobCheck::CheckTrailer() {
   const std::uint64_t at = pin_.file_size - kTrailerSize;
   const std::optional<RangeBytes> range = Read(at, kTrailerSize);
   if (!range) return std::nullopt;
   context_.meter.Add(kTrailerSize);
+  if (const Digest stored = StoredTrailerDigest(range->bytes); stored != pin_.trailer_digest) {
+    ReportAt(at + kTrailerDigestAt, Code::kCorrupt, "R-BLB-03",
+             StrCat("trailer digest is ", stored.ToHex(), ", the index pins ",
+                    pin_.trailer_digest.ToHex()));
+    return std::nullopt;
+  }
   const Result<Trailer> trailer = DecodeTrailer(range->bytes);
   if (!trailer) {
     Report(Rebased(trailer.error(), at));
     return std::nullopt;
   }
   if (!CheckTrailerPins(*trailer, range->bytes)) return std::nullopt;
-  if (header_digest && *header_digest != trailer->header_digest) {
-    ReportAt(at + kTrailerHeaderDigestAt, Code::kCorrupt, "R-BLB-03",
-             "the trailer is that of another header");
-  }
   return *trailer;
 }
 
-// R-BLB-03.
+// R-BLB-03, of the fields that index and trailer both have.
 bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
   const std::uint64_t at = pin_.file_size - kTrailerSize;
   bool good = true;
@@ -183,7 +199,6 @@ bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
              StrCat(what, " of the trailer differs from what the index pins"));
     good = false;
   };
-  expect(StoredTrailerDigest(bytes) == pin_.trailer_digest, kTrailerDigestAt, "digest");
   expect(trailer.blob == pin_.id, kTrailerBlobAt, "blob id");
   expect(trailer.file_size == pin_.file_size, kTrailerFileSizeAt, "file size");
   expect(LoadLe<std::uint64_t>(bytes, kTrailerTableAt) == pin_.table_offset, kTrailerTableAt,
@@ -269,22 +284,31 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
   }
 }
 
-// The end of R-REC-04, and the padding behind the chunk area.
+// R-REC-04 and R-BLB-04 for the end of the last chunk, as far as its record and the trailer are
+// good, and the padding behind the chunk area.
 void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
                              const std::optional<Trailer>& trailer) {
-  if (!last_end && trailer) last_end = trailer->chunks_end;
-  if (!last_end) return;
-  const bool agrees = !trailer || trailer->chunks_end == *last_end;
-  if (AlignUp(*last_end, kSectionAlignment) == pin_.table_offset && agrees) {
-    return CheckPadding(*last_end, pin_.table_offset);
+  const auto reaches_the_table = [&](std::uint64_t end) {
+    return AlignUp(end, kSectionAlignment) == pin_.table_offset;
+  };
+  if (last_end && pin_.record_count != 0 && !reaches_the_table(*last_end)) {
+    const std::uint64_t last_record = RecordsOffset(pin_.table_offset, pin_.record_count) +
+                                      (std::uint64_t{pin_.record_count} - 1) * kRecordSize;
+    return ReportAt(
+        last_record, Code::kCorrupt, "R-REC-04",
+        StrCat("the last chunk ends at ", *last_end, ", the table begins at ", pin_.table_offset));
   }
-  const std::uint64_t last_record = RecordsOffset(pin_.table_offset, pin_.record_count) +
-                                    (std::uint64_t{pin_.record_count} - 1) * kRecordSize;
-  ReportAt(last_record, Code::kCorrupt, "R-REC-04",
-           StrCat("the last chunk ends at ", *last_end, ", before the end of the chunk area"));
+  if (last_end && trailer && trailer->chunks_end != *last_end) {
+    return ReportAt(pin_.file_size - kTrailerSize + kTrailerChunksEndAt, Code::kCorrupt, "R-BLB-04",
+                    StrCat("the chunk area ends at ", trailer->chunks_end,
+                           ", the last chunk ends at ", *last_end));
+  }
+  if (!last_end && trailer) last_end = trailer->chunks_end;
+  if (last_end && reaches_the_table(*last_end)) CheckPadding(*last_end, pin_.table_offset);
 }
 
-void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sections) {
+void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sections,
+                              UnknownFields unknown_fields) {
   const std::uint64_t size_max = context_.options.limits.manifest_size_max_bytes;
   if (trailer.manifest_size > size_max) {
     ReportAt(sections.manifest, Code::kLimitExceeded, "R-IDX-01",
@@ -304,7 +328,7 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
   const auto bytes = std::make_shared<const Bytes>(std::move(*read));
   const Result<Metadata> manifest = Metadata::DecodeManifest(
       bytes, *bytes, {.record_count = pin_.record_count, .shard_count = pin_.shard_count},
-      context_.options.limits);
+      context_.options.limits, unknown_fields);
   if (!manifest) {
     Report(Rebased(manifest.error(), sections.manifest));
     return input_.empties.MissedManifest();

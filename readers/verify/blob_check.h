@@ -53,9 +53,9 @@ class BlobCheck {
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
  private:
-  std::optional<Digest> CheckHeader();
+  std::optional<FileHeader> CheckHeader(const Digest& pinned_digest);
   Status CheckHeaderPins(const FileHeader& header) const;
-  std::optional<Trailer> CheckTrailer(const std::optional<Digest>& header_digest);
+  std::optional<Trailer> CheckTrailer();
   bool CheckTrailerPins(const Trailer& trailer, ByteSpan bytes);
   // Yields where the chunk area ends, as far as the records say.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
@@ -65,7 +65,8 @@ class BlobCheck {
                    const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
                    std::vector<ScanUnit>& units);
   void CheckAreaEnd(std::optional<std::uint64_t> last_end, const std::optional<Trailer>& trailer);
-  void CheckManifest(const Trailer& trailer, const BlobSections& sections);
+  void CheckManifest(const Trailer& trailer, const BlobSections& sections,
+                     UnknownFields unknown_fields);
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);

@@ -48,7 +48,7 @@ class UnitScan {
     context_.findings.Add(BlobRank(unit_.blob), std::move(violation).AtPath(path_));
   }
   void ReportChunk(const WalkedChunk& chunk, Status violation) {
-    Report(std::move(violation).AtTensor(map_.NameOf(*chunk.shard)).AtOffset(chunk.record.offset));
+    Report(map_.AtItemOf(*chunk.shard, std::move(violation)).AtOffset(chunk.record.offset));
   }
 
   const ShardMap& map_;

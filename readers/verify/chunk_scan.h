@@ -7,8 +7,8 @@
 
 namespace sealpoint::internal {
 
-// Verifies the chunks of a unit and the padding between them, in one pass over their bytes. Findings
-// go to the context.
+// Verifies the chunks of a unit and the padding between them, in one pass over their bytes.
+// Findings go to the context.
 void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io);
 
 }  // namespace sealpoint::internal

@@ -6,9 +6,9 @@
 namespace sealpoint::internal {
 namespace {
 
-// A directory of one of our names is not ours.
+// Only a file or a link has a name of the format; a directory or a device under it is foreign.
 ParsedName Parse(const EntryInfo& entry) {
-  if (entry.kind == EntryKind::kDirectory) return {};
+  if (entry.kind != EntryKind::kFile && entry.kind != EntryKind::kSymlink) return {};
   return ParseName(entry.name);
 }
 

@@ -11,9 +11,16 @@
 namespace sealpoint::internal {
 namespace {
 
-template <typename... Pieces>
-Status Disagreement(std::string_view name, const Pieces&... pieces) {
-  return RuleError(Code::kCorrupt, "R-BLB-07", pieces...).AtTensor(name);
+Status AtItem(Status error, const TensorView& tensor) {
+  return std::move(error).AtTensor(tensor.name());
+}
+Status AtItem(Status error, const ObjectView& object) {
+  return std::move(error).AtObject(object.name());
+}
+
+template <typename... Parts>
+Status Disagreement(const Parts&... parts) {
+  return RuleError(Code::kCorrupt, "R-BLB-07", parts...);
 }
 
 class Comparison {
@@ -29,8 +36,9 @@ class Comparison {
     for (std::size_t i = 0; i < manifest_.object_count(); ++i) CompareObject(manifest_.object(i));
     for (std::size_t s = 0; s < shards_.size(); ++s) {
       if (matched_[s]) continue;
-      Report(map_.NameOf(shards_[s]), "the manifest lacks the shard at record ",
-             shards_[s].first_record, " as the index has it");
+      violations_.push_back(
+          map_.AtItemOf(shards_[s], Disagreement("the manifest lacks the shard at record ",
+                                                 shards_[s].first_record, " as the index has it")));
     }
     empties.SawTensors(empty_tensors_);
     empties.SawObjects(empty_objects_);
@@ -38,63 +46,64 @@ class Comparison {
   }
 
  private:
-  template <typename... Pieces>
-  void Report(std::string_view name, const Pieces&... pieces) {
-    violations_.push_back(Disagreement(name, pieces...));
+  template <typename View, typename... Parts>
+  void Report(const View& item, const Parts&... parts) {
+    violations_.push_back(AtItem(Disagreement(parts...), item));
   }
 
   void CompareTensor(const TensorView& tensor) {
     const std::optional<std::size_t> found = map_.index().FindTensor(tensor.name());
-    if (!found) return Report(tensor.name(), "the manifest's tensor is not in the index");
+    if (!found) return Report(tensor, "the manifest's tensor is not in the index");
     const TensorView pinned = map_.index().tensor(*found);
     if (tensor.dtype() != pinned.dtype() || tensor.element_size() != pinned.element_size()) {
-      Report(tensor.name(), "dtypes of manifest and index differ");
+      Report(tensor, "dtypes of manifest and index differ");
     }
     if (tensor.shape() != pinned.shape()) {
-      Report(tensor.name(), "shape ", ShapeToString(tensor.shape()),
-             " in the manifest differs from ", ShapeToString(pinned.shape()), " in the index");
+      Report(tensor, "shape ", ShapeToString(tensor.shape()), " in the manifest differs from ",
+             ShapeToString(pinned.shape()), " in the index");
     }
     if (tensor.chunk_size() != pinned.chunk_size()) {
-      Report(tensor.name(), "chunk sizes of manifest and index differ");
+      Report(tensor, "chunk sizes of manifest and index differ");
     }
     if (tensor.shard_count() == 0) empty_tensors_.push_back(*found);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
-      MatchShard(tensor.name(), ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
+      MatchShard(tensor, ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
                  ShardMap::RegionDigest(region));
     });
   }
 
   void CompareObject(const ObjectView& object) {
     const std::optional<std::size_t> found = map_.index().FindObject(object.name());
-    if (!found) return Report(object.name(), "the manifest's object is not in the index");
+    if (!found) return Report(object, "the manifest's object is not in the index");
     const ObjectView pinned = map_.index().object(*found);
     if (object.media_type() != pinned.media_type()) {
-      Report(object.name(), "media types of manifest and index differ");
+      Report(object, "media types of manifest and index differ");
     }
     if (object.size() != pinned.size()) {
-      Report(object.name(), "object sizes of manifest and index differ");
+      Report(object, "object sizes of manifest and index differ");
     }
     if (object.chunk_size() != pinned.chunk_size()) {
-      Report(object.name(), "chunk sizes of manifest and index differ");
+      Report(object, "chunk sizes of manifest and index differ");
     }
     if (object.size() == 0) {
       empty_objects_.push_back(*found);
     } else {
-      MatchShard(object.name(), ShardMap::ObjectItem(*found), object.shard_ref().first_record, {});
+      MatchShard(object, ShardMap::ObjectItem(*found), object.shard_ref().first_record, {});
     }
   }
 
-  void MatchShard(std::string_view name, std::uint32_t item, std::uint32_t first_record,
+  template <typename View>
+  void MatchShard(const View& view, std::uint32_t item, std::uint32_t first_record,
                   const Digest& region_digest) {
     const auto found = std::ranges::equal_range(
         shards_, std::pair(first_record, item), {},
         [](const ShardEntry& shard) { return std::pair(shard.first_record, shard.item); });
     if (found.empty()) {
-      Report(name, "the index has no shard of it at record ", first_record);
+      Report(view, "the index has no shard of it at record ", first_record);
       return;
     }
     if (found.front().region_digest != region_digest) {
-      Report(name, "regions of the shard at record ", first_record,
+      Report(view, "regions of the shard at record ", first_record,
              " differ in manifest and index");
     }
     matched_[static_cast<std::size_t>(found.begin() - shards_.begin())] = true;
@@ -144,12 +153,12 @@ std::vector<Status> SeenEmpties::Violations() const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i]) continue;
     violations.push_back(
-        Disagreement(index_.tensor(i).name(), "no manifest has this empty tensor of the index"));
+        AtItem(Disagreement("no manifest has this empty tensor of the index"), index_.tensor(i)));
   }
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     if (objects_[i]) continue;
     violations.push_back(
-        Disagreement(index_.object(i).name(), "no manifest has this empty object of the index"));
+        AtItem(Disagreement("no manifest has this empty object of the index"), index_.object(i)));
   }
   return violations;
 }

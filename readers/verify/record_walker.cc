@@ -36,7 +36,7 @@ Result<WalkedChunk> RecordWalker::Next(ByteSpan record) {
   const std::optional<std::uint64_t> before = std::exchange(last_end_, std::nullopt);
   const Due due = Advance();
   Result<WalkedChunk> chunk = CheckRecord(due, record, before);
-  if (!chunk) return std::move(chunk).error().AtTensor(map_->NameOf(*due.shard));
+  if (!chunk) return map_->AtItemOf(*due.shard, std::move(chunk).error());
   last_end_ = chunk->end();
   return chunk;
 }

@@ -70,9 +70,11 @@ std::span<const ShardEntry> ShardMap::OfBlob(std::size_t blob) const {
   return std::span(shards_).subspan(begins_[blob], begins_[blob + 1] - begins_[blob]);
 }
 
-std::string_view ShardMap::NameOf(const ShardEntry& shard) const {
-  if ((shard.item & kObjectBit) != 0) return index_->object(shard.item & ~kObjectBit).name();
-  return index_->tensor(shard.item).name();
+Status ShardMap::AtItemOf(const ShardEntry& shard, Status error) const {
+  if ((shard.item & kObjectBit) != 0) {
+    return std::move(error).AtObject(index_->object(shard.item & ~kObjectBit).name());
+  }
+  return std::move(error).AtTensor(index_->tensor(shard.item).name());
 }
 
 std::uint32_t ShardMap::ElementSizeOf(const ShardEntry& shard) const {

@@ -35,7 +35,8 @@ class ShardMap {
   // Tile the blob's records (R-IDX-20); position = shard ordinal.
   std::span<const ShardEntry> OfBlob(std::size_t blob) const;
 
-  std::string_view NameOf(const ShardEntry& shard) const;
+  // The error, which then names the tensor or object of the shard.
+  Status AtItemOf(const ShardEntry& shard, Status error) const;
   std::uint32_t ElementSizeOf(const ShardEntry& shard) const;
   ShardShape ShapeOf(const ShardEntry& shard) const;
 

@@ -43,7 +43,7 @@ byte ready;     // ranks whose summary reached rank 0
 byte over;      // ranks that ended, in whatever way
 byte left;      // processes that ended or were ended
 bool has_crashed, is_delayed, is_first_over;
-byte told;      // rank 0
+byte reported;      // rank 0
 #define COMMITTED 1
 #define FAILED 2
 #define UNKNOWN 3
@@ -127,11 +127,11 @@ proctype rank(byte r) {
   decided:
     atomic {
       if
-      :: outcome == FAILED -> remove(BLOB(0) | INDEX | MARKER); SAY(0, verdict, told failed and own files removed)
-      :: outcome == COMMITTED -> remove(MARKER); SAY(0, verdict, told committed)
-      :: outcome == UNKNOWN -> SAY(0, verdict, told unknown)
+      :: outcome == FAILED -> remove(BLOB(0) | INDEX | MARKER); SAY(0, verdict, reported failed and own files removed)
+      :: outcome == COMMITTED -> remove(MARKER); SAY(0, verdict, reported committed)
+      :: outcome == UNKNOWN -> SAY(0, verdict, reported unknown)
       fi;
-      told = outcome
+      reported = outcome
     };
   done:
     atomic { outcome = 0; has_error = false; over = over | BLOB(r); left++ }
@@ -226,10 +226,10 @@ inline look() {
      SAY_AS(reader, -, sees the marker without its files); assert(false)
   :: HAS(fs.maybe, COMMIT) && !(HAS_ALL(fs.surely & fs.synced, BLOBS | INDEX)) ->
      SAY_AS(crash, -, keeps the marker and loses its files); assert(false)
-  :: told == COMMITTED && !HAS(fs.surely, COMMIT) ->
-     SAY_AS(crash, -, loses the marker of a commit that was told); assert(false)
-  :: told == FAILED && HAS(fs.maybe, COMMIT) ->
-     SAY_AS(crash, -, keeps the marker of a commit that was told to have failed); assert(false)
+  :: reported == COMMITTED && !HAS(fs.surely, COMMIT) ->
+     SAY_AS(crash, -, loses the marker of a commit that was reported); assert(false)
+  :: reported == FAILED && HAS(fs.maybe, COMMIT) ->
+     SAY_AS(crash, -, keeps the marker of a commit that was reported failed); assert(false)
   :: else
   fi
 }

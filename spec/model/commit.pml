@@ -24,7 +24,7 @@
 #define M_no_sync_after_publication 9  // the committer does not sync the directory after the publication
 #define M_directory_sync_retried 10  // a failed sync after the publication is repeated, and then believed
 #define M_one_look_only 11  // no marker at the first look is taken for the answer
-#define M_told_before_sync 12  // the verdict is told before the sync after the publication
+#define M_reported_before_sync 12  // the verdict is reported before the sync after the publication
 #define M_agreed_before_sync 13  // summaries leave a rank before its blob is synced
 #define M_failed_rank_returns_early 14  // a rank that failed does not take part in the agreement
 #define M_published_before_agreed 15  // rank 0 does not wait for the agreement
@@ -53,17 +53,17 @@ bool is_delayed;     // the request to publish is still under way
 #define COMMITTED 1
 #define FAILED 2
 #define UNKNOWN 3
-byte told[N];
+byte reported[N];
 bool is_success_told, is_failure_told;
 
 inline tell(r, result) {
-  told[r] = result;
+  reported[r] = result;
   is_success_told = is_success_told || result == COMMITTED;
   is_failure_told = is_failure_told || result == FAILED;
   if
-  :: result == COMMITTED -> SAY(r, verdict, told committed)
-  :: result == FAILED -> SAY(r, verdict, told failed)
-  :: result == UNKNOWN -> SAY(r, verdict, told unknown)
+  :: result == COMMITTED -> SAY(r, verdict, reported committed)
+  :: result == FAILED -> SAY(r, verdict, reported failed)
+  :: result == UNKNOWN -> SAY(r, verdict, reported unknown)
   fi
 }
 
@@ -246,8 +246,8 @@ inline commit() {
   :: else
   fi;
   if
-  :: MUTANT(told_before_sync) -> outcome = COMMITTED
-  :: BUT(told_before_sync) ->
+  :: MUTANT(reported_before_sync) -> outcome = COMMITTED
+  :: BUT(reported_before_sync) ->
      atomic { sync_after() };
      if
      :: outcome == COMMITTED -> atomic { remove(MARKER); SAY(0, publish, unpublished marker removed) }
@@ -434,7 +434,7 @@ end:
        FAULT;
        select(victim : 0 .. (N - 1));
        if
-       :: HAS(dead, RANK(victim)) || told[victim] != 0
+       :: HAS(dead, RANK(victim)) || reported[victim] != 0
        :: else ->
           dead = dead | RANK(victim);
           gone = gone | RANK(victim);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all models share: how a step is told, which protective step is left out, and whether crashes are looked at.
+// What all models share: how a step is printed, which protective step is left out, and whether crashes are looked at.
 // Environment of the verifier: MUTANT=<number> leaves a step out; FAULTS=<number> of faults at most; CRASHES=0 looks
 // for deadlocks instead of crashes (the look at a crash can always be taken, so that with it no state is an end);
 // RESTARTS=1 lets life go on after a crash, once, where a model can.

@@ -19,7 +19,7 @@
 #define M_exists_is_success 2  // "exists" is taken for the lost reply to an own publication
 #define M_exists_is_failure 3  // "exists" is believed and not read back
 #define M_any_marker_is_own 4  // the marker that is read back is not compared
-#define M_removed_by_listing 5  // after a failure every file with a name of ours is removed
+#define M_removed_by_listing 5  // after a failure every file with a name of the format is removed
 #define M_found_file_removed 6  // a file that was found under an own name is taken for an own file
 #define M_created_over_a_file 7  // files are created over what has the name
 
@@ -46,15 +46,15 @@ byte dead, delayed;              // attempts: process died; request to publish s
 #define COMMITTED 1
 #define FAILED 2
 #define UNKNOWN 3
-byte told[N];
+byte reported[N];
 byte winners;
 
 inline tell(a, result) {
-  told[a] = result;
+  reported[a] = result;
   if
-  :: result == COMMITTED -> winners++; SAY(a, verdict, told committed)
-  :: result == FAILED -> SAY(a, verdict, told failed)
-  :: result == UNKNOWN -> SAY(a, verdict, told unknown)
+  :: result == COMMITTED -> winners++; SAY(a, verdict, reported committed)
+  :: result == FAILED -> SAY(a, verdict, reported failed)
+  :: result == UNKNOWN -> SAY(a, verdict, reported unknown)
   fi
 }
 
@@ -200,10 +200,10 @@ inline look() {
   do
   :: a < N ->
      if
-     :: told[a] == COMMITTED && !(HAS(fs.surely, COMMIT) && holder == a + 1) ->
-        SAY(a, -, was told committed and its marker is not there); assert(false)
-     :: told[a] == FAILED && HAS(fs.maybe, COMMIT) && holder == a + 1 ->
-        SAY(a, -, was told failed and its marker is there); assert(false)
+     :: reported[a] == COMMITTED && !(HAS(fs.surely, COMMIT) && holder == a + 1) ->
+        SAY(a, -, was reported committed and its marker is not there); assert(false)
+     :: reported[a] == FAILED && HAS(fs.maybe, COMMIT) && holder == a + 1 ->
+        SAY(a, -, was reported failed and its marker is there); assert(false)
      :: HAS(fs.now, COMMIT) && holder == a + 1 && !IS_THERE(fs.now & fs.whole, a) ->
         SAY_AS(reader, -, sees a marker without its files); assert(false)
      :: HAS(fs.maybe, COMMIT) && holder == a + 1 && !IS_THERE(fs.surely & fs.synced, a) ->
@@ -218,13 +218,13 @@ inline look() {
 }
 
 // Where nothing goes wrong, exactly one attempt wins.
-#define ALL_TOLD (told[0] != 0 && told[1] != 0 && told[N - 1] != 0)
+#define ALL_REPORTED (reported[0] != 0 && reported[1] != 0 && reported[N - 1] != 0)
 
 proctype fate() {
   byte a;
 end:
   do
-  :: atomic { has_crashes -> look(); assert(!ALL_TOLD || faults != 0 || winners == 1) }
+  :: atomic { has_crashes -> look(); assert(!ALL_REPORTED || faults != 0 || winners == 1) }
   :: atomic {
        delayed != 0 ->
        select(a : 0 .. (N - 1));
@@ -240,7 +240,7 @@ end:
        FAULT;
        select(a : 0 .. (N - 1));
        if
-       :: HAS(dead, BLOB(a)) || told[a] != 0
+       :: HAS(dead, BLOB(a)) || reported[a] != 0
        :: else -> dead = dead | BLOB(a); SAY(a, -, process dies)
        fi;
        a = 0

@@ -71,7 +71,7 @@ class Maker {
   static void Add(BlobWriter& writer, const TensorSpec& tensor, const Region& region) {
     const std::uint64_t size = region.element_count() * DTypeSizeBytes(tensor.dtype);
     const std::vector<std::byte> bytes = Ramp(size);
-    Check(writer.Add(tensor, region, MemoryView::Host(bytes.data())));
+    Check(writer.Add(tensor, region, MemoryView::Host(bytes)));
   }
   CommitInfo Commit(CommitOptions options) {
     options.attempt = attempt_;
@@ -126,11 +126,14 @@ void MakeMeshed(Engine& engine, const std::string& path) {
   const Shard rows{.dim = 1, .axis = "tensor", .rule = SplitRule::kEven};
   const ShardFlat flat{.axes = {"data"}};
   const std::vector<std::pair<TensorSpec, Placement>> tensors = {
-      {{.name = "layer.0.weight", .shape = {96, 64}}, {columns, Replicate{"data"}}},
-      {{.name = "layer.1.weight", .shape = {64, 96}}, {rows, Replicate{"data"}}},
-      {{.name = "layer.1.bias", .shape = {64}}, {Replicate{"tensor"}, Replicate{"data"}}},
-      {{.name = "moment.layer.0.weight", .shape = {96, 64}}, {columns, flat}},
-      {{.name = "moment.layer.1.weight", .shape = {64, 96}}, {rows, flat}},
+      {{.name = "layer.0.weight", .dtype = DType::kF32, .shape = {96, 64}},
+       {columns, Replicate{"data"}}},
+      {{.name = "layer.1.weight", .dtype = DType::kF32, .shape = {64, 96}},
+       {rows, Replicate{"data"}}},
+      {{.name = "layer.1.bias", .dtype = DType::kF32, .shape = {64}},
+       {Replicate{"tensor"}, Replicate{"data"}}},
+      {{.name = "moment.layer.0.weight", .dtype = DType::kF32, .shape = {96, 64}}, {columns, flat}},
+      {{.name = "moment.layer.1.weight", .dtype = DType::kF32, .shape = {64, 96}}, {rows, flat}},
   };
   for (int rank = 0; rank < mesh.size(); ++rank) {
     auto writer = maker.Writer();
@@ -167,7 +170,7 @@ std::vector<std::byte> BytesOf(const std::vector<T>& values) {
 }
 
 void AddWhole(BlobWriter& writer, const TensorSpec& tensor, const std::vector<std::byte>& bytes) {
-  Check(writer.Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(bytes.data())));
+  Check(writer.Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(bytes)));
 }
 
 // The bits are those of each format's own definition.

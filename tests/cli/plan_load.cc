@@ -39,7 +39,7 @@ CollectiveLoadPlan PlanOnRank(Communicator& comm, const std::string& path, const
     const Placement placement = Take(ParsePlacement(tensor.placement));
     const LocalLayout layout = Take(PlaceTensor(mesh, comm.rank(), tensor.shape, placement));
     memory.emplace_back(Take(ElementCount(layout.shape)) * tensor.element_size);
-    request.Add(tensor.name, layout, memory.back().data(), tensor.element_size);
+    request.Add(tensor.name, layout, MutableMemoryView::Host(memory.back()));
   }
   return Take(reader->Plan(request));
 }

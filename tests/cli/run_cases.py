@@ -104,6 +104,7 @@ class Runner:
             text = text.replace(stem, f"<blob {number}>")
         text = sort_notes(text)
         text = re.sub(r"sealpoint \d+\.\d+\.\d+", "sealpoint <version>", text)
+        text = re.sub(r"\b(computed|recorded) [0-9a-f]{32}\b", r"\1 <digest>", text)
         text = re.sub(r"\d+\.\d\d s\b", "<seconds>", text)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<time>", text)
         text = re.sub(r'"(seconds|created_unix_ns)": [^,\n]+', r'"\1": "<time>"', text)
@@ -269,7 +270,7 @@ BAD_PLANS = (
     (["data=2", "--place", "*"], "PATTERN=RULE"),
     (["data=2", "--place", "=replicate(data)"], "PATTERN=RULE"),
     (["data=2", "--place", "*="], "parentheses"),
-    (["data=2", "--place", "*=cut(dim 0, data)"], "the rules are replicate"),
+    (["data=2", "--place", "*=cut(dim 0, data)"], "expected one of replicate"),
     (["data=2", "--place", "*=shard(dim 0, model)"], "no axis model"),
     (["data=2", "--place", "layers.*=replicate(data)"], "no tensor matches the pattern"),
     (["data=2", "--place", "*=shard(dim 2, data)"], "tensor layer.0.weight"),

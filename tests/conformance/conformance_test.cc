@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks every entry of the corpus, from disk and through the public API alone, and compares with
-// what corpus.md says of it.
+// Opens, loads and verifies every entry of the corpus, from disk and through the public API alone,
+// and compares with what corpus.md says of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,17 +102,50 @@ TEST_P(ConformanceOf, OpenAndRead) {
   }
 }
 
-std::string TestNameOf(const ::testing::TestParamInfo<Expectation>& info) {
+template <typename Row>
+std::string TestNameOf(const ::testing::TestParamInfo<Row>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, ConformanceOf,
-                         ::testing::ValuesIn(ReadExpectations(SEALPOINT_CORPUS_TABLE)), TestNameOf);
+                         ::testing::ValuesIn(ReadExpectations(SEALPOINT_CORPUS_TABLE)),
+                         TestNameOf<Expectation>);
+
+class ConformanceOfList : public ::testing::TestWithParam<ExpectedList> {
+ protected:
+  std::string Path() const { return JoinPath(kCorpus, GetParam().name); }
+};
+
+// Of entries with several damages: all that can be said, and nothing that only follows.
+TEST_P(ConformanceOfList, FullVerification) {
+  for (const int threads : {1, 3}) {
+    const VerifyReport report = Verify(Path(), {.threads = threads}).value();
+    EXPECT_EQ(VerdictName(report.verdict), GetParam().verdict);
+    std::set<std::pair<std::string, std::string>> expected;
+    for (const auto& [rule, file] : GetParam().violations) {
+      expected.emplace(rule, JoinPath(Path(), FileNameOf(file)));
+    }
+    std::set<std::pair<std::string, std::string>> found;
+    for (const Status& violation : report.violations) {
+      found.emplace(violation.place().rule, violation.place().path);
+    }
+    EXPECT_EQ(found, expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, ConformanceOfList,
+                         ::testing::ValuesIn(ReadExpectedLists(SEALPOINT_CORPUS_TABLE)),
+                         TestNameOf<ExpectedList>);
 
 TEST(ConformanceCorpus, TheTableNamesWhatIsThere) {
   std::set<std::string> stated;
+  for (const ExpectedList& row : ReadExpectedLists(SEALPOINT_CORPUS_TABLE)) {
+    EXPECT_TRUE(stated.insert(row.name).second) << row.name << " twice";
+    EXPECT_FALSE(row.sentence.empty()) << row.name;
+    EXPECT_FALSE(row.violations.empty()) << row.name;
+  }
   for (const Expectation& row : ReadExpectations(SEALPOINT_CORPUS_TABLE)) {
     EXPECT_TRUE(stated.insert(row.name).second) << row.name << " twice";
     EXPECT_FALSE(row.sentence.empty()) << row.name;

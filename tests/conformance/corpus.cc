@@ -96,6 +96,9 @@ Corpus BuildCorpus() {
   AddBadBlobs(corpus);
   AddBadRecords(corpus);
   AddCoded(corpus);
+  AddLimits(corpus);
+  AddFeatures(corpus);
+  AddSeveralDamages(corpus);
   return corpus;
 }
 

@@ -53,7 +53,10 @@ void AddBadMarkers(Corpus& corpus);
 void AddBadIndexes(Corpus& corpus);
 void AddBadBlobs(Corpus& corpus);
 void AddBadRecords(Corpus& corpus);
-void AddCoded(Corpus& corpus);  // good and bad
+void AddCoded(Corpus& corpus);     // good and bad
+void AddLimits(Corpus& corpus);    // good and bad
+void AddFeatures(Corpus& corpus);  // good and bad
+void AddSeveralDamages(Corpus& corpus);
 
 // Two blobs with a bit of everything: a box list, an empty tensor, a grid, runs, a scalar, objects
 // of one, of two and of no chunk.

@@ -5,10 +5,12 @@
 
 #include "lib/format/constants.h"
 #include "tests/conformance/corpus_damage.h"
+#include "tests/support/container/format_surgery.h"
 
 namespace sealpoint::testing {
 namespace {
 
+constexpr std::uint64_t kHeaderVersion = 12;
 // Offsets in a record.
 constexpr std::uint64_t kStoredLength = 8;
 constexpr std::uint64_t kRawLength = 12;
@@ -40,6 +42,17 @@ void AddTrailers(Corpus& corpus) {
              kSealTrailer);
   AddChanged(corpus, "bad-R-BLB-03-header_of_another_blob", "01.blob", FlipByte(TrailerField(128)),
              kSealTrailer | kSealPins | kSealIndex | kSealMarker);
+  AddChanged(corpus, "bad-R-BLB-03-digest_of_trailer", "01.blob", FlipByte(TrailerField(250)), 0);
+  // Forged, up to the pin that the forger could not reach.
+  const Change later_version = [](Bytes& file) {
+    SetField(kHeaderVersion, std::uint32_t{9})(file);
+    ResealHeader(MutableByteSpan(file).first(internal::kHeaderSize));
+  };
+  AddChanged(corpus, "bad-R-BLB-03-forged_header_of_a_later_version", "01.blob", later_version, 0);
+  AddChanged(corpus, "bad-R-BLB-03-forged_header_and_trailer", "01.blob", later_version,
+             kSealHeaders | kSealTrailer);
+  AddChanged(corpus, "bad-R-BLB-04-end_before_the_last_byte", "01.blob",
+             SetField(TrailerField(40), BaseBlob(0).chunks_end - 1), kSealAll);
   AddChanged(corpus, "bad-R-BLB-04-records_offset", "01.blob",
              SetField(TrailerField(64), BaseBlob(0).sections.records + 64), kSealAll);
   AddChanged(corpus, "bad-R-BLB-04-chunks_end", "01.blob",
@@ -102,6 +115,11 @@ void AddBadRecords(Corpus& corpus) {
              kAllButChunks);
   AddChanged(corpus, "bad-R-REC-04-first_shard", "01.blob",
              SetField(RecordField(0, 0, 0), BaseBlob(0).records[0].offset + 32), kAllButChunks);
+  MiniSpec longer = BaseSpec();
+  longer.hooks.chunk_area = [](int blob, Bytes& area) {
+    if (blob == 0) area.resize(area.size() + internal::kSectionAlignment);
+  };
+  corpus.Add("bad-R-REC-04-room_behind_the_last_chunk", longer);
   AddChanged(corpus, "bad-R-REC-04-offset_that_wraps", "02.blob",
              SetField(RecordField(1, rng + 1, 0), ~std::uint64_t{0} - 10), kAllButChunks);
   AddChanged(corpus, "bad-R-REC-05-source_blob", "01.blob",

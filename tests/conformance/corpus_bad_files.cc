@@ -76,7 +76,14 @@ void CutIndexToItsHeader(Bytes& index) {
 void AddBadDirectories(Corpus& corpus) {
   CorpusEntry& foreign = corpus.Add("bad-R-DIR-05-only_foreign_names", BaseSpec());
   foreign.container.files = {{"README.md", Bytes(10, std::byte{'x'})}, {"KEEP", {}}};
+  CorpusEntry& probe = corpus.Add("bad-R-DIR-05-probe_and_names_of_directories", BaseSpec());
+  probe.container.files = {{internal::ProbeName(OtherAttempt()), {}}};
+  probe.directories = {"COMMIT", FileNameOf("01.blob")};
   AddWithout(corpus, "bad-R-MRK-01-no_marker", "COMMIT");
+  CorpusEntry& link = corpus.Add("bad-R-MRK-01-link_named_as_a_blob", BaseSpec());
+  link.container.files = {};
+  link.links = {{FileNameOf("01.blob"), "nothing"}};
+  AddWithout(corpus, "bad-R-MRK-01-link_to_nothing", "COMMIT").links = {{"COMMIT", "nothing"}};
   AddWithout(corpus, "bad-R-MRK-01-directory_named_commit", "COMMIT").directories = {"COMMIT"};
   AddWithout(corpus, "bad-R-MRK-05-no_index", "index");
   AddWithout(corpus, "bad-R-MRK-05-directory_named_as_the_index", "index").directories = {
@@ -126,15 +133,13 @@ void AddBadHeaders(Corpus& corpus) {
              SetField(kReservedTail, std::uint32_t{1}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index", SetField(kKind, std::uint32_t{1}),
              kSealHeaders | kIndexAndMarker);
-  AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_parity", "01.blob",
-             SetField(kKind, std::uint32_t{4}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_index", "01.blob",
+             SetField(kKind, std::uint32_t{2}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index", SetField(kStep, std::uint64_t{8}),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-08-id_of_marker", "COMMIT", SetId(kId, OtherAttempt()),
              kSealMarker);
   AddChanged(corpus, "bad-R-HDR-08-id_of_blob", "01.blob", SetId(kId, OtherAttempt()), kSealAll);
-  AddChanged(corpus, "bad-R-HDR-08-attempt_of_blob", "01.blob", SetId(kAttempt, OtherAttempt()),
-             kSealAll);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_index", "index",
              SetField(kCompat, std::uint64_t{2}), kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_blob", "01.blob",

@@ -67,6 +67,10 @@ void AddTexts(Corpus& corpus) {
 void AddTypes(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-09-element_size",
            [](HostileContents& c) { c.tensors[kGrid].element_size = 8; });
+  AddIndex(corpus, "bad-R-IDX-09-elements_of_3_bytes", [](HostileContents& c) {
+    c.tensors[kGrid].dtype = 40000;
+    c.tensors[kGrid].element_size = 3;
+  });
   AddIndex(corpus, "bad-R-IDX-09-no_dtype", [](HostileContents& c) { c.tensors[kGrid].dtype = 0; });
   AddIndex(corpus, "bad-R-IDX-10-chunk_size",
            [](HostileContents& c) { c.tensors[kGrid].chunk_size_log2 = 11; });
@@ -148,9 +152,9 @@ void AddBadIndexes(Corpus& corpus) {
       corpus, "bad-R-IDX-02-no_buffer", "index",
       [](Bytes& file) { file.resize(internal::kHeaderSize); }, kSealIndex | kSealMarker);
   AddIndex(corpus, "bad-R-IDX-03-unknown_field",
-           [](HostileContents& c) { c.unknown_field = UnknownField::kTensor; });
+           [](HostileContents& c) { c.unknown_fields = {UnknownField::kTensor}; });
   AddManifest(corpus, "bad-R-IDX-03-unknown_field_of_manifest",
-              [](HostileContents& c) { c.unknown_field = UnknownField::kRoot; });
+              [](HostileContents& c) { c.unknown_fields = {UnknownField::kRoot}; });
   AddIndex(corpus, "bad-R-IDX-04-blob_length",
            [](HostileContents& c) { c.blobs[0].file_size = (std::uint64_t{1} << 50) + 4096; });
   AddTexts(corpus);

@@ -19,9 +19,11 @@ using internal::ChunkRecord;
 constexpr std::size_t kChunk = 4096;
 constexpr std::uint8_t kContentSizeOf2Bytes = 1 << 6;
 constexpr std::uint8_t kSingleSegment = 1 << 5;
+constexpr std::uint8_t kChecksum = 1 << 2;
 constexpr std::uint8_t kDictionaryIdOf1Byte = 1;
 constexpr std::uint8_t kWindowOf4KiB = 2 << 3;
 constexpr std::uint8_t kWindowOf8KiB = 3 << 3;
+constexpr unsigned kReservedBlock = 3;
 // Two-byte content sizes count from 256.
 constexpr std::uint8_t kChunkLow = (kChunk - 256) & 0xff;
 constexpr std::uint8_t kChunkHigh = (kChunk - 256) >> 8;
@@ -68,6 +70,15 @@ Bytes GoodFrame() {
   AppendBlocks(frame);
   return frame;
 }
+// With a content checksum: the low 32 bits of XXH64 over DecodedFrame().
+Bytes FrameWithChecksum(std::uint32_t checksum) {
+  Bytes frame =
+      FrameHeader({kContentSizeOf2Bytes | kSingleSegment | kChecksum, kChunkLow, kChunkHigh});
+  AppendBlocks(frame);
+  AppendLe(frame, checksum, 4);
+  return frame;
+}
+constexpr std::uint32_t kChecksumOfDecodedFrame = 0xd58cd59f;
 
 // Puts elements of 4 bytes together from four planes.
 Bytes JoinPlanes(const Bytes& planes) {
@@ -117,6 +128,8 @@ void AddGoodCoded(Corpus& corpus) {
   Bytes windowed = FrameHeader({kContentSizeOf2Bytes, kWindowOf4KiB, kChunkLow, kChunkHigh});
   AppendBlocks(windowed);
   corpus.Add("good-zstd", CodedSpec(raw + raw, {{.stored = GoodFrame()}, {.stored = windowed}}));
+  corpus.Add("good-zstd_with_checksum",
+             CodedSpec(raw, {{.stored = FrameWithChecksum(kChecksumOfDecodedFrame)}}));
   corpus.Add("good-byte_split", CodedSpec(JoinPlanes(raw), {{Codec::kByteSplitZstd, GoodFrame()}}));
   const Bytes noise = NoiseBytes(31, kChunk);
   corpus.Add("good-coded_chunk_stored_raw",
@@ -157,6 +170,11 @@ void AddBadFrames(Corpus& corpus) {
   Bytes cut = GoodFrame();
   cut.pop_back();
   AddBadFrame(corpus, "bad-R-COD-06-cut_frame", cut);
+  Bytes reserved = GoodFrameHeader();
+  AppendPlainBlock(reserved, NoiseBytes(30, kNoise));
+  AppendLe(reserved, (kChunk - kNoise) << 3 | kReservedBlock << 1 | 1, 3);
+  AddBadFrame(corpus, "bad-R-COD-06-reserved_block", reserved);
+  AddBadFrame(corpus, "bad-R-COD-07-checksum", FrameWithChecksum(kChecksumOfDecodedFrame ^ 1));
   Bytes short_content = GoodFrameHeader();
   AppendBlocks(short_content, kChunk - kNoise - 1);
   AddBadFrame(corpus, "bad-R-COD-07-short_content", short_content);

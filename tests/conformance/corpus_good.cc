@@ -91,7 +91,12 @@ MiniSpec MeshAndProvenance() {
   MiniSpec spec = OneRankSpec();
   spec.mesh = {{"pipeline", 2}, {"data", 4}, {"tensor", 8}};
   spec.tensors[0].placement = {"pipeline: stage 0", "data: replicate", "tensor: shard dim 1"};
-  spec.provenance = {{"git", "0123abcd"}, {"sealpoint.version", "0.1.0"}, {"user", "ada"}};
+  spec.provenance = {{"git", "0123abcd"},
+                     {"metric.eval_loss", "1.832"},
+                     {"sealpoint.version", "0.1.0"},
+                     {"tag.release", "candidate"},
+                     {"user", "ada"},
+                     {"x.note", ""}};
   return spec;
 }
 
@@ -125,6 +130,10 @@ void AddGoodLayouts(Corpus& corpus) {
   MiniSpec empty;
   empty.tensors = {{.name = "w", .dtype = DType::kF32, .shape = {3, 0}}};
   corpus.Add("good-empty_tensor", empty);
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+  empty.tensors = {{.name = "v", .dtype = DType::kF32, .shape = {kHuge, 0, kHuge}},
+                   {.name = "w", .dtype = DType::kF32, .shape = {kHuge, kHuge, 0}}};
+  corpus.Add("good-empty_tensor_of_huge_extents", empty);
   corpus.Add("good-objects", Objects());
   corpus.Add("good-all_dtypes", AllDTypes());
   corpus.Add("good-unregistered_dtype", UnregisteredDType());
@@ -162,7 +171,8 @@ void AddGoodDirectories(Corpus& corpus) {
   foreign.container.files["commit"] = {};
   foreign.container.files["01.blob"] = NoiseBytes(22, 10);
   foreign.container.files["ABABABABABABABABABABABABABABABAB.blob"] = NoiseBytes(23, 10);
-  foreign.directories = {"optimizer"};
+  foreign.container.files[internal::ProbeName(OtherAttempt()) + "_0"] = {};
+  foreign.directories = {"optimizer", "KEEP", internal::BlobName(OtherAttempt())};
 
   CorpusEntry& keep = corpus.Add("good-keep", OneRankSpec());
   keep.container.files["KEEP"] = {};

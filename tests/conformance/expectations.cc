@@ -2,6 +2,7 @@
 #include "tests/conformance/expectations.h"
 
 #include <fstream>
+#include <sstream>
 
 #include "lib/base/macros.h"
 
@@ -23,7 +24,32 @@ std::vector<std::string> SplitRow(const std::string& line) {
   return cells;
 }
 
+// "R-CHK-02 01.blob, R-BLB-08 01.blob".
+std::set<std::pair<std::string, std::string>> ParseList(const std::string& cell) {
+  std::set<std::pair<std::string, std::string>> list;
+  std::istringstream in(cell);
+  for (std::string pair; std::getline(in >> std::ws, pair, ',');) {
+    const std::size_t blank = pair.find(' ');
+    SEALPOINT_CHECK(blank != std::string::npos);
+    SEALPOINT_CHECK(list.emplace(pair.substr(0, blank), pair.substr(blank + 1)).second);
+  }
+  return list;
+}
+
 }  // namespace
+
+std::vector<ExpectedList> ReadExpectedLists(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<ExpectedList> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("| several-")) continue;
+    const std::vector<std::string> cells = SplitRow(line);
+    SEALPOINT_CHECK(cells.size() == 4);
+    rows.push_back({cells[0], cells[1], ParseList(cells[2]), cells[3]});
+  }
+  SEALPOINT_CHECK(!rows.empty());
+  return rows;
+}
 
 std::vector<Expectation> ReadExpectations(const std::string& path) {
   std::ifstream file(path);

@@ -3,7 +3,9 @@
 #define SEALPOINT_TESTS_CONFORMANCE_EXPECTATIONS_H_
 
 #include <ostream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sealpoint/status.h"
@@ -25,8 +27,21 @@ struct Expectation {
   }
 };
 
-// The table's rows in their order. Aborts where there is no table.
+// A row of corpus.md about an entry with several damages.
+struct ExpectedList {
+  std::string name;
+  std::string verdict;
+  std::set<std::pair<std::string, std::string>> violations;  // rule and file
+  std::string sentence;
+
+  friend std::ostream& operator<<(std::ostream& out, const ExpectedList& row) {
+    return out << row.name;
+  }
+};
+
+// The rows of each table in their order. They abort if there is no table.
 std::vector<Expectation> ReadExpectations(const std::string& path);
+std::vector<ExpectedList> ReadExpectedLists(const std::string& path);
 
 }  // namespace sealpoint::testing
 

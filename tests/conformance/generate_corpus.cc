@@ -34,7 +34,9 @@ void RemoveEarlierEntries(const fs::path& folder) {
   if (!fs::exists(folder)) return;
   for (const fs::directory_entry& found : fs::directory_iterator(folder)) {
     const std::string name = found.path().filename().string();
-    if (name.starts_with("good-") || name.starts_with("bad-")) fs::remove_all(found.path());
+    const bool is_entry =
+        name.starts_with("good-") || name.starts_with("bad-") || name.starts_with("several-");
+    if (is_entry) fs::remove_all(found.path());
   }
 }
 

@@ -13,7 +13,7 @@ Result<CorpusContent> LoadAll(const Checkpoint& checkpoint) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     Bytes& bytes = content.tensors[tensor.name];
     bytes.resize(tensor.raw_bytes);
-    request.Add(tensor.name, MemoryView::MutableHost(bytes.data()));
+    request.Add(tensor.name, MutableMemoryView::Host(bytes));
   }
   const Result<LoadReport> report = checkpoint.Load(request);
   if (!report.ok()) return report.error();

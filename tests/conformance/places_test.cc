@@ -24,14 +24,19 @@ class Places : public ::testing::Test {
   Places() : original_(directory_ / "original") {
     fs::create_directory(original_);
     const auto engine = Engine::Create().value();
+    const AttemptId attempt = AttemptId::FromHex(std::string(32, 'a')).value();
     std::vector<BlobSummary> summaries;
     for (std::uint64_t i = 0; i < 2; ++i) {
-      const auto writer = BlobWriter::Create(*engine, original_).value();
+      const auto writer =
+          BlobWriter::Create(*engine, original_, {.attempt = attempt, .step = 7}).value();
       const Region half = Region::Of({.offset = {500 * i}, .extent = {500}});
-      EXPECT_TRUE(writer->Add(tensor_, half, MemoryView::Host(values_.data() + 500 * i)).ok());
+      EXPECT_TRUE(
+          writer->Add(tensor_, half, MemoryView::Host(std::span(values_).subspan(500 * i, 500)))
+              .ok());
       summaries.push_back(writer->Finish().value().front());
     }
-    EXPECT_TRUE(Commit(engine->storage(), original_, {.step = 7}, summaries).ok());
+    EXPECT_TRUE(
+        Commit(engine->storage(), original_, {.attempt = attempt, .step = 7}, summaries).ok());
   }
 
   void ExpectReads(const std::string& path) const {
@@ -42,7 +47,7 @@ class Places : public ::testing::Test {
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().ToString();
     std::vector<float> read(values_.size());
     ReadRequest request;
-    request.Add("w", MemoryView::MutableHost(read.data()));
+    request.Add("w", MutableMemoryView::Host(read));
     ASSERT_TRUE((*checkpoint)->Load(request).ok());
     EXPECT_EQ(read, values_);
   }
@@ -81,6 +86,31 @@ TEST_F(Places, DirectoryOfLinksToTheFiles) {
     fs::create_symlink(entry.path(), directory_ / ("farm/" + entry.path().filename().string()));
   }
   ExpectReads(directory_ / "farm");
+}
+
+// A checkpoint whose blobs are those of an older one: the same at every level, and whole when the
+// older one is gone.
+TEST_F(Places, CheckpointOfHardLinkedBlobs) {
+  const std::string second = directory_ / "second";
+  fs::create_directory(second);
+  const std::shared_ptr<Storage> storage = PosixStorage();
+  std::vector<BlobSummary> summaries;
+  for (const BlobId& blob : ListBlobs(*storage, original_).value()) {
+    const std::string name = blob.ToHex() + ".blob";
+    fs::create_hard_link(fs::path(original_) / name, fs::path(second) / name);
+    summaries.push_back(ReadSummary(*storage, second, blob).value());
+  }
+  ASSERT_EQ(summaries.size(), 2u);
+  const CommitOptions options{.step = 8, .reuses_blobs = true};
+  ASSERT_TRUE(Commit(*storage, second, options, summaries).ok());
+  for (const VerifyLevel level :
+       {VerifyLevel::kFiles, VerifyLevel::kStructure, VerifyLevel::kFull}) {
+    EXPECT_EQ(Verify(second, {.level = level}).value().verdict, Verdict::kCommitted);
+  }
+  ExpectReads(original_);
+  ExpectReads(second);
+  fs::remove_all(original_);
+  ExpectReads(second);
 }
 
 TEST_F(Places, ReadOnlyDirectoryAndFiles) {

@@ -48,7 +48,8 @@ CrashImage AfterFirstCleanUp(const CrashImage& start) {
   return disk.Now();
 }
 
-// Void, and yet with files of the attempt: a crash in the middle of the first clean-up.
+// A void marker beside files of the attempt: the state after a crash in the middle of the first
+// clean-up.
 CrashImage InterruptedCleanUp(const CrashImage& start) {
   CrashDisk disk(1, start);
   const std::string directory = JoinPath(kCrashSeries, NameOfStep(start, 2));
@@ -74,10 +75,10 @@ CleanUp SecondAfterACrashInTheFirst() {
       {{"rank 0: sync directory run/step-*-* #2", "the directory takes the marker along"}});
 }
 
-// The older checkpoint stays and nothing else is ever committed. Nothing of the attempt goes before
-// the void marker is durable: the machine of its writer may live on, and publish. A void marker
-// that was durable goes last. After success the void marker alone is left, or, where it was there
-// before, nothing.
+// The older checkpoint stays and nothing else is ever committed. No file of the attempt is removed
+// before the void marker is durable, because the machine of its writer may still run, and publish.
+// A void marker that was durable is removed last. After success only the void marker is left, or,
+// if it was there before, nothing.
 CrashOracle CleanedUp(CrashChecker& checker, const CleanUp& clean_up) {
   return [&checker, &clean_up](const CrashImage& image, const CrashCut& cut) -> std::string {
     std::string wrong = checker.Check(image, {.there = {1}});

@@ -56,14 +56,14 @@ const std::vector<Turn> kCleanedAfterCheck{{.actor = 0, .before = ".index"}, {.a
 const std::vector<Turn> kCommittedAfterScan{
     {.actor = 1, .before = ".commit"}, {.actor = 0, .after = "publish COMMIT"}, {.actor = 1}};
 
-// It is answered that the void marker was published.
+// The storage answers that the void marker was published.
 void BelieveInTheVoid(Stage& stage) { stage.storage(1).Fail(Lie(kPublish, ".commit")); }
 
 TEST(CleanupCounterexample, no_void_marker) {
   PlayCounterexample(
       {.without = [] { return Play({.turns = kCleanedAfterCheck, .prepare = BelieveInTheVoid}); },
        .real = [] { return Play({.turns = kCleanedAfterCheck}); },
-       .told = {kFailure, kSuccess}});
+       .reported = {kFailure, kSuccess}});
 }
 
 TEST(CleanupCounterexample, void_marker_last) {
@@ -79,11 +79,11 @@ TEST(CleanupCounterexample, void_marker_last) {
                                          .afterwards = void_it});
                           },
                       .real = [] { return Play({.turns = kCleanedAfterCheck}); },
-                      .told = {kFailure, kSuccess}});
+                      .reported = {kFailure, kSuccess}});
 }
 
-// The marker that was replaced can come back where the cleaner's sync covers its own names alone;
-// on the crash disk it would cover the replacement, so that the sync is taken away.
+// The replaced marker can come back if the cleaner's sync covers its own names only. On the crash
+// disk it would cover the replacement, so that the sync is taken away.
 TEST(CleanupCounterexample, void_replaces) {
   PlayCounterexample({.without =
                           [] {
@@ -94,14 +94,14 @@ TEST(CleanupCounterexample, void_replaces) {
                             return played;
                           },
                       .real = [] { return Play({.turns = kCommittedAfterScan}); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 TEST(CleanupCounterexample, taken_name_ignored) {
   PlayCounterexample(
       {.without = [] { return Play({.turns = kCommittedAfterScan, .prepare = BelieveInTheVoid}); },
        .real = [] { return Play({.turns = kCommittedAfterScan}); },
-       .told = {kSuccess, kFailure}});
+       .reported = {kSuccess, kFailure}});
 }
 
 TEST(CleanupCounterexample, void_error_ignored) {
@@ -109,7 +109,7 @@ TEST(CleanupCounterexample, void_error_ignored) {
   PlayCounterexample(
       {.without = [] { return Play({.turns = kCleanedAfterCheck, .prepare = BelieveInTheVoid}); },
        .real = [&] { return Play({.turns = kCleanedAfterCheck, .prepare = fail}); },
-       .told = {kSuccess, kFailure}});
+       .reported = {kSuccess, kFailure}});
 }
 
 // Rank 0 writes its index before the directory could go, too.
@@ -125,7 +125,7 @@ TEST(CleanupCounterexample, void_removed_at_once) {
   PlayCounterexample(
       {.without = [&] { return Play({.turns = between_removals, .afterwards = remove_void}); },
        .real = [&] { return Play({.turns = between_removals}); },
-       .told = {kFailure, kSuccess}});
+       .reported = {kFailure, kSuccess}});
 }
 
 TEST(CleanupCounterexample, void_taken_for_own) {
@@ -135,7 +135,7 @@ TEST(CleanupCounterexample, void_taken_for_own) {
   PlayCounterexample(
       {.without = [&] { return Play({.turns = voided_after_check, .prepare = believe}); },
        .real = [&] { return Play({.turns = voided_after_check}); },
-       .told = {kFailure, kSuccess}});
+       .reported = {kFailure, kSuccess}});
 }
 
 TEST(CleanupCounterexample, committed_cleaned_up) {
@@ -146,7 +146,7 @@ TEST(CleanupCounterexample, committed_cleaned_up) {
   };
   PlayCounterexample({.without = [&] { return Play({.turns = committed, .prepare = do_not_ask}); },
                       .real = [&] { return Play({.turns = committed}); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 // The second clean-up does not wait until the writer is gone.

@@ -40,7 +40,7 @@ Ways WithoutSyncs(const std::vector<NamedSync>& syncs) {
                 return played;
               },
           .real = [] { return Save(); },
-          .told = {kSuccess, kSuccess}};
+          .reported = {kSuccess, kSuccess}};
 }
 
 const std::string kSyncByWriter0 = "rank 0: sync directory run/step-*-*";
@@ -58,7 +58,7 @@ TEST(CommitCounterexample, sync_retried) {
   PlayCounterexample(
       {.without = [] { return Save([](Stage& s) { s.storage(0).Fail(Lie(kSyncFile, ".blob")); }); },
        .real = [] { return Save([](Stage& s) { s.storage(0).Fail(Error(kSyncFile, ".blob")); }); },
-       .told = {kFailure, kFailure}});
+       .reported = {kFailure, kFailure}});
 }
 
 TEST(CommitCounterexample, no_blob_directory_sync) {
@@ -81,8 +81,8 @@ TEST(CommitCounterexample, no_sync_after_publication) {
   PlayCounterexample(WithoutSyncs({{kSyncByWriter0, kAfter}}));
 }
 
-// Whatever the committer does later has not happened when it is told.
-TEST(CommitCounterexample, told_before_sync) {
+// Whatever the committer does later has not happened yet when the outcome is reported.
+TEST(CommitCounterexample, reported_before_sync) {
   PlayCounterexample(WithoutSyncs({{kSyncByWriter0, kAfter}}));
 }
 
@@ -91,14 +91,14 @@ TEST(CommitCounterexample, agreed_before_sync) {
   PlayCounterexample(WithoutSyncs({{"rank 1: sync *.blob"}, {kSyncByWriter1, 1}}));
 }
 
-// The second sync takes the names for written.
+// The second sync takes the names as written.
 TEST(CommitCounterexample, directory_sync_retried) {
   const auto save = [](const StorageFault& fault) {
     return Save([&](Stage& s) { s.storage(0).Fail(fault); });
   };
   PlayCounterexample({.without = [&] { return save(Lie(kSyncDirectory, "run/step-", kAfter)); },
                       .real = [&] { return save(Error(kSyncDirectory, "run/step-", kAfter)); },
-                      .told = {kUnknown, kUnknown}});
+                      .reported = {kUnknown, kUnknown}});
 }
 
 TEST(CommitCounterexample, not_read_back) {
@@ -110,10 +110,10 @@ TEST(CommitCounterexample, not_read_back) {
   };
   PlayCounterexample({.without = [&] { return save(false); },
                       .real = [&] { return save(true); },
-                      .told = {kSuccess, kSuccess}});
+                      .reported = {kSuccess, kSuccess}});
 }
 
-// The request takes effect after the second look; in vain, where its source is gone.
+// The request takes effect after the second look. It has no effect if its source is gone.
 TEST(CommitCounterexample, not_removed_before_second_look) {
   const auto save = [](bool is_removed) {
     return Save([&](Stage& s) {
@@ -124,7 +124,7 @@ TEST(CommitCounterexample, not_removed_before_second_look) {
   };
   PlayCounterexample({.without = [&] { return save(false); },
                       .real = [&] { return save(true); },
-                      .told = {kFailure, kFailure}});
+                      .reported = {kFailure, kFailure}});
 }
 
 // The request takes effect between the first look and the removal.
@@ -138,7 +138,7 @@ TEST(CommitCounterexample, one_look_only) {
   };
   PlayCounterexample({.without = [&] { return save(false); },
                       .real = [&] { return save(true); },
-                      .told = {kSuccess, kSuccess}});
+                      .reported = {kSuccess, kSuccess}});
 }
 
 // A rank that fails takes part to the end: without it the others would wait for ever, which no
@@ -153,11 +153,11 @@ Played SaveOfWhichARankFails() {
 }
 
 TEST(CommitCounterexample, failed_rank_returns_early) {
-  PlayCounterexample({.real = SaveOfWhichARankFails, .told = {kFailure, kFailure}});
+  PlayCounterexample({.real = SaveOfWhichARankFails, .reported = {kFailure, kFailure}});
 }
 
 TEST(CommitCounterexample, last_meeting_skipped) {
-  PlayCounterexample({.real = SaveOfWhichARankFails, .told = {kFailure, kFailure}});
+  PlayCounterexample({.real = SaveOfWhichARankFails, .reported = {kFailure, kFailure}});
 }
 
 // Rank 1 is late: when rank 0 publishes, its blob has its length and not its bytes. The library
@@ -179,7 +179,7 @@ TEST(CommitCounterexample, published_before_agreed) {
       });
     });
   };
-  PlayCounterexample({.without = save_early, .real = save_late, .told = {kSuccess, kSuccess}});
+  PlayCounterexample({.without = save_early, .real = save_late, .reported = {kSuccess, kSuccess}});
 }
 
 // Rank 1's communicator fails when rank 0 has all it needs; rank 1 believes that nobody publishes.
@@ -192,7 +192,7 @@ Ways LostRank(const PrepareRank& lose) {
                 lose);
           },
       .real = [lose] { return Save({}, lose); },
-      .told = {kSuccess, kUnknown}};
+      .reported = {kSuccess, kUnknown}};
 }
 
 // Of free space, and of the summaries.
@@ -216,7 +216,7 @@ TEST(CommitCounterexample, removed_after_unknown) {
   };
   PlayCounterexample({.without = [&] { return save([](Stage& s) { s.RemoveOwnBlobs(0); }); },
                       .real = [&] { return save({}); },
-                      .told = {kUnknown, kUnknown}});
+                      .reported = {kUnknown, kUnknown}});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ enum class Bad : std::uint8_t {
   kNothing,
   kMarkerWithoutFiles,
   kReadersAreWrong,
-  kToldAndGone,
+  kReportedAndGone,
   kFailedAndThere,
   kOldIsGone,
   kNoCheckpoint,
@@ -36,7 +36,7 @@ bool Contains(const std::vector<std::uint64_t>& steps, std::uint64_t step) {
   return std::find(steps.begin(), steps.end(), step) != steps.end();
 }
 
-// What the readers make of an image, and what who was told of may expect of it.
+// What the readers find in an image, against what the reported outcomes promise.
 Finding Look(const Played& played, const CrashImage& image, const CrashCut& cut,
              CrashChecker& checker) {
   std::vector<std::uint64_t> whole;
@@ -53,11 +53,11 @@ Finding Look(const Played& played, const CrashImage& image, const CrashCut& cut,
   for (const CrashOp& op : played.history.ops) {
     const auto actor = static_cast<std::size_t>(op.actor);
     const std::uint64_t step = played.steps[actor];
-    const bool is_told = op.kind == CrashOpKind::kTold && op.clock[actor] <= cut.done[actor];
+    const bool is_told = op.kind == CrashOpKind::kReported && op.clock[actor] <= cut.done[actor];
     if (!is_told || step == 0) continue;
     const bool is_there = Contains(whole, step);
-    if (op.name == kToldSuccess && !is_there) return {Bad::kToldAndGone, "", op.Describe()};
-    if (op.name == kToldFailure && is_there) return {Bad::kFailedAndThere, "", op.Describe()};
+    if (op.name == kReportedSuccess && !is_there) return {Bad::kReportedAndGone, "", op.Describe()};
+    if (op.name == kReportedFailure && is_there) return {Bad::kFailedAndThere, "", op.Describe()};
   }
   if (whole.empty()) return {Bad::kNoCheckpoint, "", "no checkpoint is left"};
   if (played.keeps_old && !Contains(whole, 1)) return {Bad::kOldIsGone, "", "step 1 is gone"};
@@ -88,23 +88,23 @@ const std::map<std::string, Found> kFound{
     {"crash keeps marker loses index", {Bad::kMarkerWithoutFiles, Loss{".index", true}}},
     {"crash keeps marker loses content of index",
      {Bad::kMarkerWithoutFiles, Loss{".index", false}}},
-    {"crash loses marker", {Bad::kToldAndGone}},
-    {"crash loses the marker of a commit that was told", {Bad::kToldAndGone}},
-    {"attempt 0 was told committed and its marker is not there", {Bad::kToldAndGone}},
+    {"crash loses marker", {Bad::kReportedAndGone}},
+    {"crash loses the marker of a commit that was told", {Bad::kReportedAndGone}},
+    {"attempt 0 was told committed and its marker is not there", {Bad::kReportedAndGone}},
     {"crash may leave no checkpoint at all", {Bad::kNoCheckpoint}},
 };
 const std::string kDeadlock = "nobody goes on: ranks wait for ever";
 
-// The deleter works beside the committer, the cleaner beside a rank that both writes and commits.
+// The deleter runs beside the committer, the cleaner beside a rank that both writes and commits.
 const std::map<std::string, int> kActors{
     {"rank 0", 0}, {"attempt 0", 0}, {"attempt 1", 1}, {"deleter 0", 1}, {"cleaner", 1},
 };
 
 const std::map<std::string, std::string> kOperations{
-    {"published", "publish COMMIT"},       {"the publication takes effect late", "publish COMMIT"},
-    {"told committed", "told of success"}, {"index removed", "remove *.index"},
-    {"blob removed", "remove *.blob"},     {"files removed", "remove *."},
-    {"own files removed", "remove *."},    {"the listed files removed", "remove *."},
+    {"published", "publish COMMIT"},      {"the publication takes effect late", "publish COMMIT"},
+    {"told committed", "report success"}, {"index removed", "remove *.index"},
+    {"blob removed", "remove *.blob"},    {"files removed", "remove *."},
+    {"own files removed", "remove *."},   {"the listed files removed", "remove *."},
     {"marker removed", "remove COMMIT"},
 };
 
@@ -127,7 +127,7 @@ CrashCut CutOfRow(const CounterexampleRow& row, const CrashHistory& history) {
   return CutOf(history, done);
 }
 
-// Against what is there in the end.
+// Compares with what is there in the end.
 bool IsLost(const Loss& loss, const std::string& directory, const Played& played,
             const CrashImage& image) {
   for (const auto& [name, content] : played.end.Find(directory)->files) {
@@ -142,7 +142,7 @@ bool IsLost(const Loss& loss, const std::string& directory, const Played& played
   return false;
 }
 
-// --- What the two ways must end in.
+// --- The required ends of the two runs.
 
 void ExpectShown(const CounterexampleRow& row, const Played& played) {
   const auto expected = kFound.find(row.found);
@@ -173,10 +173,11 @@ Outcome OutcomeOf(const Status& result) {
   return OutcomeIsUnknown(result) ? Outcome::kUnknown : Outcome::kFailure;
 }
 
-void ExpectHeld(const Played& played, const std::vector<Outcome>& told) {
-  ASSERT_EQ(played.results.size(), told.size());
-  for (std::size_t actor = 0; actor < told.size(); ++actor) {
-    EXPECT_EQ(OutcomeOf(played.results[actor]), told[actor]) << played.results[actor].ToString();
+void ExpectHeld(const Played& played, const std::vector<Outcome>& reported) {
+  ASSERT_EQ(played.results.size(), reported.size());
+  for (std::size_t actor = 0; actor < reported.size(); ++actor) {
+    EXPECT_EQ(OutcomeOf(played.results[actor]), reported[actor])
+        << played.results[actor].ToString();
   }
   CrashChecker checker;
   const auto look = [&](const CrashImage& image, const CrashCut& cut) {
@@ -199,7 +200,7 @@ void PlayCounterexample(const Ways& ways) {
   EXPECT_EQ(ways.without == nullptr, row->found == kDeadlock);
   EXPECT_EQ(ways.real == nullptr, row->is_excluded);
   if (ways.without) ExpectShown(*row, ways.without());
-  if (ways.real) ExpectHeld(ways.real(), ways.told);
+  if (ways.real) ExpectHeld(ways.real(), ways.reported);
   NotePlayed(*row, ways.without != nullptr, ways.real != nullptr);
 }
 

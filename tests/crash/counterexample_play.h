@@ -13,18 +13,18 @@
 #include "tests/support/crash/states.h"
 #include "tests/support/storage/failing_storage.h"
 
-// The stage on which the ways of spec/model/counterexamples.md are played: actors on one crash
-// disk, each behind a storage that can be made to fail, to lie and to do something first.
+// Replays the traces of spec/model/counterexamples.md: actors on one crash disk, each behind a
+// storage that can be made to fail, to report a false success and to do something first.
 //
-// A step that the library makes is left out by a lie: the storage does nothing and answers as if
-// all were well, or shows the library less than there is. The library then does what it would do
-// without the step.
+// A step of the library is left out by a false answer: the storage does nothing and reports
+// success, or shows the library less than there is. The library then does what it would do without
+// the step.
 
 namespace sealpoint::testing {
 
 enum class Outcome : std::uint8_t { kSuccess, kFailure, kUnknown };
 
-// A way that was played to its end.
+// A trace that was replayed to its end.
 struct Played {
   CrashHistory history{};
   CrashImage end{};               // what programs see then
@@ -51,7 +51,7 @@ class Stage {
   void HideMarker(int actor);
   // Once it has asked for the publication, the actor reads its own bytes in any marker.
   void ShowOwnMarker(int actor);
-  // A request to publish that was reported as failed takes effect, if there is what to publish.
+  // A request to publish that was reported as failed takes effect, if its source still exists.
   void PublishLate(int actor);
   // Removes blobs that this actor made.
   void RemoveOwnBlobs(int actor);
@@ -79,7 +79,7 @@ class Stage {
 // Fault entries for FailingStorage, short: it happens once, at the n-th time.
 StorageFault Lie(StorageOp op, std::string name, int nth = 1);
 StorageFault Error(StorageOp op, std::string name, int nth = 1, Code code = Code::kIo);
-// It happens and is reported as failed.
+// The operation happens and is reported as failed.
 StorageFault LostReply(StorageOp op, std::string name, Code code = Code::kIo);
 
 // Syncs of a history, by description and number; 0: all.
@@ -94,18 +94,19 @@ std::function<bool(const CrashOp&)> DroppingOf(const CrashHistory& history,
 // --- Ways and rows.
 
 struct Ways {
-  // With the protective step missing. Null where nobody goes on: no storage can show that.
+  // With the protective step missing. Null if nobody goes on: no storage can show that.
   std::function<Played()> without{};
-  // The library as it is, in the same order and with the same failures. Null where an axiom is
+  // The library as it is, in the same order and with the same failures. Null if an axiom is
   // broken, and not a step left out.
   std::function<Played()> real{};
-  // What the actors are told by the library as it is.
-  std::vector<Outcome> told{};
+  // The outcomes that the library as it is reports to the actors.
+  std::vector<Outcome> reported{};
 };
 
-// The row of spec/model/counterexamples.md is that of the running test: WritersCounterexample
-// plays the model `writers`, the test's name is that of the mutant. Without the step, what is found
-// after the row's last step must be what the row says; the library must never come to anything bad.
+// Replays the row of spec/model/counterexamples.md that belongs to the running test: the suite
+// WritersCounterexample belongs to the model `writers`, and the test has the name of the mutant.
+// Without the step, the state after the row's last step must be the one that the row describes.
+// With it, the library must never reach a bad state.
 void PlayCounterexample(const Ways& ways);
 
 }  // namespace sealpoint::testing

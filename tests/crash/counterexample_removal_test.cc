@@ -65,7 +65,7 @@ Played DeleteAs(const StorageFault& fault) {
   return Play({.prepare = [&](Stage& s) { s.storage(1).Fail(fault); }});
 }
 
-// The steps of a deletion, without any question asked before.
+// The steps of a deletion without the checks that precede them.
 Status DeleteUnasked(Storage& storage, const std::string& directory) {
   const auto opened = storage.OpenDirectory(directory).value();
   EXPECT_TRUE(opened->Remove("COMMIT").ok());
@@ -82,25 +82,25 @@ TEST(RemovalCounterexample, files_before_marker) {
   };
   PlayCounterexample({.without = [&] { return Play({.prepare = remove_first}); },
                       .real = [] { return Play({}); },
-                      .told = {kSuccess, kSuccess}});
+                      .reported = {kSuccess, kSuccess}});
 }
 
 TEST(RemovalCounterexample, removal_not_synced) {
   PlayCounterexample({.without = [] { return DeleteAs(Lie(kSyncDirectory, Older())); },
                       .real = [] { return Play({}); },
-                      .told = {kSuccess, kSuccess}});
+                      .reported = {kSuccess, kSuccess}});
 }
 
 TEST(RemovalCounterexample, removal_sync_error_ignored) {
   PlayCounterexample({.without = [] { return DeleteAs(Lie(kSyncDirectory, Older())); },
                       .real = [] { return DeleteAs(Error(kSyncDirectory, Older())); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 TEST(RemovalCounterexample, newer_not_synced) {
   PlayCounterexample({.without = [] { return DeleteAs(Lie(kSyncDirectory, kNewer)); },
                       .real = [] { return Play({}); },
-                      .told = {kSuccess, kSuccess}});
+                      .reported = {kSuccess, kSuccess}});
 }
 
 // A blob of the newer one went before its publication.
@@ -108,13 +108,13 @@ TEST(RemovalCounterexample, newer_not_checked) {
   PlayCounterexample(
       {.without = [] { return Play({.is_newer_damaged = true, .remove = DeleteUnasked}); },
        .real = [] { return Play({.is_newer_damaged = true}); },
-       .told = {kSuccess, kFailure}});
+       .reported = {kSuccess, kFailure}});
 }
 
 TEST(RemovalCounterexample, newest_deleted) {
   PlayCounterexample({.without = [] { return Play({.commits = false, .remove = DeleteUnasked}); },
                       .real = [] { return Play({.commits = false}); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 TEST(RemovalCounterexample, sync_covers_own_names) {
@@ -125,7 +125,7 @@ TEST(RemovalCounterexample, sync_covers_own_names) {
   }});
 }
 
-// The committer's sync fails, and so does nothing, and the deleter's is told to be well.
+// The committer's sync fails and has no effect, and that of the deleter is reported as successful.
 TEST(RemovalCounterexample, failed_sync_spoils_names) {
   PlayCounterexample({.without = [] {
     return Play({.prepare = [](Stage& s) {

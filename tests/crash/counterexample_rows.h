@@ -18,8 +18,8 @@ struct CounterexampleRow {
 
 const std::vector<CounterexampleRow>& CounterexampleRows();
 
-// The row that the suite (CommitCounterexample: the model commit) and the name of the running test
-// say; null where there is none.
+// The row of the running test, found by its suite (CommitCounterexample: the model commit) and
+// name; null if there is none.
 const CounterexampleRow* RowOfRunningTest();
 
 // For the count of this run.

@@ -60,7 +60,7 @@ std::string ModelOf(const std::string& suite) {
 
 using Names = std::set<std::pair<std::string, std::string>>;  // model, mutant
 
-// What was played, told when all is over.
+// Counts the replayed rows and prints them at the end.
 struct Tally {
   Names rows{};
   std::uint64_t shown = 0;

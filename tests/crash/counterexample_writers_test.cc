@@ -61,7 +61,7 @@ TEST(WritersCounterexample, replacing_rename) {
   };
   PlayCounterexample({.without = [&] { return play(false); },
                       .real = [&] { return play(true); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 // Attempt 1 publishes when attempt 0 has looked for a marker and found none.
@@ -76,16 +76,16 @@ TEST(WritersCounterexample, exists_is_success) {
   const auto believe = [](Stage& s) { s.storage(0).Fail(Lie(kPublish, ".commit")); };
   PlayCounterexample({.without = [&] { return PublishSecond(believe); },
                       .real = [] { return PublishSecond({}); },
-                      .told = {kFailure, kSuccess}});
+                      .reported = {kFailure, kSuccess}});
 }
 
 TEST(WritersCounterexample, any_marker_is_own) {
   PlayCounterexample({.without = [] { return PublishSecond([](Stage& s) { s.ShowOwnMarker(0); }); },
                       .real = [] { return PublishSecond({}); },
-                      .told = {kFailure, kSuccess}});
+                      .reported = {kFailure, kSuccess}});
 }
 
-// Attempt 1 comes when the other is through, and finds a marker.
+// Attempt 1 starts when the other has finished, and finds a marker.
 TEST(WritersCounterexample, exists_is_failure) {
   const auto play = [](bool is_read_back) {
     return Play({.prepare = [&](Stage& s) {
@@ -95,7 +95,7 @@ TEST(WritersCounterexample, exists_is_failure) {
   };
   PlayCounterexample({.without = [&] { return play(false); },
                       .real = [&] { return play(true); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 // Attempt 1 fails while attempt 0 writes its index.
@@ -112,7 +112,7 @@ TEST(WritersCounterexample, removed_by_listing) {
   };
   PlayCounterexample({.without = [&] { return play(true); },
                       .real = [&] { return play(false); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 // Attempt 1 comes to its index when that of attempt 0 is there under the same name.
@@ -136,7 +136,7 @@ TEST(WritersCounterexample, found_file_removed) {
   };
   PlayCounterexample({.without = [&] { return play(take_for_own); },
                       .real = [&] { return play({}); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 TEST(WritersCounterexample, created_over_a_file) {
@@ -150,13 +150,13 @@ TEST(WritersCounterexample, created_over_a_file) {
   };
   PlayCounterexample({.without = [&] { return MeetAtTheIndex(create_over); },
                       .real = [] { return MeetAtTheIndex({}); },
-                      .told = {kSuccess, kFailure}});
+                      .reported = {kSuccess, kFailure}});
 }
 
 // The request of attempt 1 finds the unpublished marker of attempt 0, which is not durable yet.
 TEST(WritersCounterexample, id_used_again) {
   PlayCounterexample({.without = [] {
-    return Play({.turns = {{.actor = 1, .after = "told of failure"},
+    return Play({.turns = {{.actor = 1, .after = "report failure"},
                            {.actor = 0, .after = "close *.commit"},
                            {.actor = 1}},
                  .prepare = [](Stage& s) { s.storage(1).Fail(Error(kPublish, ".commit")); },

@@ -22,7 +22,7 @@ std::vector<std::string>& Synced() {
 
 }  // namespace
 
-// Takes the place of the C library's function in this program.
+// Replaces the function of the C library in this program.
 extern "C" int fsync(int fd) {
   Synced().push_back(sealpoint::testing::PathOf(fd));
   using Function = int (*)(int);
@@ -64,7 +64,7 @@ TEST_F(DirectorySync, SyncsNothingForLevelsThatWereThere) {
 TEST_F(DirectorySync, SyncsTheParentOfADirectoryItRemoves) {
   ASSERT_TRUE(PosixStorage()->CreateDirectories(root_ + "/a").ok());
   Synced().clear();
-  ASSERT_TRUE(PosixStorage()->RemoveDirectory(root_ + "/a").ok());
+  ASSERT_TRUE(PosixStorage()->OpenDirectory(root_).value()->RemoveSubdirectory("a").ok());
   EXPECT_THAT(Synced(), ElementsAre(root_));
 }
 

@@ -12,15 +12,15 @@
 
 namespace sealpoint::testing {
 
-// "" where an image is as it must be, else what is wrong.
+// Returns "" if an image is as it must be, else what is wrong.
 using CrashOracle = std::function<std::string(const CrashImage&, const CrashCut&)>;
 
-// Of a save of step 2 into a series with step 1: step 1 is there; step 2 is whole or not
-// committed; it is whole once anybody was told of success, and never there once anybody was told
-// of failure.
+// The oracle for a save of step 2 into a series with step 1: step 1 is there; step 2 is whole or
+// not committed; it is whole once success was reported to anybody, and never there once a failure
+// was.
 CrashOracle OldOrBoth(CrashChecker& checker);
 
-// What the oracle says of the first image that it rejects; "" where it accepts all.
+// The oracle's reason for the first image that it rejects; "" if it accepts all.
 std::string FirstRejected(const CrashHistory& history, const CrashOptions& options,
                           const CrashOracle& oracle);
 
@@ -35,12 +35,12 @@ struct SyncCounts {
   SyncCounts& operator+=(const SyncCounts& other);
 };
 
-// By the description of a sync and its number, "rank 0: sync directory run #2": why it is made
-// although no image is wrong without it.
+// Maps the description of a sync and its number, "rank 0: sync directory run #2", to the reason why
+// it is made although no image is wrong without it.
 using BeltAndBraces = std::map<std::string, std::string>;
 
-// Takes each sync of the history away in turn: the oracle must reject an image, unless the sync is
-// named; then it must accept all, so that the names stay true.
+// Takes each sync of the history away in turn. The oracle must then reject some image, unless the
+// sync is excused; then it must accept all, so that no excuse outlives its reason.
 SyncCounts ExpectEachSyncMatters(const CrashHistory& history, const CrashOptions& options,
                                  const BeltAndBraces& not_needed, const CrashOracle& oracle);
 

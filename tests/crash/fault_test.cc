@@ -30,8 +30,8 @@ void Record(const FaultCounts& counts, const std::string& row, const std::string
              .exact = false});
 }
 
-// Everything that an actor may meet while `run` goes on, and what crashes leave of it. `run` tells
-// the disk the outcome and returns it.
+// Makes each operation of an actor fail while `run` goes on, and checks what crashes leave of it.
+// `run` reports the outcome to the disk and returns it.
 void FailEach(int actors, const CrashImage& start, const std::function<Status(CrashDisk&)>& run,
               const CrashOracle& oracle, FaultCounts& counts) {
   CrashDisk good(actors, start);
@@ -52,8 +52,8 @@ void FailEach(int actors, const CrashImage& start, const std::function<Status(Cr
   }
 }
 
-// The n-th operation of a rank fails, for all n: without effect, and although it happened. Whoever
-// is told of success has the new checkpoint, and whoever is told of a failure will never meet it.
+// The n-th operation of a rank fails, for all n: without effect, and although it happened. If
+// success is reported, the new checkpoint is there; if a failure is reported, it never appears.
 TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
   FaultCounts counts;
   const CrashImage start = SeriesWith({1});
@@ -73,14 +73,14 @@ TEST(CrashFault, FailedSaveIsNeverThereAndSuccessAlwaysIs) {
 TEST(CrashFault, FailedRemovalDamagesNothing) {
   FaultCounts counts;
   CrashChecker checker;
-  const auto told = [](CrashDisk& disk, Status status) {
+  const auto reported = [](CrashDisk& disk, Status status) {
     disk.Tell(0, status);
     return status;
   };
   const CrashImage two = SeriesWith({1, 2});
   const std::string older = NameOfStep(two, 1);
   FailEach(
-      1, two, [&](CrashDisk& disk) { return told(disk, OpenCrashSeries(disk).Delete(older)); },
+      1, two, [&](CrashDisk& disk) { return reported(disk, OpenCrashSeries(disk).Delete(older)); },
       [&](const CrashImage& image, const CrashCut&) {
         return checker.Check(image, {.there = {2}, .perhaps = {1}});
       },
@@ -92,7 +92,7 @@ TEST(CrashFault, FailedRemovalDamagesNothing) {
       [&](CrashDisk& disk) {
         const Series series = OpenCrashSeries(disk);
         const Status first = series.RemoveUncommitted(name).status();
-        return told(disk, first.ok() ? series.RemoveUncommitted(name).status() : first);
+        return reported(disk, first.ok() ? series.RemoveUncommitted(name).status() : first);
       },
       [&](const CrashImage& image, const CrashCut&) {
         return checker.Check(image, {.there = {1}});

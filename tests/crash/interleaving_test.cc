@@ -72,7 +72,7 @@ struct Committers {
   }
 };
 
-// Whoever was told of success is there; who was told of failure is not.
+// A step whose success was reported is there; one whose failure was reported is not.
 CrashPromise PromiseTo(const std::vector<std::optional<bool>>& told_success) {
   CrashPromise promise{.there = {1}};
   for (std::size_t actor = 0; actor < told_success.size(); ++actor) {
@@ -83,13 +83,13 @@ CrashPromise PromiseTo(const std::vector<std::optional<bool>>& told_success) {
 }
 
 CrashPromise PromiseAt(const CrashHistory& history, const CrashCut& cut) {
-  std::vector<std::optional<bool>> told(2);
+  std::vector<std::optional<bool>> reported(2);
   for (const CrashOp& op : history.ops) {
     const auto actor = static_cast<std::size_t>(op.actor);
     const bool is_in = op.clock[actor] <= cut.done[actor];
-    if (op.kind == CrashOpKind::kTold && is_in) told[actor] = op.name == kToldSuccess;
+    if (op.kind == CrashOpKind::kReported && is_in) reported[actor] = op.name == kReportedSuccess;
   }
-  return PromiseTo(told);
+  return PromiseTo(reported);
 }
 
 // Checks one schedule: what programs see after each operation, and what crashes leave.
@@ -125,7 +125,7 @@ class Race {
   std::size_t seen_ = 0;
 };
 
-// The first thing that is wrong over all schedules; "" where nothing is.
+// The first fault over all schedules; "" if there is none.
 std::string RaceCommitters(const CrashDiskOptions& disk_options, const AttemptId& attempt,
                            const ScheduleOptions& options, Totals& totals) {
   const TwoAttempts attempts = TwoAttempts::Make();
@@ -167,7 +167,7 @@ TEST(CrashInterleaving, OneOfTwoCommittersWithTheSameAttemptWins) {
   EXPECT_EQ(RaceCommitters({}, attempt, {.preemptions_max = 2}, totals), "");
 }
 
-// The same race is lost where a publication replaces: the tests can tell.
+// If a publication replaces the marker, the same race is lost: the tests can tell the difference.
 TEST(CrashInterleaving, PublicationThatReplacesIsFoundOut) {
   Totals totals;
   EXPECT_EQ(RaceCommitters({.publishes_exclusively = false}, {},
@@ -175,8 +175,8 @@ TEST(CrashInterleaving, PublicationThatReplacesIsFoundOut) {
             "step 3 is gone");
 }
 
-// A slow writer (actor 0), which commits the blobs that are there or begins with them, and who
-// cleans up its attempt (actor 1).
+// A slow writer (actor 0), which commits existing blobs or begins with writing them, and a process
+// that cleans up its attempt (actor 1).
 std::string RaceCleanUp(const CrashDiskOptions& disk_options, bool writes_blobs,
                         int preemptions_max, Totals& totals) {
   const CrashImage start = writes_blobs ? SeriesWith({1}) : SeriesWithAttempt({1}, 2);

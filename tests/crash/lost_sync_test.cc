@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Syncs that do nothing. Each one of a good run is taken away in turn, and the oracle of the crash
-// tests must notice, or the list says why it cannot.
+// Syncs that do nothing. Each sync of a good run is taken away in turn, and the oracle of the crash
+// tests must notice, unless the list says why it cannot.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,7 +48,7 @@ TEST(CrashLostSync, OnOneRankOnlyIsFoundOut) {
   for (const std::string sync : {"rank 1: sync *.blob", "rank 1: sync directory run/step-*-*"}) {
     const CrashOptions options{.is_lost = Dropping({sync})};
     std::string rejected;
-    ForEachCrashAt(history, CutAfter(history, "rank 0: told of success"), options,
+    ForEachCrashAt(history, CutAfter(history, "rank 0: report success"), options,
                    [&](const CrashImage& image, const CrashCut& cut) {
                      rejected = OldOrBoth(checker)(image, cut);
                      EXPECT_EQ(checker.CheckNothingIsWrong(image), "");
@@ -58,8 +58,8 @@ TEST(CrashLostSync, OnOneRankOnlyIsFoundOut) {
   }
 }
 
-// A device that acknowledges every sync and makes none: what was promised may be gone, and what a
-// reader hands out is right all the same.
+// A device that acknowledges every sync and makes none: what was promised may be gone, but what a
+// reader returns is still right.
 TEST(CrashLostSync, LyingDeviceLosesButNeverForges) {
   CrashCounts counts;
   bool is_lost_seen = false;

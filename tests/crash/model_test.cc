@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The disk of the crash tests does what crash_disk.h says of it.
+// The disk of the crash tests behaves as tests/support/crash/disk.h says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -36,8 +36,8 @@ Removal RecordDelete(bool with_foreign_file) {
   return {.directory = DirectoryOf(name), .history = disk.history()};
 }
 
-// The deleted one is whole, uncommitted or gone; the other is there. After success nothing of ours
-// is left.
+// The deleted checkpoint is whole, uncommitted or gone; the other one is there. After success no
+// Sealpoint file of the deleted one is left.
 CrashOracle GoneOrWhole(CrashChecker& checker, const std::string& directory) {
   return [&checker, directory](const CrashImage& image, const CrashCut& cut) -> std::string {
     std::string wrong = checker.Check(image, {.there = {2}, .perhaps = {1}});

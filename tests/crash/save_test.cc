@@ -40,7 +40,7 @@ TEST(CrashSave, OldStaysAndNewIsWholeOrUncommitted) {
              .title = "Crash states of one save: 1, 2 and 3 ranks, with and without communicator",
              .command = "ctest --test-dir build/dev -R crash.save",
              .counts = counts.ForResults(),
-             .exact = false});  // which writes meet in time is left to the system
+             .exact = false});  // which writes overlap in time depends on the system
 }
 
 // The first checkpoint of a series has no older one to fall back to.
@@ -54,8 +54,8 @@ TEST(CrashSave, FirstOfASeriesIsWholeOrUncommitted) {
   });
 }
 
-// The enumeration reaches the states that matter: the new checkpoint is there before anybody was
-// told of it, and not there after its publication.
+// The enumeration reaches the states that matter: the new checkpoint is there before its success
+// was reported, and not there after its publication.
 TEST(CrashSave, BothOutcomesAreReachedBetweenPublicationAndItsSync) {
   const CrashHistory history = RecordSave(2);
   CrashChecker checker;
@@ -88,7 +88,7 @@ RC_GTEST_PROP(CrashSave, AnySubsetOfNamesAndSectors, ()) {
   }
 }
 
-// A save that nobody could know to be durable is rejected: the oracle is not blind.
+// A save without the syncs that make it durable is rejected: the oracle is not blind.
 TEST(CrashSave, PublicationWithoutItsSyncIsFoundOut) {
   const CrashHistory history = RecordSave(2);
   CrashChecker checker;

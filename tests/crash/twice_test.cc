@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two crashes: whatever the first one left is taken up by the next save, or cleaned up, and the
-// power goes again.
+// Two crashes: the next save continues after whatever the first one left, or it is cleaned up, and
+// the power fails again.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -21,8 +21,8 @@ struct Survivor {
   std::vector<std::uint64_t> steps{1};
 };
 
-// The images after a crash in a save of step 2. Files that are not pinned by a marker are checked
-// by their names alone, so that one way of losing data stands for all.
+// The images after a crash in a save of step 2. Only the names of files that no marker pins are
+// checked, so that one way of losing data represents all.
 std::vector<Survivor> AfterFirstCrash() {
   std::vector<Survivor> survivors;
   CrashChecker checker;

@@ -49,8 +49,7 @@ class CudaLoadRateTest : public CudaRateFixture {
     ASSERT_TRUE(storage_->CreateDirectories(path_).ok());
     const auto writer = BlobWriter::Create(*engine, path_).value();
     const TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {size_}};
-    ASSERT_TRUE(
-        writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(host_.data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(host_)).ok());
     ASSERT_TRUE(Commit(*storage_, path_, {}, writer->Finish().value()).ok());
   }
   void Copy() const {
@@ -67,7 +66,7 @@ class CudaLoadRateTest : public CudaRateFixture {
   }
   void Load(bool verify_on_device) const {
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(memory_->address(), 0, nullptr));
+    request.Add("w", MutableMemoryView::Cuda(memory_->address(), size_, 0, nullptr));
     const auto report =
         checkpoint_->Load(request, {}, {.threads = threads_, .verify_on_device = verify_on_device});
     ASSERT_TRUE(report.ok()) << report.error().ToString();

@@ -37,7 +37,7 @@ class CudaLoadTest : public CudaFixture {
     const auto writer = BlobWriter::Create(*engine, path).value();
     ASSERT_TRUE(writer
                     ->Add({.name = "w", .dtype = DType::kF32, .shape = kShape},
-                          Region::Whole(kShape), MemoryView::Host(state_.data()))
+                          Region::Whole(kShape), MemoryView::Host(state_))
                     .ok());
     ASSERT_TRUE(Commit(*storage, path, {}, writer->Finish().value()).ok());
     checkpoint_ = Checkpoint::Open(path, {.storage = storage}).value();
@@ -50,7 +50,7 @@ class CudaLoadTest : public CudaFixture {
     const Bytes garbage(size, std::byte{0x55});
     for (int i = 0; i < 8; ++i) QueueWrite(stream_, garbage, memory->address());
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(memory->address(), 0, stream_, strides));
+    request.Add("w", MutableMemoryView::Cuda(memory->address(), size, 0, stream_, strides));
     const auto report = checkpoint_->Load(request, {}, options);
     EXPECT_TRUE(report.ok()) << report.error().ToString();
     if (report.ok()) loaded_report = *report;

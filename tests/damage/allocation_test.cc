@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reading hostile files costs in memory: at most 64 MiB more than the files have bytes, and
-// what the caller asked for (spec/limits.md, "Memory").
+// The memory that reading hostile files takes: at most the bytes of the files, 64 MiB, and what the
+// caller asked for (spec/limits.md, "Memory").
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::uint64_t TotalBytes(const DamagedFiles& files) {
   return total;
 }
 
-// Memory that the caller of a load provides. More than this no test asks for.
+// The memory that the caller of a load provides. No test requests more.
 constexpr std::uint64_t kLoadMaxBytes = 256 * kMiB;
 
 class Costs {
@@ -94,7 +94,7 @@ class Costs {
     if (tensor.raw_bytes > kLoadMaxBytes) return;
     Bytes bytes(tensor.raw_bytes);
     ReadRequest request;
-    request.Add(tensor.name, MemoryView::MutableHost(bytes.data()));
+    request.Add(tensor.name, MutableMemoryView::Host(bytes));
     const std::uint64_t chunks = tensor.raw_bytes / tensor.chunk_size_bytes + tensor.shard_count;
     Measure(
         "tensor " + tensor.name,

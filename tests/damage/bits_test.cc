@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever bit or byte of a checkpoint is changed, verification and loading say what
-// spec/reader-rules.md says of that place, and name the file.
+// Whatever bit or byte of a checkpoint is changed, verification and loading report the violation
+// that spec/reader-rules.md assigns to that place, and name the file.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -22,7 +22,7 @@ constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.blocks";
 
 struct Tally {
   std::uint64_t changed = 0;
-  std::uint64_t harmless = 0;  // no byte differs: must be checked good
+  std::uint64_t harmless = 0;  // no byte differs, so that verification must succeed
 };
 
 // The file of the older version that has the place of `name`.

@@ -24,7 +24,7 @@ constexpr std::uint32_t kRecordCountMax = std::uint32_t{1} << 28;
 constexpr std::uint64_t kBlobSizeMax = std::uint64_t{1} << 50;
 constexpr std::uint32_t kBoxListShardCountMax = std::uint32_t{1} << 16;
 
-// A directory of marker and index; the blobs are not there.
+// A directory with marker and index but without the blobs.
 DamagedFiles PinIndex(const Bytes& buffer, const std::vector<HostileBlob>& blobs) {
   const AttemptId attempt = MiniSpec::MakeId(0xa7);
   Bytes index(internal::kHeaderSize);
@@ -92,8 +92,9 @@ DamagedFiles ObjectThatIsNotThere(bool with_a_short_blob) {
   return files;
 }
 
-// One box per row of the first dimension, a grid; where it is not valid, the last row twice. With
-// runs the box of each row is there twice, cut at another element than the row before.
+// One box per row of the first dimension, which is a grid; if it is not to be valid, the last row
+// twice. With runs, the box of each row occurs twice, cut at another element than in the row
+// before.
 DamagedFiles BoxListAtTheLimits(std::size_t dimension_count, bool with_runs, bool is_valid) {
   HostileBoxes boxes;
   if (with_runs) boxes.runs.emplace();

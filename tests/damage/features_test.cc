@@ -19,10 +19,10 @@ namespace {
 
 using internal::LoadLe;
 
-// What the index says.
+// Collects the features that the index shows.
 void CollectFromIndex(const DamageCase& one, std::set<std::string>& features) {
   const Bytes& file = one.container.files.at(one.container.index_name);
-  // The FlatBuffer wants aligned memory of its own.
+  // The FlatBuffer requires aligned memory.
   const Bytes buffer(file.begin() + 128, file.end());
   const HostileContents index = TranscribeIndex(buffer);
   for (const HostileTensor& tensor : index.tensors) {
@@ -45,7 +45,7 @@ void CollectFromIndex(const DamageCase& one, std::set<std::string>& features) {
   if (!index.provenance.empty()) features.insert("provenance");
 }
 
-// What the table and the padding of a blob say.
+// Collects the features that the table and the padding of a blob show.
 void CollectFromBlob(const Bytes& blob, std::set<std::string>& features) {
   std::uint64_t shard_raw_size = 0;
   std::set<std::uint16_t> codecs_of_shard;

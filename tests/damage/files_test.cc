@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole files that are missing, exchanged, renamed, something else than files, or those of another
-// checkpoint; and files that change while they are read.
+// Whole files that are missing, exchanged, renamed, not regular, or from another checkpoint; and
+// files that change while they are read.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -96,7 +96,7 @@ std::uint64_t ExchangeFiles(const DamageCase& one) {
 }
 
 // Every mixture of two versions of one checkpoint: the marker of either; the index of either, of
-// both, of none; each blob of either or none. Who is asked for is the marker's version.
+// both, of none; each blob of either or none. The marker decides which version is expected.
 std::uint64_t MixVersions(const DamageCase& one) {
   const DamageCase older = MakeDamageCase("older " + one.name, OlderVersion(one.spec));
   const std::array<const DamageCase*, 2> versions = {&one, &older};
@@ -175,7 +175,7 @@ TEST(DamageFiles, IndexOfAnotherAttemptUnderOurName) {
   }
 }
 
-// Was told as an error of the storage, as if the disk had failed.
+// This was once reported as an error of the storage, as if the disk had failed.
 TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
   const DamageCase& one = SmallDamageCases().front();
   DamageChecker checker(one);
@@ -194,7 +194,7 @@ TEST(DamageFiles, DirectoriesInThePlaceOfFilesAreMissingFiles) {
           .value();
   Bytes bytes(one.content.tensors.at("grid").size());
   ReadRequest request;
-  request.Add("grid", MemoryView::MutableHost(bytes.data()));
+  request.Add("grid", MutableMemoryView::Host(bytes));
   const Status missing = checkpoint->Load(request, LoadContract::Partial()).status();
   EXPECT_EQ(missing.code(), Code::kIncomplete);
   EXPECT_EQ(missing.place().rule, "R-BLB-01");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever length a file of a checkpoint has but its own, verification and opening say so.
+// Verification and opening notice every length of a file other than its own.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kCommand = "ctest --test-dir build/dev -R damage.lengths";
 
-// The marker has its length, what the marker and the index pin has the pinned one.
+// The length of the marker is fixed, the others are pinned by marker and index.
 TEST(DamageLengths, EveryTruncationIsToldAsItsFileSays) {
   std::uint64_t count = 0;
   for (const DamageCase& one : SmallDamageCases()) {

@@ -43,7 +43,7 @@ std::vector<WantedChunk> FindWantedChunks(const DamageCase& one) {
   return chunks;
 }
 
-// Whether reading the chunk touches the part of the blob: reader-rules.md section 4.
+// True if reading the chunk touches this part of the blob: reader-rules.md section 4.
 bool Touches(const WantedChunk& chunk, const BlobArea& area) {
   switch (area.kind) {
     case AreaKind::kPlainChunk:
@@ -91,7 +91,7 @@ class PartialLoads {
         Checkpoint::Open(DamageStorage::kPath, {.storage = checker_.shared_storage()});
     if (!checkpoint.ok()) return std::move(checkpoint).error();
     ReadRequest request;
-    request.Add(chunk.content.owner, chunk.content.elements, MemoryView::MutableHost(bytes.data()));
+    request.Add(chunk.content.owner, chunk.content.elements, MutableMemoryView::Host(bytes));
     return (*checkpoint)->Load(request, LoadContract::Partial()).status();
   }
 
@@ -161,7 +161,7 @@ TEST(DamagePartialLoads, OneItemLoadsWithDamageInAllOthers) {
     for (const auto& [item, expected] : one.content.tensors) {
       Bytes bytes(expected.size());
       ReadRequest request;
-      request.Add(item, MemoryView::MutableHost(bytes.data()));
+      request.Add(item, MutableMemoryView::Host(bytes));
       const Status status = open(item)->Load(request, LoadContract::Partial()).status();
       EXPECT_TRUE(status.ok()) << one.name << ", " << item << ": " << status.ToString();
       EXPECT_EQ(bytes, expected) << one.name << ", " << item;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A callback of the caller that throws, at each of its calls: what it was told of is cancelled with
-// one error, on all ranks, or was done already. Nothing is half done.
+// A callback of the caller throws, at each of its calls: the operation that it observes is
+// cancelled with one error, on all ranks, or was done already. Nothing is half done.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 constexpr const char* kDir = "run/ckpt";
 
-// Throws at its n-th call.
+// A callback that throws at its n-th call.
 PhaseCallback ThrowAt(int nth, int& calls) {
   return [nth, &calls](const PhaseEvent&) {
     if (++calls == nth) throw std::runtime_error("thrown by a test");
@@ -95,7 +95,7 @@ TEST(CallbackTest, ALoadIsCancelled) {
   const auto checkpoint = OpenFrom(memory, kDir);
   Bytes bytes(checkpoint->FindTensor("w")->raw_bytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(bytes.data()));
+  request.Add("w", MutableMemoryView::Host(bytes));
   int calls = 0;
   for (int nth = 1; calls >= nth - 1; ++nth) {
     calls = 0;

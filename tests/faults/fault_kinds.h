@@ -10,7 +10,7 @@
 #include "tests/support/storage/failing_storage.h"
 
 // Every way in which every operation of a storage can fail, and the loop over all of them: the
-// first, the second, ... operation of its kind fails, until a run gets through without meeting it.
+// first, the second, ... operation of its kind fails, until a run ends without an injected fault.
 
 namespace sealpoint::testing {
 
@@ -26,7 +26,7 @@ std::string Describe(const StorageFault& fault);
 
 struct FaultCounts {
   std::uint64_t operations = 0;  // places at which some fault was injected
-  std::uint64_t faults = 0;      // runs in which one was
+  std::uint64_t faults = 0;      // runs in which a fault was injected
 };
 
 // Calls run(fault) with fault.nth = 1, 2, ... for each fault, until it returns false: no operation
@@ -34,8 +34,8 @@ struct FaultCounts {
 FaultCounts ForEachPlace(const std::vector<StorageFault>& faults,
                          const std::function<bool(const StorageFault&)>& run);
 
-// "" where no file was written, synced or closed after one of these failed on it, and none was
-// closed twice (R-CMT-13); else what was.
+// "" if no file was written, synced or closed after one of these operations failed on it, and none
+// was closed twice (R-CMT-13); else the offence.
 std::string FindUseAfterFailure(const std::vector<StorageCall>& calls);
 
 }  // namespace sealpoint::testing

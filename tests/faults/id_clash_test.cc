@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ids that are not unique, as from a bad source of randomness: a file of the very name is there
-// when one is to be made. It is another's: never overwritten, never removed (R-CMT-14, R-CMT-15).
+// Ids that are not unique, as from a bad source of randomness: a file of the same name exists when
+// one is to be made. It belongs to another attempt and is never overwritten or removed (R-CMT-14,
+// R-CMT-15).
 #include <gtest/gtest.h>
 
 #include <memory>

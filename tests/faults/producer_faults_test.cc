@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reaches the storage is not what was hashed, or is not where it belongs: a bit that flips in
-// a buffer, a write that is lost, misdirected or old. Nobody can notice while saving; whoever reads
-// finds it and says where.
+// The bytes that reach the storage are not those that were hashed, or are in the wrong place: a bit
+// flips in a buffer, a write is lost, misdirected or old. This cannot be noticed while saving;
+// readers find it and say where.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -39,7 +39,7 @@ BadSave SaveThrough(const WriteHook& hook) {
   return save;
 }
 
-// The name of the file as a person says it: what is left of an id is its kind.
+// The name of the file without its id.
 std::string KindOf(std::string_view name) {
   return std::string(name.substr(name.find('.') == std::string_view::npos ? 0 : name.find('.')));
 }
@@ -49,8 +49,8 @@ std::string NameOnDisk(std::string_view written) {
   return written.ends_with(".commit") ? "COMMIT" : std::string(written);
 }
 
-// Verification names the file and a place at or before the damage, or, where the whole section has
-// one digest, that digest close behind it; a load is right or an error.
+// Verification names the file and a place at or before the damage, or, if the whole section has one
+// digest, that digest close behind it. A load is right or an error.
 void ExpectFound(const BadSave& save, const std::string& name, std::uint64_t offset) {
   const VerifyReport report = Verify(kDir, {.storage = save.memory}).value();
   EXPECT_NE(report.verdict, Verdict::kCommitted);
@@ -158,8 +158,8 @@ TEST(ProducerFaultsTest, OldContentBehindASuccessfulSync) {
   }
 }
 
-// A storage that lies about more than bytes: what it reports as done is not done. The library must
-// believe it (spec/commit.md 2.1 reads back after errors), and a reader still gets nothing wrong.
+// A storage that reports operations as done that are not. The library cannot detect this
+// (spec/commit.md 2.1 reads back only after errors), and a reader still gets nothing wrong.
 TEST(ProducerFaultsTest, APublicationThatIsOnlyClaimedIsNoCheckpoint) {
   const auto memory = MemoryStorage();
   const auto storage = std::make_shared<FailingStorage>(memory);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading: each storage operation fails, and each read is damaged. What comes back is exactly what
-// was saved, or one error that says where.
+// Reading: each storage operation fails, and each read is damaged. The result is exactly what was
+// saved, or one error that says where.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -31,7 +31,7 @@ struct ReadJob {
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(memory);
   const CommitInfo info = SaveByHand(*SmallEngine(memory), kDir, kState).value();
 
-  // "" where every byte came back, else what is wrong with what came back.
+  // "" if every byte came back, else what is wrong with what came back.
   Result<std::string> Load(int threads = 1) const {
     const auto checkpoint = Checkpoint::Open(kDir, {.storage = storage});
     if (!checkpoint.ok()) return checkpoint.error();
@@ -39,7 +39,7 @@ struct ReadJob {
   }
 };
 
-// A denial (there is no such file, it ends here) is met as what it says.
+// A denial (no such file, the file ends here) is taken as the truth.
 void ExpectTells(const Status& status, const StorageFault& fault) {
   SCOPED_TRACE(status.ToString());
   EXPECT_THAT(status.place().path, HasSubstr("ckpt"));
@@ -131,7 +131,8 @@ TEST(ReadFaultsTest, ResumeNeverTakesAnOlderOneUnasked) {
   const ParentRef old = SaveByHand(*engine, "run/old-ckpt", kState).value().as_parent();
   ASSERT_TRUE(SaveByHand(*engine, "run/new-ckpt", kState, {.parent = old}).ok());
   std::vector<StorageFault> faults = ReadFaults();
-  // Who is told that a directory is not there, or has no marker, has no reason to doubt it.
+  // If the storage says that a directory does not exist, or has no marker, there is no reason to
+  // doubt it.
   std::erase_if(faults, [](const StorageFault& f) { return f.error.code() == Code::kNotFound; });
   Count(ForEachPlace(faults, [&](const StorageFault& fault) {
     const auto storage = std::make_shared<FailingStorage>(memory);
@@ -215,7 +216,7 @@ TEST(ReadFaultsTest, AFlakyReadIsAnErrorAndNeverAWrongByte) {
              .counts = {{"damaged loads", runs}}});
 }
 
-// A file that another length has when it is opened than when it was looked at.
+// A file whose length differs between the look at it and its opening.
 TEST(ReadFaultsTest, FilesThatChangeTheirLengthMeanwhile) {
   const ReadJob job;
   for (const std::string& name : FileNames(*job.memory, kDir)) {

@@ -32,7 +32,7 @@ void ExpectInjectedCause(const Status& status, const std::vector<StorageFault>& 
   std::vector<Code> codes;
   for (const StorageFault& fault : faults) codes.push_back(fault.error.code());
   for (const Code code : codes) {
-    if (code != Code::kIo && code != Code::kNoSpace) return;  // a lie, which is met in many ways
+    if (code != Code::kIo && code != Code::kNoSpace) return;  // a false answer: many outcomes
   }
   EXPECT_THAT(status.message(), HasSubstr("injected"));
   EXPECT_TRUE(OutcomeIsUnknown(status) ||

@@ -11,13 +11,14 @@
 
 namespace sealpoint::testing {
 
-// May files of a failed save remain because one of these faults kept them from being removed?
+// True if files of a failed save may remain because one of these faults kept them from being
+// removed.
 bool BlocksCleanUp(const std::vector<StorageFault>& faults);
 
-// What must be true of a save into `directory` that told `status`, checked on the healthy storage
-// below: success means that every byte is there; an unknown outcome that nothing was removed, and
-// that the checkpoint is whole or uncommitted; any other failure that there is no checkpoint, and
-// no file where the fault allowed removing them. The error tells of a fault.
+// Checks a save into `directory` that returned `status`, on the healthy storage below: success
+// means that every byte is there; an unknown outcome means that nothing was removed, and that the
+// checkpoint is whole or uncommitted; any other failure means that there is no checkpoint, and no
+// file either if the fault allowed removing them. The error must be that of a fault.
 void ExpectSoundOutcome(const std::shared_ptr<Storage>& storage, const std::string& directory,
                         const TinyState& state, const Status& status,
                         const std::vector<StorageFault>& faults);

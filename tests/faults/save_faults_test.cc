@@ -30,8 +30,8 @@ struct HandJob {
   }
 };
 
-// Saves while `fault` waits, behind another one that is met in any case where `first` is given.
-// Returns whether the fault was met.
+// Saves with `fault` armed, after another one that occurs in any case if `first` is given. Returns
+// whether the fault occurred.
 bool CheckOneSave(const std::optional<StorageFault>& first, const StorageFault& fault) {
   HandJob job;
   std::vector<StorageFault> faults{fault};
@@ -59,7 +59,7 @@ TEST(SaveFaultsTest, EveryOperationOfBlobsAndCommit) {
              .counts = {{"operations", counts.operations}, {"faults injected", counts.faults}}});
 }
 
-// Errors that tell the truth: a storage that denies what is there can make anything look lost.
+// Only true errors: a storage that denies what is there can make anything look lost.
 std::vector<StorageFault> HonestFaults() {
   std::vector<StorageFault> faults = SaveFaults();
   std::erase_if(faults, [](const StorageFault& fault) {
@@ -68,7 +68,7 @@ std::vector<StorageFault> HonestFaults() {
   return faults;
 }
 
-// A failure whose handling meets another one.
+// A second failure while the first one is handled.
 TEST(SaveFaultsTest, EverySecondFaultBehindOneOfThePublication) {
   FaultCounts sum;
   for (const bool takes_effect : {false, true}) {
@@ -105,7 +105,8 @@ TEST(SaveFaultsTest, FaultsInCleanUpChangeNoOutcome) {
   EXPECT_EQ(counts.operations, 3u) << "the index and two blobs";
 }
 
-// A disk that is full after so many bytes, at each one where anything changes and at many between.
+// A disk that is full after so many bytes, for each number at which anything changes and for many
+// between.
 TEST(SaveFaultsTest, FullAtAnyByte) {
   std::uint64_t runs = 0;
   bool is_ok = false;

@@ -18,7 +18,7 @@ namespace {
 
 using Saved = std::vector<Result<CommitInfo>>;  // by rank
 
-// What became of three saves of one job: one before the fault, one under it, one after it.
+// The outcomes of three saves of one job: before the fault, with it, and after it.
 struct JobOutcome {
   std::shared_ptr<Storage> memory = MemoryStorage();
   Saved before{};
@@ -72,7 +72,7 @@ void ExpectDirectoryRemoved(const JobOutcome& outcome, const StorageFault& fault
   EXPECT_TRUE(may_stay || DirectoryOf(outcome, 2) == "run/none");
 }
 
-// False where the fault was not met.
+// False if the fault did not occur.
 bool CheckOneJob(int size, int rank, const StorageFault& fault) {
   JobOutcome outcome;
   const Saved nothing(static_cast<std::size_t>(size), Result<CommitInfo>(CommitInfo()));
@@ -95,7 +95,8 @@ bool CheckOneJob(int size, int rank, const StorageFault& fault) {
   EXPECT_TRUE(outcome.after.front().ok());
   EXPECT_EQ(FindDifference(outcome.memory, DirectoryOf(outcome, 3), StateOf(size, 3)), "");
   const bool is_there = Checkpoint::Open(directory, {.storage = outcome.memory}).ok();
-  // Who is told that a checkpoint, or the end of its marker, is not there cannot count on from it.
+  // If the storage says that a checkpoint, or the end of its marker, is not there, the next
+  // sequence number cannot be derived from it.
   const Code code = fault.error.code();
   if (code == Code::kNotFound || code == Code::kIncomplete) return outcome.is_met;
   EXPECT_EQ(outcome.after.front()->sequence, is_there ? 3u : 2u);

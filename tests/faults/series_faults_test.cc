@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deleting and cleaning up: each storage operation fails. No checkpoint but the one that was to go
-// is ever harmed, and the next try gets through.
+// Deleting and cleaning up: each storage operation fails. No checkpoint but the one to be removed
+// is ever harmed, and the next try succeeds.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -56,7 +56,7 @@ void ExpectInjectedCause(const Status& status, const StorageFault& fault) {
   SCOPED_TRACE(status.ToString());
   EXPECT_THAT(status.place().path, Not(IsEmpty()));
   const Code code = fault.error.code();
-  if (code != Code::kIo && code != Code::kNoSpace) return;  // a lie, which is met in many ways
+  if (code != Code::kIo && code != Code::kNoSpace) return;  // a false answer: many outcomes
   EXPECT_THAT(status.message(), HasSubstr("injected"));
 }
 
@@ -137,7 +137,7 @@ TEST(SeriesFaultsTest, EveryOperationOfACleanUp) {
       EXPECT_EQ(FindDifference(job.memory, "run/old", kOldState), "");
       for (int call = 0; call < 3 && IsThere(job, "run/attempt"); ++call) {
         const Status again = job.series.RemoveUncommitted("attempt").status();
-        // An empty directory of a name that is not ours belongs to somebody else.
+        // An empty directory with a foreign name belongs to somebody else.
         if (FileNames(*job.memory, "run/attempt").empty()) break;
         EXPECT_TRUE(again.ok()) << again.ToString();
       }

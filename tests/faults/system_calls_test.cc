@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The storage on files when a system call fails that no limit of a test makes fail: functions of
-// the C library are stood in for.
+// The storage on files with failures of system calls that no limit can provoke: the functions of
+// the C library are replaced.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct NextFault {
   std::string end{};
   int error_number = EIO;     // 0: the call returns 0
   bool takes_effect = false;  // the call is made all the same
-  long flips = -1;            // where a read gives another byte, and no error
+  long flips = -1;            // the offset at which a read returns a wrong byte, and no error
 };
 
 NextFault& Next() {
@@ -47,7 +47,7 @@ NextFault& Next() {
 // The next allocation of so many bytes or more fails, once; 0: none does.
 std::atomic<std::size_t> failing_size_min{0};
 
-// All calls that were stood in for: "<name> <last component of the path>".
+// All calls of the replaced functions: "<name> <last component of the path>".
 std::vector<std::string>& Calls() {
   static std::vector<std::string> calls;
   return calls;
@@ -199,7 +199,8 @@ TEST_F(SystemCalls, ALevelThatAnotherMadeIsSynced) {
 TEST_F(SystemCalls, ARemovalThatIsNotDurableIsAnError) {
   ASSERT_TRUE(MakeDirectory("a").ok());
   Fail({.call = "fsync", .end = Base()});
-  EXPECT_THAT(PosixStorage()->RemoveDirectory(temp_.path() + "/a"), HasCode(Code::kIo));
+  EXPECT_THAT(PosixStorage()->OpenDirectory(temp_.path()).value()->RemoveSubdirectory("a"),
+              HasCode(Code::kIo));
 }
 
 // After the second try the kernel would report success for pages that it has dropped.
@@ -291,7 +292,7 @@ TEST_F(ProbeCalls, ADirectoryThatCannotBeSyncedIsFound) {
   EXPECT_FALSE(Probe().value().directory_sync);
 }
 
-// The storage says that it failed, but the name is taken: a second try would look like a promise.
+// The storage reports a failure, but the name is taken: a second try would take it for durable.
 TEST_F(ProbeCalls, ALinkThatReportsAFailureIsNotReliedOn) {
   Fail({.call = "linkat", .end = "link-target", .error_number = EPERM, .takes_effect = true});
   EXPECT_NE(Probe().value().publish, PublishMethod::kLink);
@@ -309,8 +310,8 @@ TEST_F(SystemCalls, MemoryThatCannotBeHadIsAnError) {
   EXPECT_TRUE(pool->Reserve(4).ok());
 }
 
-// Verification of one coded chunk of `size` bytes, noise and then zeros, where the first memory of
-// so many bytes cannot be had.
+// Verifies one coded chunk of `size` bytes, noise and then zeros, while the first allocation of so
+// many bytes fails.
 class VerifyWithoutMemory : public SystemCalls {
  protected:
   VerifyReport Check(std::uint64_t size, std::uint64_t noise_size) {
@@ -336,7 +337,7 @@ class VerifyWithoutMemory : public SystemCalls {
   }
 };
 
-// It comes in two pieces of 4 MiB at most.
+// The chunk is read in two parts of at most 4 MiB.
 TEST_F(VerifyWithoutMemory, ToPutAChunkTogether) {
   ExpectUnreadableChunk(Check(8 * kMiB, 5 * kMiB));
 }

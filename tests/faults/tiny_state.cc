@@ -46,9 +46,10 @@ Declaration TinyState::Declare(int rank) const {
     packed.codec = Codec::kZstd;
     packed.group = "optimizer";
     declaration.Add({.tensor = packed}).value();
-    declaration.Add({.tensor = {.name = "empty", .shape = {0, 4}}}).value();
+    declaration.Add({.tensor = {.name = "empty", .dtype = DType::kF32, .shape = {0, 4}}}).value();
   }
-  if (rank == rank_count - 1) declaration.Add({.tensor = {.name = "scalar", .shape = {}}}).value();
+  if (rank == rank_count - 1)
+    declaration.Add({.tensor = {.name = "scalar", .dtype = DType::kF32, .shape = {}}}).value();
   const Status added =
       declaration.AddObject({.name = ObjectName(rank), .media_type = "text/plain"});
   if (!added.ok()) AbortOnBadResultAccess(added);
@@ -63,8 +64,8 @@ Bytes TinyState::Content(const std::string& name) const {
   if (name == "empty") return {};
   if (name != "packed") return NoiseBytes(seed, 100);
   Bytes repeated;
-  const Bytes piece = NoiseBytes(seed, 50);
-  while (repeated.size() < kPackedSize) repeated.insert(repeated.end(), piece.begin(), piece.end());
+  const Bytes block = NoiseBytes(seed, 50);
+  while (repeated.size() < kPackedSize) repeated.insert(repeated.end(), block.begin(), block.end());
   return repeated;
 }
 
@@ -76,7 +77,7 @@ Result<CommitInfo> SaveState(Saver& saver, const SaveTarget& target, const TinyS
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
     memory.push_back(BytesOf(state, declaration.tensors()[slot]));
     if (memory.back().empty()) continue;
-    SEALPOINT_RETURN_IF_ERROR(sources.Bind(slot, MemoryView::Host(memory.back().data())));
+    SEALPOINT_RETURN_IF_ERROR(sources.Bind(slot, MemoryView::Host(memory.back())));
   }
   const Bytes object = state.Content(ObjectName(rank));
   SEALPOINT_RETURN_IF_ERROR(sources.BindObject(ObjectName(rank), object));
@@ -98,7 +99,7 @@ Result<CommitInfo> SaveByHand(Engine& engine, const std::string& directory, cons
       continue;
     }
     const Region region = held.region.value_or(Region::Whole(held.tensor.shape));
-    SEALPOINT_RETURN_IF_ERROR(writer->Add(held.tensor, region, MemoryView::Host(bytes.data())));
+    SEALPOINT_RETURN_IF_ERROR(writer->Add(held.tensor, region, MemoryView::Host(bytes)));
   }
   SEALPOINT_RETURN_IF_ERROR(
       writer->AddObject(ObjectName(0), "text/plain", state.Content(ObjectName(0))));
@@ -114,7 +115,7 @@ Result<std::string> LoadAndCompare(const Checkpoint& checkpoint, const TinyState
   std::vector<std::pair<std::string, Bytes>> found;
   for (const char* const name : {"w", "shared", "packed", "scalar"}) {
     found.emplace_back(name, Bytes(state.Content(name).size()));
-    request.Add(name, MemoryView::MutableHost(found.back().second.data()));
+    request.Add(name, MutableMemoryView::Host(found.back().second));
   }
   if (!checkpoint.FindTensor("empty")) return std::string("the empty tensor is not there");
   SEALPOINT_RETURN_IF_ERROR(

@@ -11,8 +11,8 @@
 #include "sealpoint/saver.h"
 #include "tests/support/state/saved_state.h"
 
-// A state of a few KiB that makes a save take every way it has: a tensor cut over the ranks, one
-// held by all, one that is compressed into a blob of its own, an empty one, a scalar, objects.
+// A state of a few KiB that exercises every path of a save: a tensor cut over the ranks, one held
+// by all, one that is compressed into a separate blob, an empty one, a scalar, objects.
 
 namespace sealpoint::testing {
 
@@ -28,16 +28,16 @@ struct TinyState {
 // All ranks together.
 Result<CommitInfo> SaveState(Saver& saver, const SaveTarget& target, const TinyState& state,
                              int rank, std::uint64_t step);
-// One rank, with BlobWriter and Commit. What they leave to the caller after a failure is done.
+// One rank, with BlobWriter and Commit. Cleans up after a failure, which they leave to the caller.
 Result<CommitInfo> SaveByHand(Engine& engine, const std::string& directory, const TinyState& state,
                               const CommitOptions& options = {});
 
-// "" where every byte of the state is read back and a full verification finds no damage; else what
+// "" if every byte of the state is read back and a full verification finds no damage; else what
 // is wrong. An unpublished marker that was left over is no damage.
 std::string FindDifference(const std::shared_ptr<Storage>& storage, const std::string& directory,
                            const TinyState& state);
-// The same of an open checkpoint, without the verification: loads tensors and objects, on `threads`
-// threads, and says what differs. An error of a read is the Status.
+// The same for an open checkpoint, without the verification: loads tensors and objects on `threads`
+// threads, and returns what differs. An error of a read is the Status.
 Result<std::string> LoadAndCompare(const Checkpoint& checkpoint, const TinyState& state,
                                    int threads = 1);
 

@@ -45,8 +45,7 @@ struct NumbersSlice {
 
   NumbersSlice(std::uint64_t first, std::uint64_t end) : begin(first), memory(end - first) {}
   void AddTo(ReadRequest& request, const Conversion& conversion) {
-    request.Add("numbers", Slice(begin, begin + memory.size()),
-                MemoryView::MutableHost(memory.data()));
+    request.Add("numbers", Slice(begin, begin + memory.size()), MutableMemoryView::Host(memory));
     request.items.back().convert = conversion;
   }
   void Expect() const {
@@ -97,7 +96,7 @@ TEST(CollectiveConversionTest, AnElementWithoutCounterpartFailsOnAllAndIsNamed) 
         reader->Load(request, LoadContract::Partial(), {.memory_budget_bytes = 40000}).error();
     EXPECT_THAT(error, HasCode(Code::kMismatch));
     EXPECT_EQ(error.message(),
-              "element [12345] of region [0:20000]: the f32 value 100000.5 is no i32");
+              "element [12345] of region [0:20000]: the f32 value 100000.5 has no i32 counterpart");
     EXPECT_EQ(error.place().rank, last);
     EXPECT_EQ(error.place().tensor, "numbers");
     EXPECT_EQ(error.place().path, "c/" + job.container.blobs.at(1).name);
@@ -125,7 +124,7 @@ TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
     std::vector<float> memory(kElements);
     const ReadItem good{.tensor = "numbers",
                         .region = Slice(3, 7),
-                        .destination = MemoryView::MutableHost(memory.data())};
+                        .destination = MutableMemoryView::Host(std::span(memory).first(4))};
     const auto expect = [&](const ReadItem& item, const std::string& message) {
       const Status error = ErrorOfLastRank(*reader, comm, item);
       EXPECT_THAT(error, HasCode(Code::kMismatch));
@@ -158,15 +157,16 @@ TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
     // Both tensors are checked by other ranks than one if there are two.
     const Status unexpected = reader->Load({}).status();
     EXPECT_EQ(unexpected.message(),
-              "the stored tensor of shape [] and dtype bool is wanted by no rank; and 1 more "
-              "difference");
+              "the stored tensor of shape [] and dtype bool is requested by no rank "
+              "(LoadContract::Partial() allows that); and 1 more difference");
     EXPECT_EQ(unexpected.place().tensor, "flag");
     EXPECT_EQ(unexpected.place().path, "c");
     EXPECT_FALSE(unexpected.place().rank.has_value());
 
     std::vector<float> memory(kElements);
     ReadRequest request;
-    request.Add("numbers", Slice(0, 19000), MemoryView::MutableHost(memory.data()));
+    request.Add("numbers", Slice(0, 19000),
+                MutableMemoryView::Host(std::span(memory).first(19000)));
     const Status uncovered =
         reader->Load(request, {.unexpected = OnMismatch::kAllow, .coverage = OnMismatch::kError})
             .status();
@@ -186,7 +186,7 @@ TEST(CollectiveMismatchTest, ReportsOfAllRanksReachAll) {
     std::vector<float> memory(1);
     ReadRequest request;
     request.items.push_back({.tensor = "absent " + std::to_string(comm.rank()),
-                             .destination = MemoryView::MutableHost(memory.data())});
+                             .destination = MutableMemoryView::Host(memory)});
     const auto report =
         reader->Load(request, {.missing = OnMismatch::kReport, .unexpected = OnMismatch::kAllow});
     ASSERT_TRUE(report.ok()) << report.error().ToString();

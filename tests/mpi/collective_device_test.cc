@@ -64,17 +64,18 @@ TEST(CollectiveDeviceTest, EveryLayoutArrivesAsOnTheHost) {
   const Region box = Region::Of({{5, 3}, {80, 50}});
   OnRanks([&](Communicator& comm) {
     DeviceJob job(comm);
-    constexpr std::uint64_t kSize = 80 * 60 * 8;
+    constexpr std::uint64_t kStridedSize = 80 * 60 * 8;
     for (const std::vector<std::int64_t>& strides :
          std::vector<std::vector<std::int64_t>>{{}, {60 * 8, 8}, {8, 80 * 8}, {-60 * 8, 8}}) {
       for (const bool converts : {false, true}) {
         const std::uint64_t origin = !strides.empty() && strides[0] < 0 ? 79 * 60 * 8 : 0;
-        Bytes host(kSize, std::byte{0xee});
-        const auto memory = job.Allocate(kSize);
+        const std::uint64_t size = strides.empty() ? 80 * 50 * (converts ? 8 : 4) : kStridedSize;
+        Bytes host(size, std::byte{0xee});
+        const auto memory = job.Allocate(size);
         ReadRequest request;
-        request.Add("w", box, MemoryView::MutableHost(host.data() + origin, strides));
+        request.Add("w", box, MutableMemoryView::Host(host, strides, origin));
         request.Add("w", box,
-                    MemoryView::MutableCuda(memory->address() + origin, 0, nullptr, strides));
+                    MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides, origin));
         if (converts) {
           for (ReadItem& item : request.items) item.convert = Conversion{DType::kF64};
         }
@@ -101,7 +102,7 @@ TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
       if (comm.rank() == last && fails_when_queued) job.devices->FailCopyWhenQueued(number);
       if (comm.rank() == last && !fails_when_queued) job.devices->FailCopyWhenRun(number);
       ReadRequest request;
-      request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+      request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
       const Status error = job.reader->Load(request).status();
       EXPECT_THAT(error, HasCode(Code::kDevice));
       EXPECT_EQ(error.place().tensor, "w");
@@ -117,7 +118,8 @@ TEST(CollectiveDeviceTest, ADeviceThatOneRankLacksFailsOnAll) {
     DeviceJob job(comm);
     const auto memory = job.Allocate(kStateBytes);
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(memory->address(), comm.rank() == 0 ? 9 : 0, nullptr));
+    request.Add("w",
+                MutableMemoryView::Cuda(memory->addresses(), comm.rank() == 0 ? 9 : 0, nullptr));
     const Status error = job.reader->Load(request).status();
     EXPECT_THAT(error, HasCode(Code::kDevice));
     EXPECT_EQ(error.place().tensor, "w");
@@ -136,7 +138,7 @@ TEST(CollectiveDeviceTest, WorkOfTheCallersStreamComesBeforeTheBytes) {
       });
     }
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(memory->address(), 0, stream.get()));
+    request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, stream.get()));
     ASSERT_TRUE(job.reader->Load(request).ok());
     stream->Wait();
     EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), Numbers());

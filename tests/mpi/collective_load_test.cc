@@ -68,9 +68,7 @@ struct Wanted {
       : tensor(std::move(name)),
         region(std::move(of)),
         bytes(region.element_count() * element_size) {}
-  void AddTo(ReadRequest& request) {
-    request.Add(tensor, region, MemoryView::MutableHost(bytes.data()));
-  }
+  void AddTo(ReadRequest& request) { request.Add(tensor, region, MutableMemoryView::Host(bytes)); }
   void Expect(const Bytes& content, const Shape& shape, std::uint32_t element_size) const {
     EXPECT_EQ(bytes, ExtractRegion(content, shape, element_size, region));
   }
@@ -96,8 +94,8 @@ TEST(CollectiveLoadTest, OtherRanksInAnotherLayoutGetTheirParts) {
     ReadRequest request;
     columns.AddTo(request);
     run.AddTo(request);
-    request.Add("scalar", MemoryView::MutableHost(scalar.data()));
-    request.Add("empty", MemoryView::MutableHost(scalar.data()));
+    request.Add("scalar", MutableMemoryView::Host(scalar));
+    request.Add("empty", MutableMemoryView::Host(scalar));
     const auto report = reader->Load(request);
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     ExpectMatrix(columns);
@@ -221,9 +219,9 @@ TEST(CollectiveLoadTest, ATensorIsUnexpectedOnlyIfNoRankWantsIt) {
     Bytes scalar(8);
     ReadRequest request;
     slice.AddTo(request);
-    if (comm.rank() == 0) request.Add("scalar", MemoryView::MutableHost(scalar.data()));
+    if (comm.rank() == 0) request.Add("scalar", MutableMemoryView::Host(scalar));
     if (comm.rank() == comm.size() - 1) {
-      request.Add("empty", MemoryView::MutableHost(scalar.data()));
+      request.Add("empty", MutableMemoryView::Host(scalar));
     }
     const auto report = reader->Load(request, {.unexpected = OnMismatch::kReport});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
@@ -264,7 +262,7 @@ TEST(CollectiveLoadTest, ASliceThatOneRankCannotHaveFailsOnAll) {
     Bytes bytes(8);
     ReadRequest request;
     const int last = comm.size() - 1;
-    if (comm.rank() == last) request.Add("missing", MemoryView::MutableHost(bytes.data()));
+    if (comm.rank() == last) request.Add("missing", MutableMemoryView::Host(bytes));
     const Status error = reader->Load(request, LoadContract::Partial()).error();
     EXPECT_THAT(error, HasCode(Code::kMismatch));
     EXPECT_EQ(error.place().tensor, "missing");
@@ -302,6 +300,22 @@ TEST(CollectiveLoadTest, WhatCannotBeOpenedFailsOnAll) {
     const auto reader = CollectiveReader::Open(comm, "c", {.storage = job.storage});
     EXPECT_THAT(reader.error(), FailsRule(Code::kCorrupt, "R-MRK-06"));
     EXPECT_EQ(reader.error().place().rank, 0);
+  });
+}
+
+// Two intact checkpoints: each rank alone would open its own.
+TEST(CollectiveLoadTest, RefusesRanksWithAnotherPath) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    StoreFiles(*job.memory, "other", job.container.files);
+    const bool is_odd = comm.rank() > 0 && comm.rank() == comm.size() - 1;
+    const auto reader =
+        CollectiveReader::Open(comm, is_odd ? "other" : "c", {.storage = job.storage});
+    if (comm.size() == 1) return;
+    EXPECT_THAT(reader.status(), HasCode(Code::kInvalidArgument));
+    EXPECT_EQ(reader.status().message(),
+              "ranks disagree on the path: this rank opens other, rank 0 c");
+    EXPECT_EQ(reader.status().place().rank, comm.size() - 1);
   });
 }
 

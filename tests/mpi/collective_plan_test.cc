@@ -58,8 +58,7 @@ struct PlanJob : CollectiveLoadJob {
     const std::uint64_t begin = rank() * (kTensorBytes / 2) / size();
     memory_bytes.resize(kTensorBytes / 2);
     ReadRequest request;
-    request.Add("w", Slice(begin, begin + kTensorBytes / 2),
-                MemoryView::MutableHost(memory_bytes.data()));
+    request.Add("w", Slice(begin, begin + kTensorBytes / 2), MutableMemoryView::Host(memory_bytes));
     return request;
   }
   Bytes memory_bytes;

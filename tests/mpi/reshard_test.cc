@@ -132,7 +132,7 @@ Status SaveAs(SaveJob& job, const Scheme& scheme) {
   std::vector<Bytes> memory;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     memory.push_back(LocalOf(i, layouts[i]));
-    EXPECT_TRUE(sources.Bind(slots[i], layouts[i], memory.back().data()).ok());
+    EXPECT_TRUE(sources.Bind(slots[i], layouts[i], MemoryView::Host(memory.back())).ok());
   }
   return SaveInMode(*job.saver, SaveTarget::Directory(job.path(scheme.name)), {}, sources).status();
 }
@@ -145,7 +145,7 @@ void LoadAs(SaveJob& job, CollectiveReader& reader, const Scheme& scheme) {
     memory.emplace_back(LocalOf(i, layouts[i]).size(), std::byte{0xee});
   }
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    request.Add(State()[i].name, layouts[i], memory[i].data(), DTypeSizeBytes(State()[i].dtype));
+    request.Add(State()[i].name, layouts[i], MutableMemoryView::Host(memory[i]));
   }
   const auto report = reader.Load(request, {.coverage = OnMismatch::kError});
   ASSERT_TRUE(report.ok()) << report.error().ToString();

@@ -49,7 +49,7 @@ class Trainer {
   Result<std::unique_ptr<PendingSave>> Begin(std::uint64_t step) {
     std::fill(state_.begin(), state_.end(), static_cast<std::byte>(step));
     Sources sources(declaration_);
-    EXPECT_TRUE(sources.Bind("w", MemoryView::Host(state_.data())).ok());
+    EXPECT_TRUE(sources.Bind("w", MemoryView::Host(state_)).ok());
     auto pending =
         saver_->SaveAsync(SaveTarget::InSeries(job_.path("run")), {.step = step}, sources);
     std::fill(state_.begin(), state_.end(), std::byte{0xee});

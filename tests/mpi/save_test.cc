@@ -102,8 +102,8 @@ TEST(SaveTest, StridedReplicasAreDividedToo) {
                   wide.begin() + static_cast<std::ptrdiff_t>(row * 256));
     }
     Sources sources(declaration);
-    ASSERT_TRUE(sources.Bind("s", MemoryView::Host(bytes.data(), {200, 1})).ok());
-    ASSERT_TRUE(sources.Bind("padded", MemoryView::Host(wide.data(), {256, 1})).ok());
+    ASSERT_TRUE(sources.Bind("s", MemoryView::Host(bytes, {200, 1})).ok());
+    ASSERT_TRUE(sources.Bind("padded", MemoryView::Host(wide, {256, 1})).ok());
     const auto info =
         SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), SaveOptions{}, sources);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
@@ -145,7 +145,7 @@ TEST(SaveTest, NothingAtAllIsACheckpoint) {
 TEST(SaveTest, EmptyTensorsMayBeDeclaredByEverybody) {
   OnJobs([](SaveJob& job) {
     Declaration declaration;
-    declaration.Add({.tensor = {.name = "none", .shape = {0, 4}}}).value();
+    declaration.Add({.tensor = {.name = "none", .dtype = DType::kF32, .shape = {0, 4}}}).value();
     const auto info = job.Save(declaration);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     EXPECT_EQ(OpenFrom(job.posix, job.path("ckpt"))->FindTensor("none")->shape, (Shape{0, 4}));

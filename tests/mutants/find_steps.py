@@ -30,7 +30,7 @@ RULE = re.compile(r'"(R-[A-Z]{3}-\d\d)"')
 
 
 class Site:
-    """A span of the source and what is put around it; `make` gets the id of the mutant."""
+    """A span of the source and the text put around it; `make` gets the id of the mutant."""
 
     def __init__(self, kind, label, begin, end, make):
         self.kind, self.label, self.begin, self.end, self.make = kind, label, begin, end, make
@@ -79,7 +79,7 @@ class Finder:
     # Conditions.
 
     def label_of(self, condition, begin, end, function):
-        """The rule that the error in [begin, end) names, or what is looked at."""
+        """The rule that the error in [begin, end) names, or what is checked."""
         text = self.source.text[begin:end]
         if match := RULE.search(text):
             return match[1]
@@ -93,7 +93,7 @@ class Finder:
         return "error" if is_propagated else "guard"
 
     def add_condition(self, begin, end, label, is_guard):
-        """One mutant per operand: of || for a guard (never met), of && for its contrary (always met)."""
+        """One mutant per operand: of || for a guard (never true), of && for its contrary (always true)."""
         kind, operator = ("guard", "||") if is_guard else ("pass", "&&")
         for first, last in self.source.split(begin, end, operator):
             if is_guard:
@@ -272,14 +272,14 @@ class Finder:
 
     def find_flags(self):
         """The operands of `const bool holds = A && B;` where a condition found above is only `holds`."""
-        judged = {}
+        checked = {}
         for site in self.sites:
             name = self.text(site.begin, site.end)
             if re.fullmatch(r"!?\w+", name):
                 holds = (site.kind == "pass") != name.startswith("!")
-                judged[self.source.function_at(site.begin), name.lstrip("!")] = (holds, site.label)
+                checked[self.source.function_at(site.begin), name.lstrip("!")] = (holds, site.label)
         for match in re.finditer(r"\bbool (\w+) =\s", self.source.masked):
-            found = judged.get((self.source.function_at(match.start()), match[1]))
+            found = checked.get((self.source.function_at(match.start()), match[1]))
             end = self.source.statement_end(match.end()) - 1
             if found is None or "?" in self.text(match.end(), end):
                 continue

@@ -92,11 +92,11 @@ def insert(source, sites, names):
     """The text with what belongs around each site; outer sites open first and close last."""
     opened = sorted(sites, key=lambda site: (site.begin, -site.end, site.base is not site))
     order = {site: number for number, site in enumerate(opened)}
-    pieces = [(site.begin, 1, order[site], site.make(names[site])[0]) for site in sites]
-    pieces += [(site.end, 0, -order[site], site.make(names[site])[1]) for site in sites]
+    parts = [(site.begin, 1, order[site], site.make(names[site])[0]) for site in sites]
+    parts += [(site.end, 0, -order[site], site.make(names[site])[1]) for site in sites]
     text, done = "", 0
-    for at, _, _, piece in sorted(pieces):
-        text += source.text[done:at] + piece
+    for at, _, _, part in sorted(parts):
+        text += source.text[done:at] + part
         done = at
     return text + source.text[done:]
 

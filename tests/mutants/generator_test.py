@@ -16,7 +16,7 @@ PATH = pathlib.Path("lib/format/sample.cc")
 
 
 def found_in(body, returns="Status"):
-    source = Source("namespace sealpoint {\n" + returns + " Foo::Judge(const Bar& bar) {\n" + body + "\n}\n}\n")
+    source = Source("namespace sealpoint {\n" + returns + " Foo::Check(const Bar& bar) {\n" + body + "\n}\n}\n")
     sites = find_steps.Finder(source).find()
     names = generate.name_sites(PATH, source, sites)
     return [(names[site], source.masked[site.begin:site.end]) for site in sites if site.kind != "note"], \
@@ -24,7 +24,7 @@ def found_in(body, returns="Status"):
 
 
 def names_in(body, returns="Status"):
-    return [name.removeprefix("format/sample:Foo::Judge:") for name, _ in found_in(body, returns)[0]]
+    return [name.removeprefix("format/sample:Foo::Check:") for name, _ in found_in(body, returns)[0]]
 
 
 class StepsTest(unittest.TestCase):
@@ -71,7 +71,7 @@ class StepsTest(unittest.TestCase):
 
     def test_what_is_written_around_a_step_keeps_its_text(self):
         _, text = found_in('  if (bar.bad) return InvalidArgument("why");')
-        self.assertIn('if ((!SEALPOINT_MUTANT_IS_OUT("format/sample:Foo::Judge:guard:1") && (bar.bad)', text)
+        self.assertIn('if ((!SEALPOINT_MUTANT_IS_OUT("format/sample:Foo::Check:guard:1") && (bar.bad)', text)
 
 
 class ListsTest(unittest.TestCase):

@@ -16,7 +16,7 @@
 
 #include "sealpoint/status.h"
 
-// The question whether a constant is evaluated is put in every function, constexpr or not.
+// std::is_constant_evaluated is called in every function, constexpr or not.
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 
 namespace sealpoint::mutants {
@@ -36,8 +36,8 @@ inline void Note(std::string line) {
   errno = error_number;
 }
 
-// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is. Each step that
-// is come to notes its id, once.
+// A protective step that can be taken out. SEALPOINT_MUTANT names the one that is taken out. Each
+// step that is reached records its id, once.
 class Step {
  public:
   constexpr explicit Step(const char* id) : id_(id) {}
@@ -62,7 +62,7 @@ class Step {
   std::atomic<int> state_{kUnknown};
 };
 
-// Notes once that the step of this id made a difference: the id and an exclamation mark.
+// Records once that the step of this id made a difference: the id and an exclamation mark.
 class Difference {
  public:
   constexpr explicit Difference(const char* id) : id_(id) {}
@@ -76,17 +76,17 @@ class Difference {
   std::atomic<bool> noted_{false};
 };
 
-// The value, noted where it is an error.
+// Returns the value and records it if it is an error.
 template <typename T, typename Happened>
 T&& Noted(T&& value, Happened happened) {
   if (!value.ok()) happened();
   return std::forward<T>(value);
 }
 
-// The outcome of a step that is executed, or success where its error is ignored.
+// Returns the outcome of a step that is executed, or success if its error is ignored.
 inline Status Ignore(bool is_out, Status status) { return is_out ? Status() : std::move(status); }
 
-// The value of a comparison, noted where that with the bound moved by one has another.
+// Returns the value of a comparison, and records it if moving the bound by one would change it.
 template <typename Happened>
 constexpr bool Compared(bool swapped, bool value, Happened happened) {
   if (swapped != value && !std::is_constant_evaluated()) happened();
@@ -95,14 +95,14 @@ constexpr bool Compared(bool swapped, bool value, Happened happened) {
 
 }  // namespace sealpoint::mutants
 
-// Whether the step of this id is taken out. The id is a string literal.
+// True if the step of this id is taken out. The id is a string literal.
 #define SEALPOINT_MUTANT_IS_OUT(id)                       \
   (!std::is_constant_evaluated() && []() -> bool {        \
     static constinit ::sealpoint::mutants::Step step(id); \
     return step.IsOut();                                  \
   }())
 
-// A function that notes that the step of this id made a difference.
+// A function that records that the step of this id made a difference.
 #define SEALPOINT_MUTANT_HAPPENED(id)                           \
   []() -> bool {                                                \
     static constinit ::sealpoint::mutants::Difference made(id); \
@@ -110,7 +110,7 @@ constexpr bool Compared(bool swapped, bool value, Happened happened) {
     return true;                                                \
   }
 
-// The same, noted where it stands; true.
+// The same, recorded at once; returns true.
 #define SEALPOINT_MUTANT_HAPPENS(id) \
   (std::is_constant_evaluated() || SEALPOINT_MUTANT_HAPPENED(id)())
 

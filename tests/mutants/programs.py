@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test programs of a build, their tests, and which protective steps each test comes to."""
+"""The test programs of a build, their tests, and the protective steps that each test reaches."""
 
 import concurrent.futures
 import json
@@ -23,7 +23,7 @@ def limit_process(processor_seconds):
 
 
 class Program:
-    """A GoogleTest executable; `tests` maps a test to (seconds, names of the steps that it comes to)."""
+    """A GoogleTest executable; `tests` maps a test to (seconds, names of the steps that it reaches)."""
 
     def __init__(self, name, path, arguments, environment):
         self.name, self.path, self.arguments, self.environment = name, path, arguments, environment

@@ -75,7 +75,7 @@ RC_GTEST_PROP(CoveringRunProperty, BeginsAndEndsWithAnElementOfThePart, ()) {
   const Shape shape = AnyShape();
   const Box box = AnyBoxIn(Region::Whole(shape).box);
   const Box part = AnyBoxIn(box);
-  const ElementList of_run = Elements(shape, Region{.box = box, .run = CoveringRun(box, part)});
+  const ElementList of_run = Elements(shape, Region{box, CoveringRun(box, part)});
   const ElementList of_part = Elements(shape, part);
   RC_ASSERT(of_run.front() == of_part.front());
   RC_ASSERT(of_run.back() == of_part.back());

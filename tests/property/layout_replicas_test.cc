@@ -32,25 +32,25 @@ std::uint64_t ElementsPerChunk(const HeldRun& held) {
 
 RC_GTEST_PROP(DivideEvenlyProperty, PartitionsEveryRegionInOrder, ()) {
   const std::vector<HeldRun> held = AnyHeldRuns();
-  const std::vector<Piece> pieces = DivideEvenly(held, AnyIn(1, 9));
+  const std::vector<HolderShare> shares = DivideEvenly(held, AnyIn(1, 9));
   std::size_t next = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {
     std::uint64_t at = held[i].run.begin;
-    for (; next < pieces.size() && pieces[next].held_index == i; ++next) {
-      RC_ASSERT(pieces[next].run.begin == at);
-      RC_ASSERT(pieces[next].run.end > at);
-      at = pieces[next].run.end;
+    for (; next < shares.size() && shares[next].held_index == i; ++next) {
+      RC_ASSERT(shares[next].run.begin == at);
+      RC_ASSERT(shares[next].run.end > at);
+      at = shares[next].run.end;
     }
     RC_ASSERT(at == held[i].run.end);
   }
-  RC_ASSERT(next == pieces.size());
+  RC_ASSERT(next == shares.size());
 }
 
 RC_GTEST_PROP(DivideEvenlyProperty, CutsAtChunksOfTheRegion, ()) {
   const std::vector<HeldRun> held = AnyHeldRuns();
-  for (const Piece& piece : DivideEvenly(held, AnyIn(1, 9))) {
-    const HeldRun& of = held[piece.held_index];
-    RC_ASSERT((piece.run.begin - of.run.begin) % ElementsPerChunk(of) == 0);
+  for (const HolderShare& share : DivideEvenly(held, AnyIn(1, 9))) {
+    const HeldRun& of = held[share.held_index];
+    RC_ASSERT((share.run.begin - of.run.begin) % ElementsPerChunk(of) == 0);
   }
 }
 
@@ -61,9 +61,9 @@ RC_GTEST_PROP(DivideEvenlyProperty, GivesHoldersEvenBytesButForLessThanAChunk, (
   std::uint64_t total = 0;
   std::uint64_t chunk_max = 0;
   for (const HeldRun& one : held) chunk_max = std::max(chunk_max, one.chunk_size_bytes);
-  for (const Piece& piece : DivideEvenly(held, holder_count)) {
-    const std::uint64_t size = piece.run.size() * held[piece.held_index].element_size;
-    bytes[piece.holder] += size;
+  for (const HolderShare& share : DivideEvenly(held, holder_count)) {
+    const std::uint64_t size = share.run.size() * held[share.held_index].element_size;
+    bytes[share.holder] += size;
     total += size;
   }
   for (const std::uint64_t one : bytes) {
@@ -81,9 +81,9 @@ RC_GTEST_PROP(DivideEvenlyProperty, GivesFewPieces, ()) {
 RC_GTEST_PROP(DivideEvenlyProperty, DependsOnItsArgumentsAlone, ()) {
   const std::vector<HeldRun> held = AnyHeldRuns();
   const std::size_t holder_count = AnyIn(1, 9);
-  const std::vector<Piece> first = DivideEvenly(held, holder_count);
+  const std::vector<HolderShare> first = DivideEvenly(held, holder_count);
   const std::vector<HeldRun> copy = held;
-  const std::vector<Piece> second = DivideEvenly(copy, holder_count);
+  const std::vector<HolderShare> second = DivideEvenly(copy, holder_count);
   RC_ASSERT(first.size() == second.size());
   for (std::size_t i = 0; i < first.size(); ++i) {
     RC_ASSERT(first[i].held_index == second[i].held_index);

@@ -130,9 +130,8 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReadAsTheyWereStored, ()) {
   }
   ReadRequest request;
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    request.Add(
-        names[i], slices[i].region,
-        MemoryView::MutableHost(slices[i].memory.data() + slices[i].origin, slices[i].strides));
+    request.Add(names[i], slices[i].region,
+                MutableMemoryView::Host(slices[i].memory, slices[i].strides, slices[i].origin));
   }
   storage->ClearLog();
   const auto plan = checkpoint->Plan(request, LoadContract::Partial());
@@ -198,7 +197,7 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsAreConvertedElementByElement, ()) {
   ReadRequest request;
   for (Slice& slice : slices) {
     request.Add("t", slice.region,
-                MemoryView::MutableHost(slice.memory.data() + slice.origin, slice.strides));
+                MutableMemoryView::Host(slice.memory, slice.strides, slice.origin));
     request.items.back().convert = pair.conversion;
   }
   const auto report = checkpoint->Load(request, LoadContract::Partial(),
@@ -236,13 +235,13 @@ RC_GTEST_PROP(ReadProperty, AnyRegionsReachDevicesAsTheyWereStored, ()) {
   }
   for (std::uint64_t i = 0; i < slice_count; ++i) {
     Slice& slice = slices[i];
-    auto view = MemoryView::MutableHost(slice.memory.data() + slice.origin, slice.strides);
+    auto view = MutableMemoryView::Host(slice.memory, slice.strides, slice.origin);
     if (AnyIn(0, 3) != 0) {
       const int device = static_cast<int>(AnyIn(0, 1));
       memories[i] = devices->Allocate(device, slice.memory.size());
       std::copy(slice.memory.begin(), slice.memory.end(), memories[i]->contents().begin());
-      view = MemoryView::MutableCuda(memories[i]->address() + slice.origin, device, nullptr,
-                                     slice.strides);
+      view = MutableMemoryView::Cuda(memories[i]->addresses(), device, nullptr, slice.strides,
+                                     slice.origin);
     }
     request.Add("t", slice.region, view);
     if (converts) request.items.back().convert = pair.conversion;

@@ -88,7 +88,7 @@ void SaveAll(const std::shared_ptr<Storage>& storage, const Mesh& mesh,
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       memory.push_back(LocalTensor(tensors[i].bytes, tensors[i].spec.shape,
                                    DTypeSizeBytes(tensors[i].spec.dtype), layouts[i]));
-      const Status bound = sources.Bind(slots[i], layouts[i], memory.back().data());
+      const Status bound = sources.Bind(slots[i], layouts[i], MemoryView::Host(memory.back()));
       if (!bound.ok()) failures.Add(comm.rank(), bound.ToString());
     }
     const auto saved = saver->Save(SaveTarget::Directory("ckpt"), {}, sources);
@@ -113,7 +113,7 @@ LocalRequest RequestOf(const Mesh& mesh, int rank, const std::vector<Tensor>& te
         LocalTensor(tensor.wanted_bytes, tensor.spec.shape, element_size, layout));
     local.memory.emplace_back(local.expected.back().size(), std::byte{0xee});
     const std::size_t first = local.request.items.size();
-    local.request.Add(tensor.spec.name, layout, local.memory.back().data(), element_size);
+    local.request.Add(tensor.spec.name, layout, MutableMemoryView::Host(local.memory.back()));
     for (std::size_t i = first; i < local.request.items.size(); ++i) {
       local.request.items[i].convert = Conversion{tensor.wanted_dtype};
     }

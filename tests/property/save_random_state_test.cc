@@ -105,7 +105,7 @@ void SaveOnRank(Communicator& comm, Engine& engine, const std::vector<RandomTens
   }
   Sources sources(declaration);
   for (std::size_t slot = 0; slot < memory.size(); ++slot) {
-    const Status bound = sources.Bind(slot, MemoryView::Host(memory[slot].data()));
+    const Status bound = sources.Bind(slot, MemoryView::Host(memory[slot]));
     if (!bound.ok()) AbortOnBadResultAccess(bound);
   }
   const auto saver =

@@ -36,7 +36,7 @@ bool HoldsItsStep(const SeriesEntry& entry) {
   const auto checkpoint = Checkpoint::Open(entry.path).value();
   std::vector<std::uint64_t> stored(weights.size());
   ReadRequest want;
-  want.Add("w", MemoryView::MutableHost(stored.data()));
+  want.Add("w", MutableMemoryView::Host(stored));
   if (!checkpoint->Load(want, {}).ok()) return false;
   return stored == std::vector<std::uint64_t>(weights.size(), entry.step);
 }
@@ -50,7 +50,7 @@ int main() {
   Declaration mine;
   mine.Add({.tensor = {.name = "w", .dtype = DType::kUInt64, .shape = {weights.size()}}}).value();
   Sources state(mine);
-  if (!state.Bind("w", MemoryView::Host(weights.data())).ok()) return 1;
+  if (!state.Bind("w", MemoryView::Host(weights)).ok()) return 1;
   Train(*saver, state);
   for (const SeriesEntry& entry : Series("checkpoints").List().value().entries) {
     failures += HoldsItsStep(entry) ? 0 : 1;

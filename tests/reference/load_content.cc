@@ -33,7 +33,7 @@ std::string RestOf(std::istream& line) {
 sealpoint::MutableMemoryView Destination(std::istream& line, Wanted& wanted) {
   std::size_t size_bytes = 0;
   line >> size_bytes;
-  return sealpoint::MemoryView::MutableHost(wanted.tensors.emplace_back(size_bytes).data());
+  return sealpoint::MutableMemoryView::Host(wanted.tensors.emplace_back(size_bytes));
 }
 
 void AddTensor(std::istream& line, Wanted& wanted) {

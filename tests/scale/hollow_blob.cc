@@ -8,12 +8,13 @@
 #include "lib/base/checked_math.h"
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
 #include "lib/metadata/manifest_builder.h"
 #include "lib/writer/blob_summary_parts.h"
-#include "lib/writer/slot_facts.h"
+#include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
 #include "tests/support/storage/forwarding_storage.h"
 
@@ -188,7 +189,7 @@ HollowStorage::HollowStorage() : files_(MemoryStorage()), tables_(std::make_shar
 HollowStorage::~HollowStorage() = default;
 
 void HollowStorage::Add(const HollowBlob& blob) {
-  const internal::BlobPin& pin = blob.summary.decoded()->pin;
+  const internal::BlobPin& pin = InternalAccess::DecodedOf(blob.summary)->pin;
   (*tables_)[internal::BlobName(pin.id)] = {
       .file_size = pin.file_size, .offset = pin.table_offset, .shards = blob.shards};
 }
@@ -202,10 +203,6 @@ Result<std::unique_ptr<Directory>> HollowStorage::OpenDirectory(std::string_view
 
 Status HollowStorage::CreateDirectories(std::string_view path) {
   return files_->CreateDirectories(path);
-}
-
-Status HollowStorage::RemoveDirectory(std::string_view path) {
-  return files_->RemoveDirectory(path);
 }
 
 }  // namespace sealpoint::testing

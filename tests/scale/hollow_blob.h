@@ -42,7 +42,6 @@ class HollowStorage final : public Storage {
 
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
   struct Table {
     std::uint64_t file_size = 0;

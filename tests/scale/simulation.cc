@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scale/simulation.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/base/internal_access.h"
 #include "lib/metadata/index_parts.h"
 #include "lib/metadata/merge_manifests.h"
 #include "lib/saver/fast_check_declarations.h"
@@ -72,15 +71,6 @@ void ForEachOnThreads(int threads, std::size_t count,
   for (std::thread& other : others) other.join();
 }
 
-// Addresses for destinations of which no byte is ever touched.
-void* AddressesOnly() {
-  constexpr std::size_t kSize = std::size_t{1} << 46;
-  static void* const base =
-      mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) std::abort();
-  return base;
-}
-
 }  // namespace
 
 void Spread::Add(double value) {
@@ -126,7 +116,7 @@ std::vector<HollowBlob> Simulation::PlanRank(int rank, RankCost& cost) {
   const internal::SavePlan plan = Require(internal::MakeSavePlan(declaration, rank, size(), {}));
   if (options_.with_agreement) {
     CapturingCommunicator comm(rank, size(), checker_);
-    static_cast<void>(internal::FastCheckDeclarations(comm, declaration, {}, Limits()));
+    static_cast<void>(internal::FastCheckDeclarations(comm, declaration, plan, {}, Limits()));
     cost.sent_sizes = comm.sent_sizes();
     cost.to_owner = comm.to_owner();
     cost.to_all = comm.told_to_all();
@@ -170,7 +160,8 @@ void Simulation::MeasureCheck() {
   }
   CapturingCommunicator comm(static_cast<int>(checker_), std::move(to_owner_), std::move(to_all_));
   const CpuWatch watch;
-  figures_.adds_up = Require(internal::FastCheckDeclarations(comm, Declaration(), {}, Limits()));
+  figures_.adds_up =
+      Require(internal::FastCheckDeclarations(comm, Declaration(), {}, {}, Limits()));
   figures_.owner_seconds = watch.seconds();
 }
 
@@ -192,7 +183,7 @@ void Simulation::PlanAndWrite() {
     Note(static_cast<int>(rank), cost);
     figures_.summary_bytes += bytes;
     for (const HollowBlob& blob : blobs) {
-      const internal::DecodedSummary& decoded = *blob.summary.decoded();
+      const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(blob.summary);
       ++figures_.blobs;
       figures_.shards += decoded.pin.shard_count;
       figures_.records += decoded.pin.record_count;
@@ -270,7 +261,8 @@ Bytes Simulation::IndexOfSummaries() const {
   std::vector<internal::BlobContribution> contributions;
   for (const auto& of_rank : summaries_) {
     for (const BlobSummary& summary : of_rank) {
-      contributions.push_back({summary.decoded()->pin, &summary.decoded()->manifest});
+      const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
+      contributions.push_back({decoded.pin, &decoded.manifest});
     }
   }
   const IndexAttributes facts{.created_unix_ns = checkpoint_->created_unix_ns(),
@@ -291,7 +283,7 @@ LoadFigures Simulation::PlanLoad(const Scenario& target, int rank, const std::st
   ReadRequest request;
   ForEachHeld(target, rank, [&](const TensorSpec& tensor, const LocalLayout& layout) {
     if (!group.empty() && tensor.group != group) return;
-    request.Add(tensor.name, layout, AddressesOnly(), DTypeSizeBytes(tensor.dtype));
+    request.Add(tensor.name, layout, MutableMemoryView::PlanOnly());
   });
   LoadFigures figures;
   if (CanWatchAllocations()) BeginAllocationWatch();

@@ -13,8 +13,8 @@
 //   run:COMMAND          this shell command runs first
 //   last:COMMAND         this shell command runs, and then SIGKILL instead of the call
 // Counted calls are written to FILE, one line each: number, name, path. The exit status is that of
-// the program; where a signal ended it, the same signal ends this one. strace can do part of this,
-// but counts for each thread and each kind of call on its own.
+// the program; if a signal ended it, the same signal ends this one. strace can do part of this, but
+// counts each thread and each kind of call separately.
 #include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -106,7 +106,7 @@ Options ParseOptions(int argc, char** argv) {
   return options;
 }
 
-// What is done to a call is done in its registers, which differ between processors.
+// A call is changed through its registers, which differ between processors.
 #if defined(__x86_64__)
 user_regs_struct GetRegisters(pid_t thread) {
   user_regs_struct registers = {};
@@ -223,7 +223,7 @@ class Tracer {
     ::kill(program_, SIGKILL);
   }
 
-  // True where something is to be done at the end of the call.
+  // True if something is to be done at the end of the call.
   bool OnBegin(pid_t thread, const RawCall& raw) {
     const auto call = DescribeCall(thread, raw);
     if (!call || !options_.filter.Matches(*call)) return false;

@@ -4,8 +4,8 @@
 //
 //   exit_probe SERIES STEP HOW PHASE…
 //
-// HOW, when the thread in the background is in PHASE, or when the save is over and did not come
-// there:
+// HOW is done once the thread in the background is in PHASE, or once the save has ended without
+// reaching it:
 //   fork       a child destroys everything and ends; the save is committed. For each PHASE, with
 //              the next step each
 //   finalize   MPI is finalized, then the save is asked for its outcome, and all is destroyed
@@ -13,8 +13,8 @@
 //   exit-all   exit(0), which destroys everything
 //   SIGTERM, SIGABRT
 //
-// Prints one line of JSON per rank and PHASE that it survives. Exit status: 0, or 1 where
-// something was not as it must be.
+// Prints one line of JSON per rank and PHASE that it survives. Exit status: 0, or 1 if something
+// was not as it must be.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,12 +35,13 @@
 namespace sealpoint::testing {
 namespace {
 
-// Who is killed dies before the thread in the background goes on; everybody else meets it at work.
+// A process that is killed dies before the thread in the background goes on; all others are at work
+// then.
 constexpr std::chrono::milliseconds kStay(5);
 constexpr std::chrono::milliseconds kStayOfKilled(2000);
 constexpr std::uint64_t kRowCount = 24;
 
-// Everything that a training has of the library. Destroyed in the order of a careless program: the
+// All library objects of a training program. Destroyed in the order of a careless program: the
 // pending save last.
 class Job {
  public:
@@ -106,7 +107,7 @@ void PrintOutcome(std::uint64_t step, std::string_view phase, const Status& outc
   std::fflush(stdout);
 }
 
-// True where the child ended well.
+// True if the child ended well.
 bool Fork() {
   const pid_t child = fork();
   if (child == 0) {

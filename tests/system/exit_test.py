@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that end, or fork, while a save goes on in the background: nothing hangs, and what is left is whole or
+"""Processes that end, or fork, during a save in the background: nothing hangs, and what is left is whole or
 not committed.
 
 Usage: see system_job.py. Short form: some phases. --all: every phase, on one rank and on three.
@@ -33,7 +33,7 @@ class ExitTest(system_job.SystemTest):
         if ranks == 1:
             wanted = -signal.Signals[how] if how.startswith("SIG") else 0
             self.assertEqual(done.returncode, wanted, text)
-        verdict = self.judge(series, Outcome(done))
+        verdict = self.check_attempt(series, Outcome(done))
         before_publication = phase != "verdict" and how.startswith("SIG")
         if before_publication:
             self.assertNotEqual(verdict, VALID, "it died before the publication")
@@ -56,7 +56,7 @@ class ExitTest(system_job.SystemTest):
         self.assertEqual(len(outcome.saves), RANKS, outcome.text)
         if phase != "verdict":
             self.assertEqual(set(outcome.codes), {"Comm"}, outcome.text)
-        verdict = self.judge(series, outcome)
+        verdict = self.check_attempt(series, outcome)
         count("committed" if verdict == VALID else "not committed")
         self.check_next_save(series, verdict)
 

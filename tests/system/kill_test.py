@@ -28,7 +28,7 @@ class KillTest(system_job.SystemTest):
         fault = call_faults(series, "--at", number, "--do", how)
         outcome = save(series, FAULTY_STEP, ranks, {rank: fault})
         self.assertIn(outcome.status, KILLED, outcome.text)
-        verdict = self.judge(series, outcome)
+        verdict = self.check_attempt(series, outcome)
         place = f"{how} at call {number} of rank {rank} of {ranks} ({call[0]} {call[1]})"
         print(f"{place}: {'committed' if verdict == VALID else 'not committed'}")
         self.check_next_save(series, verdict)
@@ -73,7 +73,7 @@ class KillTest(system_job.SystemTest):
         self.kill_in_order(RANKS, 0, [(number, "kill"), (number, "kill-after")], calls)
 
     def test_what_a_killed_save_leaves_is_uncommitted(self):
-        """The verdict has a word of its own for an attempt that has files."""
+        """An attempt with files has the verdict uncommitted, another one none."""
         calls = self.trace(1, 0)
         number = calls.index(("fsync", "blob")) + 1
         self.assertEqual(self.kill(1, 0, number, "kill", calls[number - 1]), UNCOMMITTED)

@@ -116,10 +116,10 @@ class PowerCutTest(system_job.SystemTest):
                 yield f"{kind} {options}"
 
     def look_after(self, outcome, what):
-        """Mounts again and judges what is there."""
+        """Mounts again and checks what is there."""
         self.disk.mount_again()
         series = self.disk.place / "series"
-        verdict = self.judge(series, outcome)
+        verdict = self.check_attempt(series, outcome)
         print(f"{what}: {outcome}; {'committed' if verdict == VALID else 'not committed'}")
         self.check_next_save(series, verdict)
         self.disk.unmount()
@@ -170,7 +170,7 @@ class PowerCutTest(system_job.SystemTest):
                 self.assertEqual(self.look_after(outcome, f"{what}, power cut after success"), VALID)
 
     def test_ranks(self):
-        """The cut comes while three ranks write, and after they were told."""
+        """The power is cut while three ranks write, and after their success was reported."""
         self.needs_mpi()
         for what in self.disks():
             for phase, rank in (("write blobs", 1), ("agree", 2), ("publish", 0), ("verdict", 2)):
@@ -182,11 +182,11 @@ class PowerCutTest(system_job.SystemTest):
                 cut = ["--at-phase", phase, "--on-rank", rank, "--run", command]
                 outcome = save(series, FAULTY_STEP, 3, arguments=cut)
                 self.assertTrue(ends or len(outcome.saves) == 3, outcome.text)
-                outcome.saves = [] if ends else outcome.saves  # what was told without power was not told
+                outcome.saves = [] if ends else outcome.saves  # what was reported without power was not reported
                 self.look_after(outcome, f"{what}, power cut in {phase} of rank {rank} of 3")
 
     def test_at_random_times(self):
-        """Of many saves in a row some stand, in order, and the last one that was told."""
+        """Of many saves in a row a prefix is there, with the last one whose success was reported."""
         chance = random.Random(7)
         for what in self.disks():
             for number in range(RANDOM_CUTS if tools.all else 2):
@@ -201,15 +201,15 @@ class PowerCutTest(system_job.SystemTest):
         time.sleep(seconds)
         self.disk.cut()
         saver.wait(60)
-        told = Outcome(subprocess.CompletedProcess([], 0, output.read_text(), ""))
+        reported = Outcome(subprocess.CompletedProcess([], 0, output.read_text(), ""))
         self.disk.mount_again()
         status, report = verify("--series", series)
         self.assertEqual(status, VALID, report)
         committed = sorted(one["step"] for one in report["reports"] if one["verdict"] == "committed")
         self.assertEqual(committed, list(range(OLD_STEP, OLD_STEP + len(committed))))
-        last_told = max([one["step"] for one in told.saves if one["code"] == "Ok"], default=OLD_STEP)
-        self.assertIn(committed[-1] - last_told, (0, 1), "what was told, and at most the one under way")
-        print(f"{what} after {seconds:.2f} s: {last_told} steps told, {committed[-1]} there")
+        last_reported = max([one["step"] for one in reported.saves if one["code"] == "Ok"], default=OLD_STEP)
+        self.assertIn(committed[-1] - last_reported, (0, 1), "what was reported, and at most the one under way")
+        print(f"{what} after {seconds:.2f} s: {last_reported} steps reported, {committed[-1]} there")
         next_one = save(series, 100, arguments=["--check"])
         self.assertEqual((next_one.status, next_one.codes), (0, ["Ok"]), next_one.text)
         self.assertEqual(set(next_one.checks.values()), {""})
@@ -217,7 +217,7 @@ class PowerCutTest(system_job.SystemTest):
         count("random cuts")
 
     def test_syncs_that_lie(self):
-        """A device that says it has what it has not: the reader refuses what is not whole and never errs."""
+        """A device that loses data after acknowledging it: the reader refuses what is not whole, and returns no wrong byte."""
         for what in self.disks():
             syncs = [n for n, call in enumerate(self.trace(), start=1) if call[0] == "fsync"]
             cases = [["--calls", "fsync", "--at", 1, "--and-later"]]
@@ -240,7 +240,7 @@ class PowerCutTest(system_job.SystemTest):
 
 
 def enter_namespace():
-    """Runs this program again where its mounts are its own, and end with it."""
+    """Runs this program again in a mount namespace, so that its mounts end with it."""
     if os.environ.get(IN_NAMESPACE):
         return ""
     if os.geteuid() != 0:

@@ -10,7 +10,7 @@
 namespace sealpoint::testing {
 
 // Runs `body`, whose result is the exit status, on this rank: the only one, or one of those that
-// mpirun started. There are two definitions.
+// mpirun started. There are two definitions, one with MPI and one without.
 int RunOnRank(int argc, char** argv, const std::function<int(Communicator&)>& body);
 
 // For programs that end otherwise. EndRanks is MPI_Finalize, or nothing.

@@ -56,8 +56,8 @@ ProbeState::ProbeState(int rank, int size, std::uint64_t row_count, std::uint64_
   memory_.push_back(Content("shared", step, 0, kSharedSize));
   memory_.push_back(Content(ObjectName(rank), step, 0, kObjectSize));
   sources_ = std::make_unique<Sources>(declaration_);
-  Expect(sources_->Bind("w", MemoryView::Host(memory_[0].data())));
-  Expect(sources_->Bind("shared", MemoryView::Host(memory_[1].data())));
+  Expect(sources_->Bind("w", MemoryView::Host(memory_[0])));
+  Expect(sources_->Bind("shared", MemoryView::Host(memory_[1])));
   Expect(sources_->BindObject(ObjectName(rank), memory_[2]));
 }
 
@@ -70,7 +70,7 @@ std::string FindWrongBytes(const std::string& directory) {
     Bytes found(tensor.raw_bytes);
     if (found.empty()) continue;
     ReadRequest request;
-    request.Add(tensor.name, MemoryView::MutableHost(found.data()));
+    request.Add(tensor.name, MutableMemoryView::Host(found));
     const auto loaded = checkpoint.Load(request, LoadContract::Partial());
     if (!loaded.ok()) return loaded.error().ToString();
     if (found != Content(tensor.name, checkpoint.step(), 0, found.size())) {

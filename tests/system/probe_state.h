@@ -12,8 +12,8 @@
 
 namespace sealpoint::testing {
 
-// What one rank holds at one step: rows of "w", a replica of "shared", an object, an empty tensor.
-// The bytes follow from name and step, so that any later process can say whether they are right.
+// The state of one rank at one step: rows of "w", a replica of "shared", an object, an empty
+// tensor. The bytes follow from name and step, so that any later process can check them.
 class ProbeState {
  public:
   // Each rank has `row_count` rows of 1 KiB.
@@ -29,7 +29,7 @@ class ProbeState {
   std::unique_ptr<Sources> sources_;
 };
 
-// "" where every tensor and object of the checkpoint is what its step says, else what is wrong.
+// "" if every tensor and object of the checkpoint is the one of its step, else what is wrong.
 std::string FindWrongBytes(const std::string& directory);
 
 }  // namespace sealpoint::testing

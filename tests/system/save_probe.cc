@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves small known states, as one rank of a job or alone, for tests that let the system fail
+// Saves small known states, as one rank of a job or alone, for tests that make the system fail
 // around it:
 //
 //   save_probe (--series PATH | --directory PATH) [--save STEP[,STEP]] [--rows N]
 //              [--deadline-ms N] [--at-phase PHASE --on-rank RANK --run COMMAND] [--linger FILE]
 //              [--check]
 //
-// Prints one line of JSON per rank and save: how it went on this rank. --check looks, before and
-// after the saves, at every committed checkpoint of the series and compares all bytes with what
-// their step says. COMMAND is run by the shell when PHASE of the first save begins on this rank;
-// $PPID there is the rank. With --linger the rank stays until FILE is there, and then ends without
-// the others. Exit status: 0 whatever the saves returned, 1 where the ranks were lost, 2 where
-// bytes are wrong.
+// Prints one line of JSON per rank and save with its outcome on this rank. --check reads, before
+// and after the saves, every committed checkpoint of the series and compares all bytes with those
+// of its step. COMMAND is run by the shell when PHASE of the first save begins on this rank; $PPID
+// is the rank there. With --linger the rank stays until FILE exists, and then ends without the
+// others. Exit status: 0 whatever the saves returned, 1 if the ranks were lost, 2 if bytes are
+// wrong.
 #include <unistd.h>
 
 #include <chrono>
@@ -84,7 +84,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// In one write, since all ranks share the pipe.
+// One write per line, since all ranks share the pipe.
 void PrintLine(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
@@ -150,7 +150,7 @@ class Probe {
     return !options_.check || comm_.rank() != 0 || CheckSeries(options_.series);
   }
 
-  // False where the ranks lost one another.
+  // False if the ranks lost one another.
   bool Save(std::uint64_t step) {
     const ProbeState state(comm_.rank(), comm_.size(), options_.row_count, step);
     const SaveTarget target = options_.series.empty() ? SaveTarget::Directory(options_.directory)

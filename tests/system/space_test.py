@@ -63,7 +63,7 @@ class SpaceTest(system_job.SystemTest):
         before = self.free()
         outcome = save(series, FAULTY_STEP, ranks, arguments=arguments, **options)
         self.assertEqual((outcome.status, len(outcome.saves)), (0, ranks), outcome.text)
-        verdict = self.judge(series, outcome)  # the old one can be read on a full disk
+        verdict = self.check_attempt(series, outcome)  # the old one can be read on a full disk
         if outcome.codes[0] != "Ok":
             self.assertEqual(set(outcome.codes), {"NoSpace"}, outcome.text)
             self.assertEqual(verdict, NOTHING)
@@ -77,7 +77,7 @@ class SpaceTest(system_job.SystemTest):
 
     def sweep(self, one_size, unit="pages"):
         """one_size(what is free) for ever more, until the save succeeds twice; the messages of the failures."""
-        told, successes, free = [], 0, 0
+        reported, successes, free = [], 0, 0
         while successes < 2:
             outcome = one_size(free)
             self.assertLess(free, 1000)
@@ -85,12 +85,12 @@ class SpaceTest(system_job.SystemTest):
                 successes += 1
             else:
                 self.assertEqual(successes, 0, "less space was enough")
-                told.append(outcome.saves[0])
-                print(f"{free} free {unit}: {told[-1]['code']} {told[-1]['message']}"
-                      f" ({os.path.basename(told[-1]['path'])[-24:]})")
+                reported.append(outcome.saves[0])
+                print(f"{free} free {unit}: {reported[-1]['code']} {reported[-1]['message']}"
+                      f" ({os.path.basename(reported[-1]['path'])[-24:]})")
             free += 1
         print(f"{free - 2} free {unit}: enough")
-        return told
+        return reported
 
     def test_a_disk_that_is_full_before(self):
         def one_size(pages):
@@ -99,8 +99,8 @@ class SpaceTest(system_job.SystemTest):
             self.fill(pages)
             return self.save_and_judge(series)
 
-        told = self.sweep(one_size)
-        self.assertIn("R-CMT-08", [one["rule"] for one in told], "the early answer")
+        reported = self.sweep(one_size)
+        self.assertIn("R-CMT-08", [one["rule"] for one in reported], "the early answer")
 
     def fills_up(self, phase, pages, ranks=1, rank=0, rows=24):
         """The disk is filled by somebody else when the phase begins, behind the check of the preflight."""
@@ -115,8 +115,8 @@ class SpaceTest(system_job.SystemTest):
         for phase in ALL_PHASES if tools.all else PHASES:
             for rows in (24, 90) if tools.all else (24,):
                 print(f"filled when the phase {phase} begins, {rows} rows")
-                told = self.sweep(lambda pages, phase=phase, rows=rows: self.fills_up(phase, pages, rows=rows))
-                places |= {os.path.splitext(one["path"])[1] for one in told}
+                reported = self.sweep(lambda pages, phase=phase, rows=rows: self.fills_up(phase, pages, rows=rows))
+                places |= {os.path.splitext(one["path"])[1] for one in reported}
         self.assertLessEqual({".blob", ".index", ".commit"}, places)
 
     def test_a_disk_that_fills_up_under_ranks(self):
@@ -147,7 +147,7 @@ class SpaceTest(system_job.SystemTest):
             fill = (f"mkdir {filler}.d; i=0; while touch {filler}.d/$i 2>/dev/null; do i=$((i+1)); done; "
                     f"i=0; while [ $i -lt {inodes} ]; do rm {filler}.d/$i; i=$((i+1)); done")
             outcome = save(series, FAULTY_STEP, arguments=["--at-phase", "write blobs", "--on-rank", 0, "--run", fill])
-            verdict = self.judge(series, outcome)
+            verdict = self.check_attempt(series, outcome)
             shutil.rmtree(f"{filler}.d")
             if outcome.codes != ["Ok"]:
                 self.assertEqual((outcome.codes, verdict), (["NoSpace"], NOTHING), outcome.text)
@@ -156,15 +156,15 @@ class SpaceTest(system_job.SystemTest):
             count("saved" if verdict == VALID else "refused")
             return outcome
 
-        told = self.sweep(one_size, "inodes")
-        places = [os.path.basename(one["path"]).rpartition(".")[2] for one in told]
+        reported = self.sweep(one_size, "inodes")
+        places = [os.path.basename(one["path"]).rpartition(".")[2] for one in reported]
         self.assertEqual(places[:3], ["blob", "index", "commit"])
         self.assertIn(places[3:], ([], ["COMMIT"]), "on tmpfs a second name takes an inode as well")
 
     def check_refused(self, series, code, **options):
         outcome = save(series, FAULTY_STEP, **options)
         self.assertEqual(outcome.codes, [code], outcome.text)
-        self.assertEqual(self.judge(series, outcome), NOTHING)
+        self.assertEqual(self.check_attempt(series, outcome), NOTHING)
         self.check_nothing_left(series)
         print(f"{outcome}: {outcome.saves[0]['message']}")
         count("refused")
@@ -177,7 +177,7 @@ class SpaceTest(system_job.SystemTest):
         self.check_next_save(series, NOTHING)
 
     def test_a_file_system_that_becomes_read_only(self):
-        """At every call that changes something: whatever was answered holds."""
+        """At every call that changes something: whatever was reported is true."""
         log = self.folder / "log"
         series = self.mount()
         save(series, FAULTY_STEP, wrappers={0: call_faults(series, "--log", log)})
@@ -191,7 +191,7 @@ class SpaceTest(system_job.SystemTest):
                 self.assertEqual(outcome.codes, ["Ok"], outcome.text)
                 continue
             self.remount("rw,bind")
-            verdict = self.judge(series, outcome)
+            verdict = self.check_attempt(series, outcome)
             print(f"read-only from call {number} on: {outcome}")
             self.check_next_save(series, verdict)
             count("saved" if verdict == VALID else "refused")
@@ -209,12 +209,12 @@ class SpaceTest(system_job.SystemTest):
         series = self.mount("size=1m,noexec,nosuid,nodev")
         outcome = save(series, FAULTY_STEP)
         self.assertEqual(outcome.codes, ["Ok"], outcome.text)
-        self.check_next_save(series, self.judge(series, outcome))
+        self.check_next_save(series, self.check_attempt(series, outcome))
         count("saved")
 
 
 def enter_namespace():
-    """Runs this program again where it may mount; what is mounted there is gone when it ends."""
+    """Runs this program again in a namespace in which it may mount; the mounts end with it."""
     if os.environ.get(IN_NAMESPACE):
         return ""
     for options, name in ((["-m"], "root"), (["-Urm"], "user")):

@@ -25,7 +25,7 @@ def files_of(series, step):
 
 class StoppedRankTest(system_job.SystemTest):
     def start(self, series, rank, phase):
-        """A job one rank of which stops itself; its others stay after their answer. Returns it and the rank's pid."""
+        """Starts a job of which one rank stops itself; the others stay after their answer. Returns the job and the rank's pid."""
         self.flag = self.folder / "end"
         self.flag.unlink(missing_ok=True)
         pid_file = self.folder / "pid"
@@ -40,7 +40,7 @@ class StoppedRankTest(system_job.SystemTest):
         return launcher, int(pid_file.read_text())
 
     def end(self, launcher):
-        """Nothing that was started here is left, whatever went wrong."""
+        """Ends everything that was started here, whatever went wrong."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 is_ours = os.fsencode(self.folder) in (process / "cmdline").read_bytes()
@@ -74,7 +74,7 @@ class StoppedRankTest(system_job.SystemTest):
         if not may_be_committed:
             self.assertEqual(others.codes, ["Timeout"] * (RANKS - 1), others.text)
             self.assertFalse(list(series.glob(f"step-{FAULTY_STEP:012}-*/COMMIT")))
-        before = self.judge(series, others)
+        before = self.check_attempt(series, others)
         # A newer attempt, while the old one still has a rank that sleeps.
         self.check_next_save(series, before)
         newer = files_of(series, NEXT_STEP)
@@ -87,7 +87,7 @@ class StoppedRankTest(system_job.SystemTest):
         launcher.wait(30)
         print(f"rank {rank} stopped at the begin of {phase}: {others}, and it, woken: {late['code']}"
               f"{' (unknown)' if late['unknown'] else ''}")
-        after = self.judge(series, self.answers())
+        after = self.check_attempt(series, self.answers())
         if phase in ("preflight", "plan", "write blobs", "sync blobs", "agree"):
             self.assertNotEqual(after, VALID, "woken, it publishes nothing")
         self.assertTrue(others.is_unknown or others.success_was_told or after != VALID, others.text)

@@ -19,24 +19,24 @@ def strace(fault, calls="fsync,fdatasync"):
 
 class StraceTest(system_job.SystemTest):
     def fail_sync(self, ranks, rank, number, persists):
-        """EIO of one sync of one rank, or of all from there on; False where there are fewer."""
+        """EIO of one sync of one rank, or of all from there on; False if there are fewer."""
         series = self.new_series()
         outcome = save(series, FAULTY_STEP, ranks, {rank: strace(f"error=EIO:when={number}{'+' if persists else ''}")})
         self.assertEqual((outcome.status, len(outcome.saves)), (0, ranks), outcome.text)
-        verdict = self.judge(series, outcome)
+        verdict = self.check_attempt(series, outcome)
         if outcome.success_was_told:
             self.assertEqual(set(outcome.codes), {"Ok"}, outcome.text)
             return False
         print(f"EIO of sync {number}{' and all later ones' if persists else ''} of rank {rank} of {ranks}: {outcome}")
         self.check_same_failure(outcome, ranks)
-        told = outcome.saves[0]
+        reported = outcome.saves[0]
         if ranks > 1:
-            self.assertEqual(told["cause"], rank, outcome.text)
-        self.assertIn("fsync", told["message"])
-        self.assertTrue(told["path"].startswith(str(series)), outcome.text)
+            self.assertEqual(reported["cause"], rank, outcome.text)
+        self.assertIn("fsync", reported["message"])
+        self.assertTrue(reported["path"].startswith(str(series)), outcome.text)
         if outcome.is_unknown:
             self.assertEqual(verdict, VALID, "nothing is removed")
-            self.assertEqual(told["rule"], "R-CMT-07")
+            self.assertEqual(reported["rule"], "R-CMT-07")
         else:
             self.assertEqual(verdict, NOTHING)
             self.check_nothing_left(series)
@@ -103,7 +103,7 @@ class StraceTest(system_job.SystemTest):
         series = self.new_series()
         outcome = save(series, FAULTY_STEP, ranks, {0: strace("signal=KILL:when=3", "linkat")})
         self.assertIn(outcome.status, KILLED, outcome.text)
-        verdict = self.judge(series, outcome)
+        verdict = self.check_attempt(series, outcome)
         self.assertNotEqual(verdict, VALID)
         self.check_next_save(series, verdict)
         count("killed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of this folder share: running saves with faults around them, and judging what is left.
+"""What the tests of this folder share: running saves with faults around them, and checking what is left.
 
   TEST.py PROBE PROBE_MPI TRAIN_CHAR_LM CALL_FAULTS CKPT_VERIFY MPIEXEC [--all] [unittest arguments]
 
@@ -19,7 +19,7 @@ import types
 import unittest
 
 VALID, CORRUPT, UNCOMMITTED, UNREADABLE, INCOMPLETE = 0, 1, 2, 4, 5  # exit statuses of ckpt-verify
-NOTHING = UNREADABLE  # no file of ours
+NOTHING = UNREADABLE  # no Sealpoint files
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, signal.SIGKILL)  # alone, under Open MPI, under MPICH
 NOT_OFFERED = 77  # exit status of a skipped test and of call_faults
 OLD_STEP, FAULTY_STEP, NEXT_STEP = 1, 2, 3
@@ -82,7 +82,7 @@ class Outcome:
 
     @property
     def failure_was_told(self):
-        """A failure of which it is known that nothing was committed."""
+        """True for a failure after which it is known that nothing was committed."""
         return any(save["code"] not in ("Ok", "Comm", "Timeout") and not save["unknown"] for save in self.saves)
 
     @property
@@ -156,7 +156,7 @@ class SystemTest(unittest.TestCase):
         self.assertLessEqual(len(found), 1, found)
         return found[0] if found else None
 
-    def judge(self, series, outcome):
+    def check_attempt(self, series, outcome):
         """What must hold after any fault; returns the verdict on the attempt."""
         status, report = verify("--series", series)
         self.assertEqual(status, VALID, report)
@@ -168,9 +168,9 @@ class SystemTest(unittest.TestCase):
         if verdict == VALID:
             self.assertEqual(verdicts[str(attempt)], "committed")
         if outcome.success_was_told:
-            self.assertEqual(verdict, VALID, f"{outcome} was told\n{outcome.text}")
+            self.assertEqual(verdict, VALID, f"{outcome} was reported\n{outcome.text}")
         if outcome.failure_was_told:
-            self.assertNotEqual(verdict, VALID, f"{outcome} was told\n{outcome.text}")
+            self.assertNotEqual(verdict, VALID, f"{outcome} was reported\n{outcome.text}")
         return verdict
 
     def check_next_save(self, series, verdict, ranks=1, step=NEXT_STEP):
@@ -191,10 +191,10 @@ class SystemTest(unittest.TestCase):
         self.assertIsNone(attempt, attempt and os.listdir(attempt))
 
     def check_same_failure(self, outcome, ranks):
-        """All ranks told the same, the first cause."""
+        """All ranks reported the same error, the first cause."""
         self.assertEqual(len(outcome.saves), ranks, outcome.text)
-        told = {json.dumps({k: v for k, v in one.items() if k not in ("rank", "seconds")}) for one in outcome.saves}
-        self.assertEqual(len(told), 1, told)
+        reported = {json.dumps({k: v for k, v in one.items() if k not in ("rank", "seconds")}) for one in outcome.saves}
+        self.assertEqual(len(reported), 1, reported)
 
     def check_all(self, check, cases):
         """check(case) for all cases, several at a time, since most of their time goes into waiting for the disk."""
@@ -211,7 +211,7 @@ class SystemTest(unittest.TestCase):
 
 
 def can_trace():
-    """Why processes cannot be traced here, or nothing."""
+    """The reason why processes cannot be traced here, or None."""
     if run([tools.faults, "--under", "/nowhere", "true"]).returncode != 0:
         return "ptrace is not allowed, or not known for this processor"
     return ""

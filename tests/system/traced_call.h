@@ -12,7 +12,7 @@
 
 namespace sealpoint::testing {
 
-// What a stopped thread is about to ask of the kernel.
+// The system call that a stopped thread is about to make.
 struct RawCall {
   std::uint64_t number = 0;
   std::array<std::uint64_t, 6> arguments{};
@@ -20,14 +20,15 @@ struct RawCall {
 
 struct TracedCall {
   std::string name{};
-  std::string path{};    // the file it is about; of two, the new name; empty where there is none
+  std::string path{};    // the file it is about; of two, the new name; empty if there is none
   bool changes = false;  // could change what is stored, or whether it is durable
 };
 
-// Nothing for calls that have nothing to do with files. `thread` is stopped.
+// Returns nothing for calls that do not concern files. Precondition: `thread` is stopped.
 std::optional<TracedCall> DescribeCall(pid_t thread, const RawCall& call);
 
-// Which calls count: those below a directory, of these names (none: all that change something).
+// The calls that count: those below a directory and with one of these names (none: all calls that
+// change something).
 struct CallFilter {
   std::string directory{};
   std::vector<std::string> names{};

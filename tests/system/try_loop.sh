@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Succeeds where a loop device can be mounted; run in a mount namespace of its own.
+# Succeeds if a loop device can be mounted. Run it in a separate mount namespace.
 set -e
 folder=$(mktemp -d)
 trap 'umount "$folder/disk" 2>/dev/null; rm -rf "$folder"' EXIT

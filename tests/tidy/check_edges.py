@@ -156,6 +156,14 @@ def check_edges(root, edges):
                 yield f"{name}:{number}: {error}"
 
 
+def check_public_types(root):
+    """Public headers name nothing that is not public: the library's modules use lib/base/internal_access.h."""
+    for name, path in files_below(root, ("include",), SOURCES):
+        for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
+            if re.search(r"\binternal\b", line):
+                yield f"{name}:{number}: a public header names the namespace internal"
+
+
 def check_banned_calls(root):
     for name, path in files_below(root, LIBRARY + PROGRAMS, SOURCES):
         for number, line in enumerate(code_only(path.read_text()).splitlines(), 1):
@@ -214,6 +222,7 @@ def main():
     warnings = []
     errors = list(edges.errors)
     errors += check_edges(root, edges)
+    errors += check_public_types(root)
     errors += check_banned_calls(root)
     errors += check_text(root, warnings)
     errors += check_function_lengths(root, warnings)

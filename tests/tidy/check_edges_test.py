@@ -56,6 +56,10 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect_clean("lib/writer/a.cc", '#include <vector>\n#include "sealpoint/status.h"\n'
                                              '#include "lib/format/f.h"\n#include "lib/writer/a.h"\n')
 
+    def test_internal_type_in_a_public_header(self):
+        self.expect("include/sealpoint/status.h", "namespace internal { struct Parts; }\n",
+                    "include/sealpoint/status.h:2: a public header names the namespace internal")
+
     def test_generated_schema_passes_in_format(self):
         self.expect_clean("lib/format/a.cc", '#include "schema/index_generated.h"\n')
 

@@ -3,9 +3,9 @@
 """Checks that rules, code, corpus and tests name each other.
 
 The tables of spec/*.md say which rules there are. Each is a string in lib/ or readers/, unless its row says
-that there is nothing to report; each id in the code has a row. A rule of reader-rules.md has its entry in
-tests/conformance/corpus.md, which has no entry without a rule; a rule of commit.md or series.md has the test
-that it names.
+that there is nothing to report; each id in the code has a row. A rule of reader-rules.md is stated once, in the
+section of container.md that its row names, and has its entry in tests/conformance/corpus.md, which has no entry
+without a rule; a rule of commit.md or series.md has the test that it names.
 """
 
 import pathlib
@@ -59,9 +59,9 @@ def check_code(rules, in_code):
 
 def check_corpus(reader_rules):
     """Rows of reader-rules.md against corpus.md."""
-    codes = {rule: code for rule, code, _, _ in reader_rules}
+    codes = {rule: code for rule, code, *_ in reader_rules}
     entries = {cells[0]: cells for cells in rows("tests/conformance/corpus.md", r"(good|bad)-.*")}
-    for rule, code, entry, _ in reader_rules:
+    for rule, code, entry, *_ in reader_rules:
         if entry != "-" and entry not in entries:
             yield f"{rule}: {entry} is not in corpus.md"
     for name, (_, _, code, rule, _, _) in entries.items():
@@ -74,6 +74,42 @@ def check_corpus(reader_rules):
             yield f"{name}: {code}, but {rule} is {codes[rule]}"
         elif rule == "-" and code != "Ok":
             yield f"{name}: {code} without a rule"
+
+
+def check_lists(rules):
+    """Rows of corpus.md about several damages: rules that there are."""
+    for name, _, violations, _ in rows("tests/conformance/corpus.md", r"several-.*"):
+        for rule in RULE.findall(violations):
+            if rule not in rules:
+                yield f"{name}: {rule} is in no table of spec/"
+
+
+def statements():
+    """Rule id -> sections of container.md in which a paragraph of its own states it."""
+    found = {}
+    section = ""
+    for line in (ROOT / "spec/container.md").read_text().splitlines():
+        heading = re.match(r"## (\d+)\.", line)
+        section = heading[1] if heading else section
+        stated = re.match(rf"- \*\*({RULE.pattern})\*\* ", line)
+        if stated:
+            found.setdefault(stated[1], []).append(section)
+    return found
+
+
+def check_statements(reader_rules):
+    """One text per rule: the table points to it and says nothing itself."""
+    stated = statements()
+    for rule, _, _, text, lenient in reader_rules:
+        sections = stated.pop(rule, [])
+        if len(sections) != 1:
+            yield f"{rule}: stated {len(sections)} times in container.md, not once"
+        elif text != f"container.md §{sections[0]}":
+            yield f"{rule}: its row says {text}, it is stated in section {sections[0]}"
+        if lenient not in ("must", "may"):
+            yield f"{rule}: a lenient reader {lenient} check it"
+    for rule in stated:
+        yield f"{rule}: stated in container.md, and in no row of reader-rules.md"
 
 
 def check_tests(path):
@@ -97,6 +133,8 @@ def main():
             rules[cells[0]] = cells[1]
     problems += check_code(rules, ids_in_code())
     problems += check_corpus(reader_rules)
+    problems += check_lists(rules)
+    problems += check_statements(reader_rules)
     problems += check_tests("spec/commit.md")
     problems += check_tests("spec/series.md")
     for problem in problems:

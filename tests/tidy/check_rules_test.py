@@ -12,6 +12,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 READER_RULES = "spec/reader-rules.md"
 CORPUS = "tests/conformance/corpus.md"
+CONTAINER = "spec/container.md"
 CONTENTS = "lib/metadata/verify_metadata.cc"
 
 # File, pattern, replacement, and a word of the complaint.
@@ -23,6 +24,12 @@ DAMAGES = (
     (CORPUS, r"\| bad-R-IDX-23-raw_bytes \| open \| Corrupt \| R-IDX-23", "| bad-R-IDX-23-raw_bytes | open | Corrupt | R-IDX-22",
      "its name does not hold its rule"),
     (CONTENTS, r'"R-IDX-23"', '"R-IDX-99"', "R-IDX-23: no code"),
+    (CORPUS, r"(\| several-index_and_chunk .*)R-MRK-06", r"\1R-MRK-99", "several-index_and_chunk: R-MRK-99 is in no table"),
+    (CONTAINER, r"(- \*\*R-IDX-23\*\* .*\n)", r"\1\1", "R-IDX-23: stated 2 times"),
+    (CONTAINER, r"- \*\*R-IDX-23\*\* .*\n", "", "R-IDX-23: stated 0 times"),
+    (CONTAINER, r"(- \*\*R-IDX-23\*\* .*\n)", r"\1- **R-IDX-24** New.\n", "R-IDX-24: stated in container.md, and in no row"),
+    (READER_RULES, r"(\| R-IDX-23 .*)§4", r"\1§5", "R-IDX-23: its row says container.md §5, it is stated in section 4"),
+    (READER_RULES, r"(\| R-IDX-23 .*)may", r"\1perhaps", "R-IDX-23: a lenient reader perhaps"),
     ("spec/commit.md", r"CreationNeverTouchesAnExistingFile", "NoSuchTest", "has no test NoSuchTest"),
 )
 

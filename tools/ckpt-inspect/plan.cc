@@ -11,9 +11,6 @@
 namespace sealpoint::tools {
 namespace {
 
-// Where every local tensor of a plan lies: a plan looks at addresses and not behind them.
-std::byte g_nowhere{};
-
 class Planner {
  public:
   Planner(const Checkpoint& checkpoint, ChosenPlacements chosen)
@@ -59,7 +56,7 @@ Status Planner::AddRank(int rank) {
     const TensorInfo& tensor = chosen_.tensors[i];
     const auto layout = PlaceTensor(chosen_.mesh, rank, tensor.shape, chosen_.placements[i]);
     if (!layout) return Status(layout.error()).AtTensor(tensor.name);
-    request.Add(tensor.name, *layout, &g_nowhere, tensor.element_size);
+    request.Add(tensor.name, *layout, MutableMemoryView::PlanOnly());
     for (const LocalPart& part : layout->parts) wanted_[i].insert(part.region);
   }
   Result<PlanSummary> summary = Summarize(request);
@@ -74,7 +71,7 @@ Result<PlanSummary> Planner::SummarizeTogether() const {
   ReadRequest request;
   for (std::size_t i = 0; i < chosen_.tensors.size(); ++i) {
     for (const Region& region : wanted_[i]) {
-      request.Add(chosen_.tensors[i].name, region, MemoryView::MutableHost(&g_nowhere));
+      request.Add(chosen_.tensors[i].name, region, MutableMemoryView::PlanOnly());
     }
   }
   return Summarize(request);

@@ -106,8 +106,7 @@ class Values {
 
   Status Read(const Run& run, std::vector<std::byte>& bytes) const {
     ReadRequest request;
-    request.Add(tensor_.name, Region{.box = box_, .run = run},
-                MemoryView::MutableHost(bytes.data()));
+    request.Add(tensor_.name, Region(box_, run), MutableMemoryView::Host(bytes));
     if (IsNarrowFloat(tensor_.dtype)) request.items.front().convert = Conversion{DType::kF32};
     return checkpoint_.Load(request, LoadContract::Partial()).status();
   }

@@ -28,6 +28,7 @@ std::string PlaceOf(const Place& place) {
   if (!place.path.empty()) out.append(" ").append(Printable(place.path));
   if (!place.path.empty() && place.offset) out += fmt::format(":{}", *place.offset);
   if (!place.tensor.empty()) out += fmt::format(" tensor \"{}\"", Printable(place.tensor));
+  if (!place.object.empty()) out += fmt::format(" object \"{}\"", Printable(place.object));
   return out;
 }
 

@@ -55,6 +55,7 @@ Json StatusToJson(const Status& status) {
   if (!place.path.empty()) json["path"] = place.path;
   if (place.offset) json["offset"] = *place.offset;
   if (!place.tensor.empty()) json["tensor"] = place.tensor;
+  if (!place.object.empty()) json["object"] = place.object;
   json["message"] = status.message();
   return json;
 }

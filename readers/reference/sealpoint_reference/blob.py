@@ -6,7 +6,7 @@ import struct
 from . import contents as rules_of_contents
 from . import limits, schema
 from .directory import read_exactly
-from .header import HEADER_BYTES, read_blob_header
+from .header import HEADER_BYTES, check_blob_header, read_blob_header
 from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_contents,
                     round_up)
 from .registries import DIGEST_XXH3_128
@@ -29,17 +29,22 @@ class Trailer:
         return self.manifest_offset + self.manifest_length
 
 
-def check_length(directory, blob):
-    """Step 5: R-BLB-01 and R-BLB-09."""
+def check_presence(directory, blob):
+    """Step 5: R-BLB-01. Returns the length."""
     size = directory.size(blob.name)
     if size is None or size < blob.file_size:
         raise Violation("R-BLB-01", f"{size or 0} of {blob.file_size} bytes", blob.name)
+    return size
+
+
+def check_length(blob, size):
+    """Step 5: R-BLB-09. What is pinned can be checked all the same."""
     if size > blob.file_size:
         raise Violation("R-BLB-09", f"{size} bytes instead of {blob.file_size}", blob.name, blob.file_size)
 
 
 def read_trailer(directory, blob):
-    """R-BLB-02, R-IDX-08, R-HDR-06, R-BLB-04 and R-BLB-03."""
+    """R-BLB-03 (the pin), R-BLB-02, R-IDX-08, R-HDR-06, R-BLB-04 and R-BLB-03 (the fields)."""
     at = blob.file_size - TRAILER_BYTES
     data = read_exactly(directory, blob.name, at, TRAILER_BYTES)
     trailer = Trailer(data)
@@ -48,16 +53,20 @@ def read_trailer(directory, blob):
         if not holds:
             raise Violation(rule, message, blob.name, at + field_at)
 
+    require(trailer.digest == blob.trailer_digest, "R-BLB-03",
+            f"trailer digest {trailer.digest.hex()}, the index pins {blob.trailer_digest.hex()}", 240)
+    computed = digest(data[:240])
+    require(trailer.digest == computed, "R-BLB-02",
+            f"trailer digest mismatch: computed {computed.hex()}, recorded {trailer.digest.hex()}", 240)
     require(trailer.magic == _MAGIC, "R-BLB-02", "another trailer magic", 0)
-    require(trailer.digest == digest(data[:240]), "R-BLB-02", "trailer digest differs", 240)
     require(trailer.length == TRAILER_BYTES, "R-BLB-02", f"trailer length {trailer.length}", 8)
     require(trailer.digest_algorithm == DIGEST_XXH3_128, "R-IDX-08", f"algorithm {trailer.digest_algorithm}", 144)
     require(not any(trailer.reserved), "R-HDR-06", "reserved bytes are not zero", 146)
     require(trailer.record_size == RECORD_BYTES, "R-BLB-02", f"record size {trailer.record_size}", 12)
     _check_offsets(trailer, require)
-    pinned = (blob.trailer_digest, blob.id, blob.file_size, blob.table_offset, blob.record_count, blob.shard_count,
+    pinned = (blob.id, blob.file_size, blob.table_offset, blob.record_count, blob.shard_count,
               blob.group_list_digest)
-    found = (trailer.digest, trailer.blob_id, trailer.file_size, trailer.table_offset, trailer.record_count,
+    found = (trailer.blob_id, trailer.file_size, trailer.table_offset, trailer.record_count,
              trailer.shard_count, trailer.group_list_digest)
     require(found == pinned, "R-BLB-03", "not what the index pins", 0)
     return trailer
@@ -76,16 +85,21 @@ def _check_offsets(trailer, require):
         require(found == round_up(end_before, multiple), "R-BLB-04", f"{found} behind {end_before}", field_at)
 
 
-def check_header(directory, blob, index, trailer):
-    """The header, and R-BLB-03 of its digest where the trailer is good."""
-    header = read_blob_header(directory, blob.name, blob.file_size, blob.id, index.marker.attempt, index.header)
-    if trailer and trailer.header_digest != header.digest:
-        raise Violation("R-BLB-03", "the trailer repeats another header digest", blob.name,
-                        blob.file_size - TRAILER_BYTES + 128)
+def check_end(blob, trailer, end):
+    """R-BLB-04: the chunk area ends with the last chunk."""
+    if trailer.chunks_end != end:
+        raise Violation("R-BLB-04", f"end of the chunk area at {trailer.chunks_end}, the last chunk ends at {end}",
+                        blob.name, blob.file_size - TRAILER_BYTES + 40)
+
+
+def read_header(directory, blob, index, trailer):
+    """The header that the trailer pins."""
+    header = read_blob_header(directory, blob.name, blob.file_size, trailer.header_digest)
+    check_blob_header(header, blob.name, blob.id, index.header)
     return header
 
 
-def read_manifest(directory, blob, trailer):
+def read_manifest(directory, blob, trailer, header):
     """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22; returns the contents and its shards."""
     name, at = blob.name, trailer.manifest_offset
     if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
@@ -93,7 +107,7 @@ def read_manifest(directory, blob, trailer):
     data = read_exactly(directory, name, at, trailer.manifest_length)
     if digest(data) != trailer.manifest_digest:
         raise Violation("R-BLB-06", "digest of the manifest differs", name, at)
-    contents = read_contents(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, is_manifest=True)
+    contents = read_contents(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, header)
     rules_of_contents.check_counts(contents)
     rules_of_contents.check_texts(contents)
     rules_of_contents.check_order(contents)
@@ -105,6 +119,8 @@ def read_manifest(directory, blob, trailer):
     rules_of_contents.check_shard_count(contents, trailer.record_count)
     shards, = rules_of_contents.blob_shards(contents, 1)
     rules_of_contents.check_records(contents, shards, trailer.record_count)
+    if len(shards) != trailer.shard_count:
+        raise contents.violation("R-IDX-21", f"{len(shards)} shards, the trailer counts {trailer.shard_count}")
     rules_of_contents.check_empty_objects(contents)
     return contents, shards
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Codecs (spec/container.md, section 5, R-COD-02 to 08; registries.md, Codecs).
 
-The frame is read here as far as the rules speak of it (RFC 8878, section 3.1.1); its blocks are decoded by a library.
+The frame is read here as far as the rules need it (RFC 8878, section 3.1.1); its blocks are decoded by a library.
 """
 
 from . import zstd_library
@@ -19,7 +19,7 @@ class NotDecodable(Exception):
 
 
 class NoLibrary(Exception):
-    """There is no zstd here: the bytes cannot be judged."""
+    """There is no zstd here: the bytes cannot be checked."""
 
 
 def _require(holds, rule, message):

@@ -195,8 +195,8 @@ def check_dtypes(contents):
     """R-IDX-09."""
     for tensor in contents.tensors:
         registered = DTYPES.get(tensor.dtype, (None, tensor.element_size))[1]
-        in_bounds = 1 <= tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
-        if tensor.dtype == 0 or not in_bounds or tensor.element_size != registered:
+        possible = tensor.element_size.bit_count() == 1 and tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
+        if tensor.dtype == 0 or not possible or tensor.element_size != registered:
             raise contents.violation("R-IDX-09", f"dtype {tensor.dtype} of {tensor.element_size} bytes", tensor)
 
 
@@ -204,7 +204,7 @@ def check_chunk_sizes(contents):
     """R-IDX-10."""
     for item in (*contents.tensors, *contents.objects):
         log2 = item.view.chunk_size_log2
-        if not limits.CHUNK_SIZE_LOG2_MIN <= log2 <= limits.CHUNK_SIZE_LOG2_MAX or (1 << log2) % item.element_size:
+        if not limits.CHUNK_SIZE_LOG2_MIN <= log2 <= limits.CHUNK_SIZE_LOG2_MAX:
             raise contents.violation("R-IDX-10", f"chunks of 2^{log2} bytes", item)
 
 

@@ -9,14 +9,10 @@ import stat
 from .rules import Violation
 
 _HEX = "[0-9a-f]{32}"
-_OURS = re.compile(rf"{_HEX}\.(index|blob|commit|probe.*)", re.DOTALL)
+_LEFTOVER = re.compile(rf"{_HEX}\.(index|blob|commit|probe[a-z0-9.-]*)")
 _HOLDS_A_CHECKPOINT = re.compile(rf"{_HEX}\.(index|blob|commit)")
 MARKER_NAME = "COMMIT"
 KEEP_NAME = "KEEP"
-
-
-def is_ours(name):
-    return _OURS.fullmatch(name) is not None
 
 
 class MemoryDirectory:
@@ -28,8 +24,11 @@ class MemoryDirectory:
     def names(self):
         return sorted(self._files)
 
+    def is_file_or_link(self, name):
+        return name in self._files
+
     def size(self, name):
-        """The length of a regular file, None where there is none."""
+        """The length of a regular file, None if there is none."""
         return len(self._files[name]) if name in self._files else None
 
     def read(self, name, offset, length):
@@ -56,7 +55,14 @@ class PathDirectory:
         with _storage_errors(""):
             return sorted(os.listdir(self._path))
 
+    def is_file_or_link(self, name):
+        """Links count without being followed."""
+        with _storage_errors(name):
+            mode = os.lstat(os.path.join(self._path, name)).st_mode
+        return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
     def size(self, name):
+        """Links are followed."""
         with _storage_errors(name):
             try:
                 status = os.stat(os.path.join(self._path, name))
@@ -77,23 +83,21 @@ def read_exactly(directory, name, offset, length):
     return data
 
 
-def judge_without_marker(directory):
+def violation_without_marker(directory):
     """R-MRK-01 or R-DIR-05: an uncommitted checkpoint, or none at all."""
     for name in directory.names():
-        if _HOLDS_A_CHECKPOINT.fullmatch(name) and directory.size(name) is not None:
+        if _HOLDS_A_CHECKPOINT.fullmatch(name) and directory.is_file_or_link(name):
             return Violation("R-MRK-01", "no marker was published", MARKER_NAME)
     return Violation("R-DIR-05", "no file of a checkpoint")
 
 
 def notes(directory, pinned):
-    """R-DIR-03 and R-DIR-04: what is there and not judged."""
+    """R-DIR-03 and R-DIR-04: what is there and not checked."""
     for name in directory.names():
-        size = directory.size(name)
-        if name in pinned:
-            continue
-        if name == KEEP_NAME and size is not None:
-            yield "pinned by KEEP"
-        elif is_ours(name) and size is not None:
-            yield f"leftover of {size} bytes: {name}"
-        else:
-            yield f"foreign, not judged: {name}"
+        if not directory.is_file_or_link(name):
+            yield f"foreign, not checked: {name}"
+        elif _LEFTOVER.fullmatch(name):
+            if name not in pinned:
+                yield f"leftover of {directory.size(name) or 0} bytes: {name}"
+        elif name not in (MARKER_NAME, KEEP_NAME):
+            yield f"foreign, not checked: {name}"

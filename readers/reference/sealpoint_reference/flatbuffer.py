@@ -25,7 +25,7 @@ class Malformed(Exception):
 
 
 class UnknownField(Exception):
-    """A table with a field that the schema does not have (R-IDX-03)."""
+    """A table with a field that the schema does not have and that may not be skipped (R-IDX-03)."""
 
     def __init__(self, message, at):
         super().__init__(message)
@@ -114,6 +114,14 @@ class Elements:
         return [value for value, in found] if found and len(found[0]) == 1 else found
 
 
+class Schema(list):
+    """The fields of a table by their ids. In one that is strict an unknown field is never skipped."""
+
+    def __init__(self, fields, strict=False):
+        super().__init__(fields)
+        self.strict = strict
+
+
 class Table:
     def __init__(self, schema):
         self.schema = schema
@@ -153,8 +161,9 @@ class Field:
 
 
 class Verifier:
-    def __init__(self, buffer):
+    def __init__(self, buffer, skips_unknown=False):
         self.buffer = buffer
+        self.skips_unknown = skips_unknown
         self.tables_left = len(buffer) // limits.FLATBUFFER_BYTES_PER_TABLE
         self.unknown = None
 
@@ -198,7 +207,7 @@ class Verifier:
                 self.verify_field(field, at + place, depth)
             elif field.required:
                 raise Malformed(f"no {field.name}", at)
-        if any(places[len(schema):]) and self.unknown is None:
+        if any(places[len(schema):]) and self.unknown is None and (schema.strict or not self.skips_unknown):
             self.unknown = at
 
     def verify_field(self, field, at, depth):
@@ -223,9 +232,9 @@ class TableView:
             setattr(self, field.name, field.kind.value(buffer, at + place) if place else absent)
 
 
-def read_root(buffer, identifier, schema):
-    """Verifies a whole buffer and returns its root table."""
-    verifier = Verifier(buffer)
+def read_root(buffer, identifier, schema, skips_unknown=False):
+    """Verifies a whole buffer and returns its root table. Skips unknown fields if a compat bit announced them."""
+    verifier = Verifier(buffer, skips_unknown)
     verifier.require_range(0, 8, 4)
     if buffer[4:8] != identifier:
         raise Malformed("another file identifier", 4)

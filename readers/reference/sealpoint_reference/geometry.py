@@ -32,7 +32,7 @@ def _ascending_within(cuts, end):
 
 
 def _split(values, counts):
-    """The values in pieces of these lengths."""
+    """The values in parts of these lengths."""
     values = iter(values)
     return [list(itertools.islice(values, count)) for count in counts]
 
@@ -158,8 +158,8 @@ def check_tiling(shape, regions):
     """R-IDX-18: each element once, by the signed corners of boxes (decisions/0003); their number is R-IDX-04's."""
     corner_max = min(limits.TILING_CORNER_COUNT_MAX, limits.TILING_CORNERS_PER_SHARD_MAX * (len(regions) + 1))
     boxes = [((0,) * len(shape), tuple(shape), -1)]
-    pieces = ((*box, 1) for region in regions for box in _run_boxes(*region))
-    boxes.extend(itertools.islice(pieces, corner_max))
+    parts = ((*box, 1) for region in regions for box in _run_boxes(*region))
+    boxes.extend(itertools.islice(parts, corner_max))
     kept = [d for d, whole in enumerate(shape) if any(e[d] != whole for _, e, _ in boxes)]
     _require(len(boxes) << len(kept) <= corner_max, "R-IDX-04", f"more than {corner_max} corners in the tiling check")
     sums = collections.Counter()
@@ -172,7 +172,7 @@ def check_tiling(shape, regions):
 
 
 def _run_boxes(offset, extent, begin, end):
-    """The run of a box as the fewest boxes."""
+    """The run of a box as boxes (spec/algorithms.md, section 1)."""
     if begin >= end:
         return
     if len(extent) == 1:

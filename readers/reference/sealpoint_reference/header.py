@@ -59,7 +59,9 @@ def read_header(directory, name, size, kind):
         raise Violation("R-HDR-05", f"format version {header.version}", name, 12)
     if header.incompat:
         raise Violation("R-HDR-05", f"incompat features {header.incompat:#x}", name, 32)
-    if header.length < HEADER_BYTES or header.length != _LENGTHS.get(header.kind, header.length):
+    if header.kind not in _LENGTHS:
+        raise Violation("R-HDR-05", f"file kind {header.kind}", name, 8)
+    if header.length != _LENGTHS[header.kind]:
         raise Violation("R-HDR-05", f"header length {header.length} in version 0", name, 16)
     if header.reserved:
         raise Violation("R-HDR-06", "reserved field is not zero", name, 20)
@@ -82,13 +84,18 @@ def read_index_header(directory, name, size, marker):
     return header
 
 
-def read_blob_header(directory, name, size, blob_id, attempt, index_header):
-    """R-HDR-01 to 09 of a blob."""
-    header, _ = read_header(directory, name, size, KIND_BLOB)
+def read_blob_header(directory, name, size, pinned_digest):
+    """R-BLB-03 (the digest that the trailer has), then R-HDR-01 to 07 of a blob."""
+    stored = read_exactly(directory, name, _DIGEST_AT, len(pinned_digest))
+    if stored != pinned_digest:
+        raise Violation("R-BLB-03", f"header digest {stored.hex()}, the trailer has {pinned_digest.hex()}", name,
+                        _DIGEST_AT)
+    return read_header(directory, name, size, KIND_BLOB)[0]
+
+
+def check_blob_header(header, name, blob_id, index_header):
+    """R-HDR-08 and 09 of a blob. Its attempt tag and its step are not compared."""
     if header.id != blob_id:
-        raise Violation("R-HDR-08", "id is not that of the name", name, 56)
-    if header.attempt not in (NO_ID, attempt):
-        raise Violation("R-HDR-08", "blob of another attempt", name, 72)
+        raise Violation("R-HDR-08", f"id {header.id.hex()}, expected that of the name", name, 56)
     if header.compat & ~index_header.compat or header.incompat & ~index_header.incompat:
         raise Violation("R-HDR-09", "a feature that the index does not have", name, 24)
-    return header

@@ -24,10 +24,11 @@ def round_up(value, multiple):
     return -(-value // multiple) * multiple
 
 
-def read_contents(buffer, identifier, tables, file, position, is_manifest):
-    """R-IDX-02 and R-IDX-03 of an index or a manifest."""
+def read_contents(buffer, identifier, tables, file, position, header):
+    """R-IDX-02 and R-IDX-03 of an index or a manifest; the header is that of the file. No compat bit is known here."""
     try:
-        return Contents(read_root(buffer, identifier, tables), file, position, is_manifest)
+        root = read_root(buffer, identifier, tables, skips_unknown=header.compat != 0)
+        return Contents(root, file, position, is_manifest=tables is schema.MANIFEST)
     except Malformed as error:
         raise Violation("R-IDX-02", str(error), file, position + max(error.at, 0)) from error
     except UnknownField as error:
@@ -69,9 +70,9 @@ def read_index(directory, marker):
     name, data = _read_file(directory, marker)
     header = read_index_header(directory, name, len(data), marker)
     contents = read_contents(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
-                             HEADER_BYTES, is_manifest=False)
+                             HEADER_BYTES, header)
     index = Index(marker, header, contents)
-    _judge(index)
+    _check_meaning(index)
     if marker.blob_count != len(index.blobs):
         raise Violation("R-MRK-07", f"the marker counts {marker.blob_count} blobs, the index {len(index.blobs)}", name)
     if marker.total_bytes != sum(blob.file_size for blob in index.blobs):
@@ -95,7 +96,7 @@ def _read_file(directory, marker):
     return name, data
 
 
-def _judge(index):
+def _check_meaning(index):
     """R-IDX-04 to 23, in the order of their numbers."""
     contents = index.contents
     _check_blob_counts(contents)
@@ -110,8 +111,6 @@ def _judge(index):
     rules_of_contents.check_dtypes(contents)
     rules_of_contents.check_chunk_sizes(contents)
     rules_of_contents.check_sizes(contents)
-    if sum(blob.file_size for blob in contents.views.blobs) > limits.U64_MAX:
-        raise contents.violation("R-IDX-11", "more bytes of blobs than 64 bits can count")
     rules_of_contents.check_geometries(contents)
     rules_of_contents.check_references(contents, len(contents.views.blobs))
     rules_of_contents.check_shard_count(contents, sum(blob.record_count for blob in contents.views.blobs))

@@ -15,7 +15,7 @@ class Checkpoint:
         self._directory = directory
         self.index = open_checkpoint(directory)
         for blob in self.index.blobs:
-            rules_of_blob.check_length(directory, blob)
+            rules_of_blob.check_length(blob, rules_of_blob.check_presence(directory, blob))
         self.tensors = {tensor.text: tensor for tensor in self.index.tensors}
         self.objects = {item.text: item for item in self.index.objects}
         self._tables = {}
@@ -54,7 +54,7 @@ class Checkpoint:
 
 
 def _pieces(region, offset, extent):
-    """Where elements of a region lie in its run, where in the wanted box, and how many follow each other in both."""
+    """Where elements of a region lie in its run, where in the requested box, and how many follow each other in both."""
     ndim = len(extent)
     low = [max(a, b) for a, b in zip(region.offset, offset)]
     high = [min(a + c, b + d) for a, b, c, d in zip(region.offset, offset, region.extent, extent)]
@@ -64,7 +64,7 @@ def _pieces(region, offset, extent):
     while inner and low[inner - 1] == region.offset[inner - 1] == offset[inner - 1] and (
             high[inner - 1] - low[inner - 1] == region.extent[inner - 1] == extent[inner - 1]):
         inner -= 1
-    # The dimension before the ones that are whole in both goes as one piece as well.
+    # The dimension before the ones that are whole in both goes along.
     inner = max(inner - 1, 0)
     row = math.prod(high[d] - low[d] for d in range(inner, ndim))
     for outer in _positions(low[:inner], high[:inner]):
@@ -92,7 +92,7 @@ def _row_major(at, offset, extent):
 
 
 class _ShardReader:
-    """Bytes of one shard, chunk by chunk; each chunk and its record are judged before a byte is handed out."""
+    """Bytes of one shard, chunk by chunk; each chunk and its record are checked before a byte is handed out."""
 
     def __init__(self, directory, table, shard):
         self._directory, self._table, self._shard = directory, table, shard

@@ -3,7 +3,7 @@
 
 import struct
 
-from .directory import MARKER_NAME, judge_without_marker
+from .directory import MARKER_NAME, violation_without_marker
 from .header import HEADER_BYTES, MARKER_BYTES, NO_ID, read_header
 from .registries import KIND_MARKER, MARKER_COMMIT, MARKER_VOID
 from .rules import Violation
@@ -55,7 +55,7 @@ def _check_fields(marker):
 def read_marker(directory):
     size = directory.size(MARKER_NAME)
     if size is None:
-        raise judge_without_marker(directory)
+        raise violation_without_marker(directory)
     if size != MARKER_BYTES:
         raise Violation("R-MRK-02", f"{size} bytes instead of {MARKER_BYTES}", MARKER_NAME, 0)
     header, data = read_header(directory, MARKER_NAME, size, KIND_MARKER)

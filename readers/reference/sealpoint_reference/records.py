@@ -23,7 +23,7 @@ def alignment(shard):
 
 
 class Table:
-    """Group list and records of one blob, each group judged when it is first asked for (R-BLB-05)."""
+    """Group list and records of one blob, each group checked when it is first asked for (R-BLB-05)."""
 
     def __init__(self, directory, blob):
         self._directory, self.blob = directory, blob

@@ -2,24 +2,24 @@
 """The tables of schema/index.fbs. A field's position in its list is its id."""
 
 from . import limits
-from .flatbuffer import Field, Scalar, String, Struct, Table, Vector, VectorOfOffsets
+from .flatbuffer import Field, Scalar, Schema, String, Struct, Table, Vector, VectorOfOffsets
 
 _BITS128 = Struct("16s", 1)
 _SHARD_REF = Struct("II", 4)
 
-GRID = [
+GRID = Schema([
     Field("cuts", Vector("Q"), required=True),
     Field("cut_counts", Vector("I"), required=True),
     Field("run_cut_counts", Vector("I")),
     Field("run_cuts", Vector("Q")),
-]
+], strict=True)
 
-BOX_LIST = [
+BOX_LIST = Schema([
     Field("boxes", Vector("Q"), required=True),
     Field("runs", Vector("Q")),
-]
+], strict=True)
 
-TENSOR = [
+TENSOR = Schema([
     Field("name", String(), required=True),
     Field("shape", Vector("Q"), required=True),
     Field("grid", Table(GRID)),
@@ -29,17 +29,17 @@ TENSOR = [
     Field("element_size", Scalar("H")),
     Field("chunk_size_log2", Scalar("B")),
     Field("placement", VectorOfOffsets(String()), count_max=limits.PLACEMENT_COUNT_MAX),
-]
+])
 
-OBJECT = [
+OBJECT = Schema([
     Field("name", String(), required=True),
     Field("media_type", String(), required=True),
     Field("size", Scalar("Q")),
     Field("shard", _SHARD_REF, required=True),
     Field("chunk_size_log2", Scalar("B")),
-]
+])
 
-BLOB = [
+BLOB = Schema([
     Field("id", _BITS128, required=True),
     Field("file_size", Scalar("Q")),
     Field("table_offset", Scalar("Q")),
@@ -47,31 +47,31 @@ BLOB = [
     Field("shard_count", Scalar("I")),
     Field("group_list_digest", _BITS128, required=True),
     Field("trailer_digest", _BITS128, required=True),
-]
+])
 
-MESH_AXIS = [
+MESH_AXIS = Schema([
     Field("name", String(), required=True),
     Field("size", Scalar("I")),
-]
+])
 
-PROVENANCE_ENTRY = [
+PROVENANCE_ENTRY = Schema([
     Field("key", String(), required=True),
     Field("value", String(), required=True),
-]
+])
 
-MANIFEST = [
+MANIFEST = Schema([
     Field("tensors", VectorOfOffsets(Table(TENSOR)), required=True),
     Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
-]
+])
 
-INDEX = MANIFEST + [
+INDEX = Schema(MANIFEST + [
     Field("blobs", VectorOfOffsets(Table(BLOB)), required=True),
     Field("digest_algorithm", Scalar("H")),
     Field("created_unix_ns", Scalar("Q")),
     Field("raw_bytes", Scalar("Q")),
     Field("mesh", VectorOfOffsets(Table(MESH_AXIS)), required=True),
     Field("provenance", VectorOfOffsets(Table(PROVENANCE_ENTRY)), required=True),
-]
+])
 
 INDEX_IDENTIFIER = b"SPIX"
 MANIFEST_IDENTIFIER = b"SPMF"

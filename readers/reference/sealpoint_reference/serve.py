@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges checkpoints that come through a pipe, for comparing readers with each other.
+"""Checks checkpoints that come through a pipe, for comparing readers with each other.
 
 A request on stdin: the number of files, 4 bytes; for each file the length of its name, 2 bytes, its name in UTF-8, the
 length of its content, 4 bytes, and its content. A reply on stdout: its length, 4 bytes, and JSON with verdict,
@@ -43,7 +43,7 @@ def read_request(source):
     return files
 
 
-def judge(files):
+def check(files):
     directory = MemoryDirectory(files)
     report = verify(directory)
     content = None
@@ -60,7 +60,7 @@ def judge(files):
 def main():
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (files := read_request(source)) is not None:
-        reply = json.dumps(judge(files)).encode()
+        reply = json.dumps(check(files)).encode()
         sink.write(struct.pack("<I", len(reply)) + reply)
         sink.flush()
 

@@ -59,10 +59,10 @@ def verify(directory, level="full"):
     report.notes = list(_notes(directory, index))
     declared = set()
     for blob in index.blobs:
-        before = len(report.violations)
-        report.attempt(rules_of_blob.check_length, directory, blob)
-        is_whole = len(report.violations) == before
-        found = _BlobCheck(report, directory, blob).run() if is_whole and level != "files" else None
+        size = report.attempt(rules_of_blob.check_presence, directory, blob)
+        if size is not None:
+            report.attempt(rules_of_blob.check_length, blob, size)
+        found = _BlobCheck(report, directory, blob).run() if size is not None and level != "files" else None
         if found is None:
             declared = None
         elif declared is not None:
@@ -80,11 +80,12 @@ def _notes(directory, index):
 
 
 class _BlobCheck:
-    """Steps 6 to 9 of one blob whose length is right."""
+    """Steps 6 to 9 of one blob that is there, up to its pinned length."""
 
     def __init__(self, report, directory, blob):
         self.report, self.directory, self.blob = report, directory, blob
         self.trailer = None
+        self.last_end = None
         self.bad_groups = set()
         self.good = []
         self.gaps = []
@@ -93,12 +94,14 @@ class _BlobCheck:
         """Names that the manifest declares without a shard, or None where the manifest cannot be believed."""
         report, directory, blob = self.report, self.directory, self.blob
         self.trailer = report.attempt(rules_of_blob.read_trailer, directory, blob)
-        report.attempt(rules_of_blob.check_header, directory, blob, report.index, self.trailer)
-        declared = report.attempt(self._check_manifest) if self.trailer else None
+        header = report.attempt(rules_of_blob.read_header, directory, blob, report.index,
+                                self.trailer) if self.trailer else None
+        declared = report.attempt(self._check_manifest, header) if header else None
         table = report.attempt(records.Table, directory, blob)
         if table:
             self._check_records(table)
             self.gaps.append((blob.group_list_end, blob.records_offset))
+        report.attempt(self._check_end, table)
         if report.level == "full":
             for shard, chunk in self.good:
                 report.attempt(records.read_chunk, directory, table, shard, chunk)
@@ -106,14 +109,14 @@ class _BlobCheck:
         self._check_padding()
         return declared
 
-    def _check_manifest(self):
-        contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer)
+    def _check_manifest(self, header):
+        contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer, header)
         self.report.attempt(rules_of_blob.check_raw_bytes, self.blob, self.trailer)
         self.report.attempt(rules_of_blob.check_agreement, self.blob, self.report.index, contents, shards)
         return rules_of_blob.empty_names(contents)
 
     def _check_records(self, table):
-        """Where a record is bad, the end of its chunk is not known, and its successor is judged without it."""
+        """If a record is bad, the end of its chunk is not known, and the place of the next is checked without it."""
         end = HEADER_BYTES
         for ordinal, shard in enumerate(self.blob.shards):
             for chunk in range(shard.count):
@@ -121,8 +124,7 @@ class _BlobCheck:
                 if chunk == 0 and None not in (begin, end):
                     self.gaps.append((end, begin))
                 end = new_end
-        if self.blob.shards and end is not None:
-            self._check_end(table, end)
+        self.last_end = end
 
     def _check_one(self, table, ordinal, shard, chunk, end):
         """Begin and end of the chunk, as far as they are known."""
@@ -142,15 +144,18 @@ class _BlobCheck:
         self.good.append((shard, chunk))
         return record.offset, record.offset + record.stored
 
-    def _check_end(self, table, end):
-        """R-REC-04: the last chunk ends at the end of the chunk area."""
-        shard = self.blob.shards[-1]
-        chunks_end = self.trailer.chunks_end if self.trailer else end
-        if round_up(end, 64) != self.blob.table_offset or end != chunks_end:
-            self.report.violations.append(table.violation(
-                "R-REC-04", f"the last chunk ends at {end}", self.blob.record_count - 1, shard))
-        else:
-            self.gaps.append((end, self.blob.table_offset))
+    def _check_end(self, table):
+        """R-REC-04 and R-BLB-04 of the last chunk, as far as its record and the trailer are good."""
+        end, blob = self.last_end, self.blob
+        if end is not None and blob.shards and round_up(end, 64) != blob.table_offset:
+            raise table.violation("R-REC-04", f"the last chunk ends at {end}, the table begins at {blob.table_offset}",
+                                  blob.record_count - 1, blob.shards[-1])
+        if end is not None and self.trailer:
+            rules_of_blob.check_end(blob, self.trailer, end)
+        if end is None and self.trailer:
+            end = self.trailer.chunks_end
+        if end is not None and round_up(end, 64) == blob.table_offset:
+            self.gaps.append((end, blob.table_offset))
 
     def _check_padding(self):
         """R-BLB-08; below the full level that behind the chunk area only."""

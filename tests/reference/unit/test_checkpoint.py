@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole checkpoints in memory: what is encoded is accepted and loaded, and what a read does not touch is not judged."""
+"""Whole checkpoints in memory: what is encoded is accepted and loaded, and what a read does not touch is not checked."""
 
 import unittest
 
@@ -70,7 +70,7 @@ class Checkpoints(unittest.TestCase):
             damaged.box("long", (40, 0), (1, 100))
         self.assertEqual(caught.exception.rule, "R-CHK-02")
 
-    def test_every_byte_of_a_blob_is_judged(self):
+    def test_every_byte_of_a_blob_is_checked(self):
         size = len(self.files[BLOB])
         for at in [*range(0, 300), *range(300, size - 256, 61), *range(size - 256, size)]:
             self.assertNotEqual(verify(self.damage(at)).violations, [], at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that judges checkpoints through a pipe."""
+"""The process that checks checkpoints through a pipe."""
 
 import json
 import struct

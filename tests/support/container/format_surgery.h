@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repairs the digest that covers a damaged field, so that the check of the field's meaning is what
-// checks it. Independent of lib/format: the offsets are those of spec/container.md.
+// Repairs the digest that covers a damaged field, so that the damage reaches the check of the
+// field's meaning. Independent of lib/format: the offsets are those of spec/container.md.
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 
@@ -18,7 +18,7 @@ inline void PutDigest(MutableByteSpan bytes, std::size_t offset, const Digest& d
             bytes.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
-// `header` is all that the header digest covers: 128 bytes, or the 512 of a marker.
+// `header` is the range that the header digest covers: 128 bytes, or the 512 of a marker.
 inline void ResealHeader(MutableByteSpan header) {
   constexpr std::size_t kDigestAt = 40;
   PutDigest(header, kDigestAt, Digest{});
@@ -34,7 +34,7 @@ inline void ResealTrailer(MutableByteSpan trailer) {
 }
 
 // Writes the digest of group `group_number` of `records` into `group_list`. The digest of the group
-// list in the trailer, and what pins that, are the caller's to repair.
+// list in the trailer, and what pins that digest, are left to the caller.
 inline void ResealGroup(ByteSpan records, std::size_t group_number, MutableByteSpan group_list) {
   constexpr std::size_t kGroupSize = 64 * 64;
   const ByteSpan rest = records.subspan(group_number * kGroupSize);

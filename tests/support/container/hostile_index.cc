@@ -47,7 +47,8 @@ class HostileEncoder {
 
  private:
   void AddUnknown(UnknownField table, int last_known) {
-    if (contents_.unknown_field != table) return;
+    const auto& tables = contents_.unknown_fields;
+    if (std::find(tables.begin(), tables.end(), table) == tables.end()) return;
     fbb_.AddElement<std::uint8_t>(static_cast<flatbuffers::voffset_t>(last_known + 2), 1, 0);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builds indexes and manifests field by field with the generated code, whether they make sense or
-// not, so that each rule can be broken on its own. Nothing of lib/format is used.
+// not, so that each rule can be broken on its own. Uses nothing of lib/format.
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_HOSTILE_INDEX_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_HOSTILE_INDEX_H_
 
@@ -61,7 +61,7 @@ struct HostileBlob {
   std::uint32_t shard_count = 0;
 };
 
-// The table that gets one field more than the schema has.
+// The table that gets one more field than the schema has.
 enum class UnknownField : std::uint8_t {
   kNone,
   kRoot,
@@ -82,7 +82,7 @@ struct HostileContents {
   std::uint64_t raw_bytes = 0;
   std::vector<std::pair<std::string, std::uint32_t>> mesh;
   std::vector<std::pair<std::string, std::string>> provenance;
-  UnknownField unknown_field = UnknownField::kNone;
+  std::vector<UnknownField> unknown_fields;
 };
 
 Bytes EncodeHostileIndex(const HostileContents& contents);

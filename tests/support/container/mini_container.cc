@@ -24,7 +24,7 @@ void Call(const Hook& hook, Args&... args) {
   if (hook) hook(args...);
 }
 
-// A blob while it is made.
+// A blob under construction.
 struct Draft {
   MiniBlob blob;
   Bytes bytes;  // header and chunk area

@@ -22,12 +22,12 @@
 #include "sealpoint/storage.h"
 
 // Whole checkpoints as bytes, made straight from the encoders of lib/format without the writer, so
-// that a test can damage each part and still get right digests around it. A part that cannot be
-// encoded is a bug of the test: it aborts.
+// that a test can damage each part and still have correct digests around it. Aborts if a part
+// cannot be encoded, which is a bug of the test.
 
 namespace sealpoint::testing {
 
-// What one blob stores of a tensor. `bytes` are the region's elements in run order.
+// A region of a tensor in one blob. `bytes` are the region's elements in run order.
 struct MiniShard {
   Region region;
   Bytes bytes;
@@ -38,7 +38,7 @@ struct MiniTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  std::uint32_t element_size = 0;  // 0: that of the dtype
+  std::uint32_t element_size = 0;  // 0: the dtype's own
   std::uint64_t chunk_size = 4096;
   Codec codec = Codec::kNone;
   std::vector<std::string> placement;
@@ -54,9 +54,10 @@ struct MiniObject {
   int blob = 0;
 };
 
-// Changes on the way; each may be empty. Blobs are named by the numbers that the shards gave.
+// Hooks that change parts while they are made; each may be empty. Blobs are identified by the
+// numbers that the shards gave.
 struct MiniHooks {
-  // Before encoding. What comes after (digests, pins) is made of the changed value.
+  // Called before encoding. What is made later (digests, pins) is made from the changed value.
   std::function<void(int blob, internal::FileHeader&)> blob_header;
   std::function<void(int blob, Bytes& chunk_area)> chunk_area;  // the file's first bytes
   std::function<void(int blob, std::vector<internal::ChunkRecord>&)> records;
@@ -109,10 +110,10 @@ struct MiniContainer {
 
 MiniContainer BuildMini(const MiniSpec& spec);
 
-// Makes the directory and its files. Aborts where a file is there already.
+// Makes the directory and its files. Aborts if a file is there already.
 void StoreFiles(Storage& storage, const std::string& directory,
                 const std::map<std::string, Bytes>& files);
-// Replaces one file, or removes it where `bytes` is null.
+// Replaces one file, or removes it if `bytes` is null.
 void ReplaceFile(Storage& storage, const std::string& directory, const std::string& name,
                  const Bytes* bytes);
 
@@ -121,7 +122,7 @@ Bytes NoiseBytes(std::uint64_t seed, std::uint64_t size);
 // Elements of a region of a dense row-major tensor, in run order: the definition, row by row.
 Bytes ExtractRegion(const Bytes& tensor, const Shape& shape, std::uint32_t element_size,
                     const Region& region);
-// A tensor of these bytes, cut into regions; region i goes to blob `blobs[i]` (all to 0 where
+// A tensor of these bytes, cut into regions; region i goes to blob `blobs[i]` (all to 0 if
 // `blobs` is empty).
 MiniTensor CutTensor(std::string name, DType dtype, const Shape& shape, const Bytes& bytes,
                      const std::vector<Region>& regions, const std::vector<int>& blobs = {});

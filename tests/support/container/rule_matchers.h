@@ -12,8 +12,8 @@
 
 namespace sealpoint::testing {
 
-// EXPECT_THAT(DecodeX(bytes).status(), BreaksRule(Code::kCorrupt, "R-HDR-04", 40)): the error has
-// this code, this rule and the offset of this field.
+// EXPECT_THAT(DecodeX(bytes).status(), BreaksRule(Code::kCorrupt, "R-HDR-04", 40)) expects an error
+// with this code, this rule and this offset.
 MATCHER_P3(BreaksRule, code, rule, offset,
            std::string(negation ? "does not break " : "breaks ") + rule + " at offset " +
                std::to_string(offset)) {

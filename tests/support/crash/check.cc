@@ -27,14 +27,14 @@ Status WrongBytes(std::string_view what) {
   return Status(Code::kInternal, "wrong bytes of " + std::string(what));
 }
 
-// Every byte, against what the step says.
+// Compares every byte with what the step determines.
 Status ReadAll(const Checkpoint& checkpoint) {
   const Bytes expected = CrashTensorContent(checkpoint.step());
   Bytes bytes(expected.size());
   std::uint64_t scalar = 0;
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(bytes.data()));
-  request.Add("scalar", MemoryView::MutableHost(&scalar));
+  request.Add("w", MutableMemoryView::Host(bytes));
+  request.Add("scalar", MutableMemoryView::Host(std::span(&scalar, 1)));
   SEALPOINT_RETURN_IF_ERROR(checkpoint.Load(request).status());
   if (bytes != expected) return WrongBytes("w");
   if (scalar != checkpoint.step()) return WrongBytes("scalar");
@@ -49,14 +49,14 @@ CrashVerdict FromVerdict(Verdict verdict) {
       return CrashVerdict::kWhole;
     case Verdict::kUncommitted:
       return CrashVerdict::kUncommitted;
-    case Verdict::kUnreadable:  // no file of ours
+    case Verdict::kUnreadable:  // no Sealpoint files
       return CrashVerdict::kNothing;
     default:
       return CrashVerdict::kDamaged;
   }
 }
 
-// A directory alone, below the root.
+// A single directory below the root.
 std::shared_ptr<Storage> StorageOfFolder(const CrashFolder& folder) {
   CrashImage image;
   image.folders["d"] = folder;
@@ -78,7 +78,7 @@ CrashFinding CheckFolder(const CrashFolder& folder) {
   const VerifyReport report = Verify("d", {.storage = storage}).value();
   const CrashVerdict verified = FromVerdict(report.verdict);
   if (finding.verdict == CrashVerdict::kWhole && verified == CrashVerdict::kDamaged) {
-    // What a reader of all data never touches: a manifest, padding.
+    // Damage in what a load of everything never touches: a manifest, padding.
     finding.verdict = CrashVerdict::kDamaged;
   } else if (finding.verdict != verified) {
     finding.detail += "; but verification says " + std::string(VerdictName(report.verdict));

@@ -14,12 +14,12 @@
 namespace sealpoint::testing {
 
 enum class CrashVerdict : std::uint8_t {
-  kNothing,      // not there, or no file of ours in it
+  kNothing,      // not there, or without Sealpoint files
   kUncommitted,  // no marker
   kVoid,
-  kWhole,    // committed; every byte was read and is that of its step
+  kWhole,    // committed; every byte was read and is the one of its step
   kDamaged,  // incomplete or corrupt: refused
-  kWrong,    // wrong bytes were given out, or readers disagree
+  kWrong,    // wrong bytes were returned, or readers disagree
 };
 
 struct CrashFinding {
@@ -28,27 +28,27 @@ struct CrashFinding {
   std::string detail{};
 };
 
-// What must be found in the series, whatever else.
+// What must be found in the series, whatever else is there.
 struct CrashPromise {
   std::vector<std::uint64_t> there{};    // steps that are whole
   std::vector<std::uint64_t> perhaps{};  // steps that are whole or not committed
 };
 
-// Opens the checkpoint and reads every byte of it: success where it is what its step says, Internal
-// where a wrong byte was given out, else why it was refused. The readers' part of a verification,
-// fit for a directory that changes meanwhile.
+// Opens the checkpoint and reads every byte of it. Success if all are those of its step, Internal
+// if a wrong byte was returned, else the reason of the refusal. This is the readers' part of a
+// verification and works on a directory that changes meanwhile.
 Status ReadEverything(const std::shared_ptr<Storage>& storage, const std::string& directory);
 
-// Shows images to the real readers: Checkpoint::Open, every byte of it, Verify at full level, and
-// Series. A directory with the same content is checked once. So is resuming, for a series with the
-// same markers and the same names and lengths of files: it looks at nothing else but at whole
-// checkpoints.
+// Checks images with the real readers: Checkpoint::Open and a read of every byte, Verify at full
+// level, and Series. A directory with the same content is checked once. So is resuming, for a
+// series with the same markers and the same names and lengths of files, because apart from whole
+// checkpoints it looks at nothing else.
 class CrashChecker {
  public:
-  // "" where the promise is kept: no directory is damaged or wrong, the committed ones are those
-  // of the promise, and resuming takes the greatest step.
+  // "" if the promise is kept: no directory is damaged or wrong, the committed ones are those of
+  // the promise, and resuming takes the greatest step.
   std::string Check(const CrashImage& image, const CrashPromise& promise);
-  // "" where no reader gave out a wrong byte; damage that is refused is fine.
+  // "" if no reader gave out a wrong byte; damage that is refused is fine.
   std::string CheckNothingIsWrong(const CrashImage& image);
   CrashFinding Look(const CrashImage& image, const std::string& directory);
 

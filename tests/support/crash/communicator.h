@@ -11,12 +11,12 @@
 
 namespace sealpoint::testing {
 
-// Another communicator that tells a disk which operations a collective puts before which. Only
-// what the collective promises counts: a broadcast orders the root before the others and nothing
-// else, a gather the others before the root.
+// Wraps a communicator and records on a crash disk which operations a collective orders before
+// which. Only what the collective guarantees counts: a broadcast orders the root before the others
+// and nothing else, a gather the others before the root.
 class CrashCommunicator final : public Communicator {
  public:
-  // Actors of the disk are the ranks.
+  // The ranks are the actors of the disk.
   CrashCommunicator(Communicator& inner, CrashDisk& disk) : inner_(inner), disk_(disk) {}
 
   int rank() const override { return inner_.rank(); }

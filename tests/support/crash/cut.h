@@ -16,7 +16,7 @@
 
 namespace sealpoint::testing {
 
-// An entry of a directory, and what has its name; nothing: the name is not there.
+// An entry of a directory and the node that has its name; no node if the name is not there.
 using CrashKey = std::pair<CrashNodeId, std::string>;
 using CrashNames = std::map<CrashKey, std::optional<CrashNodeId>>;
 
@@ -28,8 +28,8 @@ class CrashTimeline {
   const CrashHistory& history() const { return history_; }
   bool IsIn(const CrashCut& cut, std::size_t op) const;
   bool IsDurable(const CrashCut& cut, std::size_t op) const;
-  // The states of a file at this cut; what the same writes leave is made once. Null where all that
-  // was written is durable.
+  // The states of a file at this cut. States that the same writes leave are made once. Null if all
+  // writes are durable.
   const std::vector<CrashContentPtr>* PendingStates(const CrashCut& cut, CrashNodeId node);
   CrashContentPtr WholeContent(const CrashCut& cut, CrashNodeId node);
   FileStates StatesOf(const CrashCut& cut, CrashNodeId node) const;
@@ -49,8 +49,8 @@ class CrashTimeline {
   std::map<std::pair<CrashNodeId, std::size_t>, CrashContentPtr> wholes_;
 };
 
-// The names at one cut: what is certain, and the alternatives of what is pending. One alternative
-// of each group together with the certain ones is a state.
+// The names at one cut: those that are certain, and the alternatives for the pending ones. One
+// alternative of each group, together with the certain names, is a state.
 struct CrashNameStates {
   CrashNames certain{};
   std::vector<std::vector<CrashNames>> groups{};

@@ -2,7 +2,6 @@
 #include "tests/support/crash/disk.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -13,8 +12,6 @@
 #include "tests/support/crash/disk_state.h"
 
 namespace sealpoint::testing {
-
-using internal::ErrnoError;
 
 class CrashDisk::Mount final : public Storage {
  public:
@@ -29,7 +26,6 @@ class CrashDisk::Mount final : public Storage {
     return opened;
   }
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
  private:
   Status SyncLocked(CrashNodeId node, std::string path) {
@@ -70,26 +66,6 @@ Status CrashDisk::Mount::CreateDirectories(std::string_view path) {
   return Status();
 }
 
-Status CrashDisk::Mount::RemoveDirectory(std::string_view path) {
-  state_->Wait(actor_, path);
-  const std::lock_guard lock(state_->mutex);
-  SEALPOINT_ASSIGN_OR_RETURN(const CrashNodeId node, state_->FindDirectory(path));
-  const std::string parent_path = internal::ParentPath(path);
-  SEALPOINT_ASSIGN_OR_RETURN(const CrashNodeId parent, state_->FindDirectory(parent_path));
-  CrashOp request{.actor = actor_,
-                  .kind = CrashOpKind::kRemoveDirectory,
-                  .directory = parent,
-                  .node = node,
-                  .name = std::string(internal::LastComponent(path))};
-  SEALPOINT_RETURN_IF_ERROR(state_->ChangeLocked(std::move(request), [&](CrashOp& op) {
-    if (!state_->at(node).entries.empty()) return ErrnoError("rmdir", ENOTEMPTY).AtPath(path);
-    state_->at(parent).entries.erase(op.name);
-    state_->at(node).is_removed = true;
-    return Status();
-  }));
-  return SyncLocked(parent, parent_path);
-}
-
 CrashDisk::CrashDisk(int actor_count, const CrashImage& start, CrashDiskOptions options)
     : state_(std::make_shared<State>(actor_count, start, options)) {
   for (int actor = 0; actor < actor_count; ++actor) {
@@ -113,8 +89,8 @@ void CrashDisk::Tell(int actor, const Status& outcome) {
   if (OutcomeIsUnknown(outcome)) return;
   const std::lock_guard lock(state_->mutex);
   state_->Note({.actor = actor,
-                .kind = CrashOpKind::kTold,
-                .name = std::string(outcome.ok() ? kToldSuccess : kToldFailure)});
+                .kind = CrashOpKind::kReported,
+                .name = std::string(outcome.ok() ? kReportedSuccess : kReportedFailure)});
 }
 
 std::size_t CrashDisk::op_count() const {
@@ -125,11 +101,11 @@ std::size_t CrashDisk::op_count() const {
 std::optional<bool> CrashDisk::told_success(int actor) const {
   const std::lock_guard lock(state_->mutex);
   const auto& ops = state_->history.ops;
-  const auto told = std::find_if(ops.rbegin(), ops.rend(), [&](const CrashOp& op) {
-    return op.actor == actor && op.kind == CrashOpKind::kTold;
+  const auto reported = std::find_if(ops.rbegin(), ops.rend(), [&](const CrashOp& op) {
+    return op.actor == actor && op.kind == CrashOpKind::kReported;
   });
-  if (told == ops.rend()) return std::nullopt;
-  return told->name == kToldSuccess;
+  if (reported == ops.rend()) return std::nullopt;
+  return reported->name == kReportedSuccess;
 }
 
 CrashHistory CrashDisk::history() const {

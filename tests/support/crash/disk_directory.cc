@@ -120,6 +120,60 @@ Result<std::unique_ptr<ReadableFile>> CrashDisk::OpenedDirectory::OpenForRead(st
   return file;
 }
 
+Result<CrashNodeId> CrashDisk::OpenedDirectory::FindSubdirectory(std::string_view operation,
+                                                                 std::string_view name) const {
+  const auto& entries = state_->at(node_).entries;
+  const auto found = entries.find(name);
+  if (found == entries.end()) return ErrorAt(operation, ENOENT, name);
+  if (!state_->at(found->second).is_directory) return ErrorAt(operation, ENOTDIR, name);
+  return found->second;
+}
+
+// As if all were read at once, by a server that has it in memory.
+Result<Bytes> CrashDisk::OpenedDirectory::ReadFileIn(std::string_view subdirectory,
+                                                     std::string_view name,
+                                                     std::size_t size_max) const {
+  state_->Wait(actor_, name);
+  const std::lock_guard lock(state_->mutex);
+  SEALPOINT_ASSIGN_OR_RETURN(const CrashNodeId folder, FindSubdirectory("open", subdirectory));
+  const auto& entries = state_->at(folder).entries;
+  const auto found = entries.find(name);
+  if (found == entries.end()) return ErrorAt("open", ENOENT, JoinPath(subdirectory, name));
+  if (state_->at(found->second).is_directory) {
+    return ErrorAt("open", EISDIR, JoinPath(subdirectory, name));
+  }
+  const Bytes& content = state_->at(found->second).content();
+  return Bytes(content.begin(),
+               content.begin() + static_cast<std::ptrdiff_t>(std::min(content.size(), size_max)));
+}
+
+Result<std::unique_ptr<Directory>> CrashDisk::OpenedDirectory::OpenSubdirectory(
+    std::string_view name) const {
+  state_->Wait(actor_, name);
+  const std::lock_guard lock(state_->mutex);
+  SEALPOINT_ASSIGN_OR_RETURN(const CrashNodeId node, FindSubdirectory("open", name));
+  std::unique_ptr<Directory> opened =
+      std::make_unique<OpenedDirectory>(state_, actor_, node, JoinPath(path_, name));
+  return opened;
+}
+
+Status CrashDisk::OpenedDirectory::RemoveSubdirectory(std::string_view name) {
+  const Status removed =
+      state_->Change({.actor = actor_,
+                      .kind = CrashOpKind::kRemoveDirectory,
+                      .directory = node_,
+                      .name = std::string(name)},
+                     [&](CrashOp& op) -> Status {
+                       SEALPOINT_ASSIGN_OR_RETURN(op.node, FindSubdirectory("rmdir", name));
+                       if (!state_->at(op.node).entries.empty())
+                         return ErrorAt("rmdir", ENOTEMPTY, name);
+                       state_->at(node_).entries.erase(op.name);
+                       state_->at(op.node).is_removed = true;
+                       return Status();
+                     });
+  return removed.ok() ? Sync() : removed;
+}
+
 Result<EntryInfo> CrashDisk::OpenedDirectory::Stat(std::string_view name) const {
   state_->Wait(actor_, name);
   const std::lock_guard lock(state_->mutex);

@@ -24,7 +24,11 @@ class CrashDisk::OpenedDirectory final : public Directory {
   Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name, IoMode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
   Result<std::vector<EntryInfo>> List() const override;
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override;
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override;
   Status Remove(std::string_view name) override;
+  Status RemoveSubdirectory(std::string_view name) override;
   Status PublishExclusive(std::string_view from, std::string_view to, PublishMethod) override;
   Status Sync() override {
     return state_->Change({.actor = actor_,
@@ -43,6 +47,8 @@ class CrashDisk::OpenedDirectory final : public Directory {
   }
 
  private:
+  // With the mutex held. Errors: NotFound, Io.
+  Result<CrashNodeId> FindSubdirectory(std::string_view operation, std::string_view name) const;
   Status ErrorAt(std::string_view operation, int number, std::string_view name) const {
     return internal::ErrnoError(operation, number).AtPath(JoinPath(path_, name));
   }

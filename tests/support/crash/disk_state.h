@@ -15,18 +15,18 @@
 
 namespace sealpoint::testing {
 
-// What programs see of a file or directory.
+// A file or directory as programs see it.
 struct VolatileNode {
   bool is_directory = false;
   bool is_removed = false;  // of a directory
-  CrashContentPtr fixed{};  // of a file of the image, which nobody writes any more; else null
+  CrashContentPtr fixed{};  // the content of a file of the image, which is not written; else null
   Bytes written{};
   std::map<std::string, CrashNodeId, std::less<>> entries{};
 
   const Bytes& content() const { return fixed ? fixed->bytes : written; }
 };
 
-// What the views of a disk share. Everything but the gate is guarded by `mutex`.
+// The state that the views of a disk share. Everything but the gate is guarded by `mutex`.
 struct CrashDisk::State {
   State(int actor_count, const CrashImage& start, CrashDiskOptions disk_options);
 
@@ -43,8 +43,8 @@ struct CrashDisk::State {
   std::vector<int> changes;  // by actor
 
   void Wait(int actor, std::string_view name) const;
-  // Runs `effect`, which applies and completes the operation, unless a fault prevents it; notes it
-  // in the history. Waits at the gate first.
+  // Waits at the gate, runs `effect`, which applies and completes the operation, unless a fault
+  // prevents it, and records it in the history.
   Status Change(CrashOp op, const std::function<Status(CrashOp&)>& effect);
   // As Change, with the mutex held and the gate passed.
   Status ChangeLocked(CrashOp op, const std::function<Status(CrashOp&)>& effect);
@@ -53,7 +53,7 @@ struct CrashDisk::State {
 
   CrashNodeId Add(VolatileNode node);
   VolatileNode& at(CrashNodeId node) { return nodes[static_cast<std::size_t>(node)]; }
-  // Errors: NotFound, Io (a file stands there).
+  // Errors: NotFound, Io (a file is there).
   Result<CrashNodeId> FindDirectory(std::string_view path) const;
 };
 

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kSectorSize = 512;
 
 enum class SectorFate : std::uint8_t { kLost, kWritten, kZeros, kGarbage };
 
-// What may become of one file: some of its writes are durable, the others are not.
+// The possible states of one file of which some writes are durable and the others are not.
 class FileStates {
  public:
   FileStates(Bytes durable, const std::vector<const CrashOp*>& pending);
@@ -28,8 +28,8 @@ class FileStates {
   std::uint64_t durable_size() const { return durable_.size(); }
   std::uint64_t whole_size() const { return whole_.size(); }
 
-  // Lost, whole, zeros, garbage, in this order; then those of kFew, then those of kEachSector, as
-  // far as `contents` asks for them.
+  // In this order: lost, whole, zeros, garbage; then the states of kFew, then those of kEachSector,
+  // as far as `contents` includes them.
   std::vector<CrashContentPtr> Enumerate(CrashContents contents) const;
 
  private:

@@ -28,8 +28,8 @@ std::string_view VerbOf(CrashOpKind kind) {
       return "remove directory ";
     case CrashOpKind::kSyncDirectory:
       return "sync directory ";
-    case CrashOpKind::kTold:
-      return "told of ";
+    case CrashOpKind::kReported:
+      return "report ";
   }
   return "";
 }
@@ -39,7 +39,7 @@ bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 }  // namespace
 
 std::string WithoutIds(std::string_view name) {
-  constexpr std::size_t kShortest = 8;  // of the runs of digits that are ids or steps
+  constexpr std::size_t kShortest = 8;  // the shortest sequence of digits that is an id or a step
   std::string out;
   for (std::size_t i = 0; i < name.size();) {
     std::size_t end = i;

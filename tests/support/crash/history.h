@@ -24,34 +24,34 @@ enum class CrashOpKind : std::uint8_t {
   kRemove,
   kRemoveDirectory,
   kSyncDirectory,
-  kTold,  // no operation: the actor's caller was told of success or failure
+  kReported,  // no operation: success or failure was reported to the actor's caller
 };
 
-// The names of kTold.
-inline constexpr std::string_view kToldSuccess = "success";
-inline constexpr std::string_view kToldFailure = "failure";
+// The names of kReported entries.
+inline constexpr std::string_view kReportedSuccess = "success";
+inline constexpr std::string_view kReportedFailure = "failure";
 
-// A file or directory; the number is its place in CrashHistory::nodes.
+// A file or directory: its index in CrashHistory::nodes.
 using CrashNodeId = int;
 
 // One operation that took effect.
 struct CrashOp {
   int actor = 0;
-  CrashOpKind kind = CrashOpKind::kTold;
-  CrashNodeId directory = 0;  // that holds the entry; that is synced
+  CrashOpKind kind = CrashOpKind::kReported;
+  CrashNodeId directory = 0;  // the one that holds the entry or is synced
   CrashNodeId node = 0;       // the entry's file or directory
   std::string name{};         // the entry's; of a synced directory its path
   std::string from{};         // of kRename
   std::uint64_t offset = 0;   // of kWrite
   Bytes data{};               // of kWrite
-  // For each actor the number of its operations that happened before this one, which itself
-  // counts: by its own order, and by the collectives between.
+  // A vector clock: for each actor the number of its operations that happened before this one, by
+  // the actor's own order and by the collectives between. This operation itself counts.
   std::vector<std::uint32_t> clock{};
 
   bool is_sync() const {
     return kind == CrashOpKind::kSyncFile || kind == CrashOpKind::kSyncDirectory;
   }
-  // "rank 1: sync *.blob"; the digits of ids are left out, so that each run says the same.
+  // "rank 1: sync *.blob". The digits of ids are left out, so that every run gives the same text.
   std::string Describe() const;
 };
 
@@ -75,7 +75,7 @@ struct CrashHistory {
   std::size_t Find(const std::string& text, int nth = 1) const;
 };
 
-// Names of ours without their ids: "*.blob", "step-*".
+// Names of Sealpoint files without their ids: "*.blob", "step-*".
 std::string WithoutIds(std::string_view name);
 
 }  // namespace sealpoint::testing

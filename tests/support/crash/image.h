@@ -12,7 +12,7 @@
 
 namespace sealpoint::testing {
 
-// A hash of good quality for telling images apart: XXH3, cut to 64 bits.
+// A hash of good quality to distinguish images: XXH3, cut to 64 bits.
 std::uint64_t HashOf(ByteSpan bytes);
 // Order matters.
 std::uint64_t MixHashes(std::uint64_t a, std::uint64_t b);
@@ -25,8 +25,8 @@ struct CrashContent {
 };
 using CrashContentPtr = std::shared_ptr<const CrashContent>;
 
-// What a file contributes to the hash of its directory or image, with the name or the path; the
-// contributions are added up.
+// The contribution of a file, under this name or path, to the hash of its directory or image, which
+// is the sum of all contributions.
 std::uint64_t HashEntry(std::uint64_t name_hash, const CrashContent& content);
 
 // One directory, without those below it.
@@ -35,9 +35,9 @@ struct CrashFolder {
   std::uint64_t hash() const;
 };
 
-// What is on the disk after a crash: a value, from which CrashDisk starts again.
+// The content of the disk after a crash: a value from which a CrashDisk can start again.
 struct CrashImage {
-  // By path without a slash at the ends; "" is the root and always there.
+  // By path without leading and trailing slashes; "" is the root and always there.
   std::map<std::string, CrashFolder, std::less<>> folders{{"", {}}};
 
   const CrashFolder* Find(std::string_view path) const;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kTensorSize = 5000;  // two chunks
 constexpr std::uint64_t kBufferSize = 4096;  // several writes per blob
 
-// The part of the tensor of one of `count` writers.
+// The part of the tensor that one of `count` writers has.
 Region PartOf(std::uint64_t writer, std::uint64_t count) {
   return Slice(kTensorSize * writer / count, kTensorSize * (writer + 1) / count);
 }
@@ -58,8 +58,9 @@ Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
   const std::string object = CrashObjectContent(step);
   const Region mine = *declaration.tensors()[0].region;
   Sources sources(declaration);
-  Check(sources.Bind("w", MemoryView::Host(whole.data() + mine.box.offset[0])));
-  if (rank == 0) Check(sources.Bind("scalar", MemoryView::Host(&step)));
+  Check(sources.Bind(
+      "w", MemoryView::Host(std::span(whole).subspan(mine.box.offset[0], mine.run.size()))));
+  if (rank == 0) Check(sources.Bind("scalar", MemoryView::Host(std::span(&step, 1))));
   if (rank == comm.size() - 1) Check(sources.BindObject("rng", AsBytes(object)));
   const auto saved =
       saver->Save(SaveTarget::InSeries(std::string(kCrashSeries)), {.step = step}, sources);
@@ -75,10 +76,12 @@ Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint
                              BlobWriter::Create(*engine, directory, {.step = step}));
   const Bytes whole = CrashTensorContent(step);
   const Region part = PartOf(writer, writers);
-  SEALPOINT_RETURN_IF_ERROR(blob->Add(ByteTensor("w", kTensorSize), part,
-                                      MemoryView::Host(whole.data() + part.box.offset[0])));
+  SEALPOINT_RETURN_IF_ERROR(
+      blob->Add(ByteTensor("w", kTensorSize), part,
+                MemoryView::Host(std::span(whole).subspan(part.box.offset[0], part.run.size()))));
   if (writer == 0) {
-    SEALPOINT_RETURN_IF_ERROR(blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(&step)));
+    SEALPOINT_RETURN_IF_ERROR(
+        blob->Add(ScalarSpec(), Region::Whole({}), MemoryView::Host(std::span(&step, 1))));
     const std::string object = CrashObjectContent(step);
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject("rng", "text/plain", AsBytes(object)));
   }

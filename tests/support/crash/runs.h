@@ -13,9 +13,9 @@
 #include "tests/support/crash/states.h"
 #include "tests/support/ranks/watched_communicator.h"
 
-// What the crash tests run, on a disk with one series, "run". The content of a checkpoint follows
-// from its step: a tensor of bytes, divided among the ranks, a tensor without dimensions, and an
-// object. Small, so that every sector can be enumerated.
+// The programs that the crash tests run, on a disk with one series, "run". The content of a
+// checkpoint follows from its step: a tensor of bytes, divided among the ranks, a tensor without
+// dimensions, and an object. It is small, so that every sector can be enumerated.
 
 namespace sealpoint::testing {
 
@@ -24,17 +24,17 @@ inline constexpr std::string_view kCrashSeries = "run";
 Bytes CrashTensorContent(std::uint64_t step);
 std::string CrashObjectContent(std::uint64_t step);
 
-// All actors of the disk save together as ranks; who succeeds tells the disk. One status per rank.
-// `prepare` may meddle with the communicator of each rank.
+// All actors of the disk save together as ranks. Each rank reports its success to the disk. Returns
+// one status per rank. `prepare` may change the communicator of each rank.
 std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
                                  const std::function<void(WatchedCommunicator&)>& prepare = {});
-// The same without a communicator: actors 1, 2, … write one blob each, actor 0 commits. With one
-// actor it does both. The status of the first who fails.
+// The same without a communicator: actors 1, 2, … write one blob each, actor 0 commits. A single
+// actor does both. Returns the status of the first actor that fails.
 Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory);
-// As one process would, whatever other actors there are.
+// What a single process does, whatever other actors there are.
 Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
                            int actor = 0, const AttemptId& attempt = {});
-// The commit alone, of the blobs that are in the directory.
+// Commits the blobs that are in the directory.
 Status CommitWhatIsThere(CrashDisk& disk, std::uint64_t step, const std::string& directory,
                          int actor = 0);
 // The first half of WriteAndCommit: the blobs of all writers, their summaries known to actor 0.
@@ -47,11 +47,11 @@ CrashImage SeriesWith(const std::vector<std::uint64_t>& steps, int ranks = 1);
 CrashImage SeriesWithAttempt(const std::vector<std::uint64_t>& steps, std::uint64_t attempt_step);
 
 Series OpenCrashSeries(const CrashDisk& disk, int actor = 0);
-// The name of the directory in the series whose marker has this step, or, where none has, of the
+// The name of the directory in the series whose marker has this step; if there is none, of the
 // first one without a marker.
 std::string NameOfStep(const CrashImage& image, std::uint64_t step);
 
-// For other tests, and for traces of a model that are to be tried on the library:
+// For other tests, and for replaying traces of a model against the library:
 //
 //   const CrashHistory save = RecordSave(2);
 //   CrashOptions options;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kNobody = -1;
 
-// One choice that was made: who could have gone on, and who did.
+// One choice that was made: the actors that could have gone on, and the one that did.
 struct Choice {
   std::vector<int> able{};
   int chosen = kNobody;
@@ -36,7 +36,7 @@ class Turns {
     is_finished_[At(actor)] = true;
     changed_.notify_all();
   }
-  // Waits until each actor waits or has finished; gives those that wait.
+  // Waits until each actor waits or has finished. Returns those that wait.
   std::vector<int> WhoIsAble() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return turn_ == kNobody && AllAreAtRest(); });
@@ -68,7 +68,7 @@ class Turns {
   int turn_ = kNobody;
 };
 
-// Follows `prefix`, then lets whoever ran go on. Returns all choices.
+// Follows `prefix`, then lets the actor that ran last go on. Returns all choices.
 std::vector<Choice> Play(const ScheduledWorld& world, const ScheduleOptions& options,
                          const std::vector<int>& prefix) {
   Turns turns(world.actors.size());
@@ -108,7 +108,7 @@ bool IsPreemption(const std::vector<Choice>& choices, std::size_t at, int chosen
   return std::find(able.begin(), able.end(), choices[at - 1].chosen) != able.end();
 }
 
-// Each other choice that was possible behind the prefix begins another schedule.
+// Each other choice that was possible after the prefix begins another schedule.
 void AddAlternatives(const std::vector<Choice>& choices, std::size_t prefix_size,
                      int preemptions_max, std::vector<std::vector<int>>& prefixes) {
   std::vector<int> path;

@@ -9,23 +9,23 @@
 
 #include "tests/support/crash/disk.h"
 
-// Actors that know nothing of each other, one operation at a time, in every order.
+// Runs actors that know nothing of each other, one operation at a time, in every order.
 
 namespace sealpoint::testing {
 
-// What an actor does; it runs on a thread of its own.
+// The program of an actor. It runs on a thread of its own.
 using CrashActor = std::function<void(int actor)>;
 
 struct ScheduleOptions {
-  // How often an actor that could go on is made to wait for another. The search is complete for
-  // the schedules with at most so many.
+  // The largest number of times that an actor that could go on is made to wait for another. The
+  // search is complete for the schedules with at most so many preemptions.
   int preemptions_max = 2;
   // The operations before which there is a choice, by name (CrashGate); empty: all. Operations
   // that are left out must not concern another actor.
   std::function<bool(std::string_view name)> is_choice{};
 };
 
-// One world for each schedule: a disk with actors, and what is to be said of it.
+// The world of one schedule: a disk with actors, and the checks on it.
 struct ScheduledWorld {
   CrashDisk& disk;
   std::vector<CrashActor> actors{};
@@ -34,9 +34,9 @@ struct ScheduledWorld {
 
 using SchedulePlayer = std::function<void(const ScheduledWorld&)>;
 
-// Calls `run` once per schedule, until it returns false. It makes a world afresh and hands it to
-// the player that it is given, which runs the actors to their end in the order that is next.
-// Returns how many schedules there were.
+// Calls `run` once per schedule, until it returns false. `run` makes a new world and passes it to
+// the player that it is given, which runs the actors to their end in the next order. Returns the
+// number of schedules.
 std::uint64_t ForEachSchedule(const ScheduleOptions& options,
                               const std::function<bool(const SchedulePlayer& play)>& run);
 

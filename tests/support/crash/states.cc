@@ -74,7 +74,7 @@ class CutVisitor {
     return RunContents();
   }
 
-  // The rule that the header states.
+  // The rule stated in the header.
   bool RunContents() {
     constexpr std::size_t kUniformCount = 4;
     constexpr std::size_t kLost = 0;
@@ -132,9 +132,9 @@ class CutVisitor {
         hash += HashEntry(file.name_hash, *ContentOf(file.node));
       }
     }
-    const std::uint64_t told =
+    const std::uint64_t reported =
         (cut_->success_count > 0 ? 1u : 0u) + (cut_->failure_count > 0 ? 2u : 0u);
-    if (!seen_.insert(MixHashes(hash, told)).second) return true;
+    if (!seen_.insert(MixHashes(hash, reported)).second) return true;
     ++counts_.distinct;
     CrashImage image;
     for (const std::string& folder : tree_.folders) image.folders.try_emplace(folder);
@@ -170,8 +170,8 @@ CrashCut CutOf(const CrashHistory& history, const std::vector<std::uint32_t>& do
     const auto actor = static_cast<std::size_t>(op.actor);
     if (op.clock[actor] > done[actor]) continue;
     cut.last = &op;
-    if (op.kind != CrashOpKind::kTold) continue;
-    ++(op.name == kToldSuccess ? cut.success_count : cut.failure_count);
+    if (op.kind != CrashOpKind::kReported) continue;
+    ++(op.name == kReportedSuccess ? cut.success_count : cut.failure_count);
   }
   return cut;
 }

@@ -11,19 +11,19 @@
 #include "tests/support/crash/history.h"
 #include "tests/support/crash/image.h"
 
-// All that may be found after a power cut, made from a history.
+// Enumerates all states that may be found after a power cut, from a history.
 //
-// A *cut* says how far each actor had come: a number of operations per actor such that whatever
+// A *cut* says how far each actor has come: a number of operations per actor such that whatever
 // happened before one of them is in the cut as well. All cuts together are a crash before and after
-// every operation of every actor, in every order that the actors could have taken.
+// every operation of every actor, in every order in which the actors could have run.
 //
 // For a cut, the *names* are enumerated completely: each name that has changed and was not synced
-// is as it was, or as any of the changes left it; names that a rename ties together change
-// together. The *contents* of the unsynced files are enumerated within bounds (CrashContents).
+// is as it was, or as any of the changes left it; the two names of a rename change together. The
+// *contents* of the unsynced files are enumerated within bounds (CrashContents).
 
 namespace sealpoint::testing {
 
-// What may have become of the data of an unsynced file.
+// The states of the data of an unsynced file that are enumerated. Each value includes those before.
 enum class CrashContents : std::uint8_t {
   // Nothing survived; all did; all zeros; all garbage.
   kUniform,
@@ -37,7 +37,7 @@ enum class CrashContents : std::uint8_t {
 // Whose effects the sync of a directory makes durable.
 enum class SyncReach : std::uint8_t {
   kOwn,         // those of the actor itself: many machines
-  kEverybodys,  // all that happened before in the order of the run: one machine
+  kEverybodys,  // those of all actors so far, in the order of the run: one machine
 };
 
 struct CrashOptions {
@@ -51,15 +51,15 @@ struct CrashOptions {
 
 struct CrashCut {
   std::vector<std::uint32_t> done{};  // operations of each actor
-  int success_count = 0;              // actors that were told of success
-  int failure_count = 0;              // and of a failure that is none of an unknown outcome
+  int success_count = 0;              // actors to which success was reported
+  int failure_count = 0;              // and a failure whose outcome is known
   const CrashOp* last = nullptr;      // the last one in the order of the run; null: none
 };
 
 struct CrashCounts {
   std::uint64_t points = 0;    // cuts
   std::uint64_t states = 0;    // combinations of names and contents over all cuts
-  std::uint64_t distinct = 0;  // images that differ in a byte, a name or in who was told
+  std::uint64_t distinct = 0;  // images that differ in a byte, a name or in the reported outcomes
 
   CrashCounts& operator+=(const CrashCounts& other);
   // For RecordRun.

@@ -10,19 +10,20 @@
 
 namespace sealpoint::testing {
 
-// An actor works alone until it comes to where its turn ends: to its own end, if neither is said.
+// An actor works alone until its turn ends: at its own end, if neither member is set.
 struct Turn {
   int actor = 0;
-  // Behind the n-th operation of its own with this description, without the actor: "publish
-  // COMMIT".
+  // The turn ends after the actor's n-th operation with this description, which is given without
+  // the actor: "publish COMMIT".
   std::string after{};
   int nth = 1;
-  // Or before it makes, or looks for, a file that is not there and whose name ends like this.
+  // Or it ends before the actor creates, or looks for, a file that is not there and whose name ends
+  // like this.
   std::string before{};
 };
 
-// One order of the operations of actors that know nothing of each other; crash_schedule.h has all.
-// Turns of an actor that came to its end are passed by. Each actor needs a last turn to its end.
+// Runs actors that know nothing of each other in one given order; schedule.h tries all orders.
+// Turns of an actor that has ended are skipped. Each actor needs a last turn that goes to its end.
 void PlayTurns(CrashDisk& disk, const std::vector<CrashActor>& actors,
                const std::vector<Turn>& turns);
 

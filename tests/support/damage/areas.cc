@@ -75,7 +75,6 @@ void AddChunks(const Bytes& blob, const TrailerFields& trailer, AreaList& areas)
 }
 
 constexpr std::array<std::uint8_t, 8> kHeaderMagic = {0x89, 'S', 'P', 'T', 0x0d, 0x0a, 0x1a, 0x0a};
-constexpr std::array<std::uint8_t, 8> kTrailerMagic = {0x89, 'S', 'P', 'B', 0x0d, 0x0a, 0x1a, 0x0a};
 
 bool BeginsWith(ByteSpan bytes, const std::array<std::uint8_t, 8>& magic) {
   return std::equal(magic.begin(), magic.end(), bytes.begin(),
@@ -160,18 +159,13 @@ std::optional<std::string_view> FindHeaderFault(ByteSpan file, std::uint32_t kin
   std::fill_n(header.begin() + kDigestAt, kDigestSize, std::byte{0});
   if (!HasDigest(file, kDigestAt, ComputeDigest(header))) return "R-HDR-04";
   const auto stated_kind = LoadLe<std::uint32_t>(file, 8);
-  const bool is_known = LoadLe<std::uint32_t>(file, 12) == 0 &&
-                        LoadLe<std::uint64_t>(file, 32) == 0 &&
+  const bool is_known = LoadLe<std::uint32_t>(file, 12) == 0 && stated_kind >= 1 &&
+                        stated_kind <= 3 && LoadLe<std::uint64_t>(file, 32) == 0 &&
                         length == (stated_kind == 3 ? 512 : kHeaderSize);
   if (!is_known) return "R-HDR-05";
   if (!IsZero(file.subspan(20, 4)) || !IsZero(file.subspan(96, 32))) return "R-HDR-06";
   if (stated_kind != kind) return "R-HDR-07";
   return std::nullopt;
-}
-
-bool IsTrailer(ByteSpan trailer) {
-  return BeginsWith(trailer, kTrailerMagic) &&
-         HasDigest(trailer, 240, ComputeDigest(trailer.first(240)));
 }
 
 }  // namespace sealpoint::testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies where in a good checkpoint, found from the offsets of spec/container.md and not with
-// the library's own decoders.
+// The map of a good checkpoint, made from the offsets of spec/container.md and not with the
+// library's own decoders.
 #ifndef SEALPOINT_TESTS_SUPPORT_DAMAGE_AREAS_H_
 #define SEALPOINT_TESTS_SUPPORT_DAMAGE_AREAS_H_
 
@@ -22,12 +22,12 @@ enum class AreaKind : std::uint8_t {
   kPlainChunk,
   kCodedChunk,
   kChunkPadding,  // before a chunk
-  kAreaPadding,   // behind the last chunk
+  kAreaPadding,   // after the last chunk
   kGroupList,
-  kGroupListPadding,  // behind it
+  kGroupListPadding,  // after the group list
   kGroup,             // of 64 records
   kManifest,
-  kManifestPadding,  // behind it
+  kManifestPadding,  // after the manifest
   kTrailer
 };
 
@@ -36,12 +36,12 @@ struct BlobArea {
   AreaKind kind{};
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint32_t record = 0;  // of a chunk, or of the chunk behind a padding
+  std::uint32_t record = 0;  // of a chunk, or of the chunk after the padding
   std::uint32_t group = 0;   // of that record; or the group itself
   std::string owner{};       // tensor or object of a chunk
 };
 
-// One stored chunk and what it holds.
+// A stored chunk and its content.
 struct ChunkOf {
   std::string owner{};
   bool is_object = false;
@@ -54,10 +54,8 @@ std::vector<BlobArea> FindBlobAreas(const Bytes& blob);
 std::map<std::string, std::vector<ChunkOf>> FindChunkOwners(const DamageCase& one);
 
 // The first of the rules R-HDR-01 to R-HDR-07 and R-HDR-10 that these bytes of a file break;
-// nothing where the header is right in itself. `kind` as in the header: 1 blob, 2 index, 3 marker.
+// nothing if the header is right in itself. `kind` as in the header: 1 blob, 2 index, 3 marker.
 std::optional<std::string_view> FindHeaderFault(ByteSpan file, std::uint32_t kind);
-// Whether the last 256 bytes of a blob are a trailer that is right in itself.
-bool IsTrailer(ByteSpan trailer);
 
 }  // namespace sealpoint::testing
 

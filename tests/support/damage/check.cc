@@ -28,7 +28,7 @@ Result<CorpusContent> LoadEverything(const std::shared_ptr<Storage>& storage) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     Bytes& bytes = content.tensors[tensor.name];
     bytes.resize(tensor.raw_bytes);
-    request.Add(tensor.name, MemoryView::MutableHost(bytes.data()));
+    request.Add(tensor.name, MutableMemoryView::Host(bytes));
   }
   auto report = checkpoint.Load(request);
   if (!report.ok()) return std::move(report).error();

@@ -10,10 +10,10 @@
 
 namespace sealpoint::testing {
 
-// Loads all tensors in one read, then each object. The first error, or what was loaded.
+// Loads all tensors in one read, then each object. Returns the first error, or the content.
 Result<CorpusContent> LoadEverything(const std::shared_ptr<Storage>& storage);
 
-// A checkpoint in memory that is damaged and checked, again and again.
+// A checkpoint in memory that is damaged and checked many times.
 class DamageChecker {
  public:
   explicit DamageChecker(const DamageCase& one);
@@ -24,13 +24,13 @@ class DamageChecker {
   const Bytes& good(const std::string& name) const { return case_.container.files.at(name); }
   const DamageModel& model() const { return model_; }
 
-  // Puts one file, or all of them, back.
+  // Restores one file, or all of them.
   void Restore(const std::string& name);
   void Restore();
 
-  // Full verification, and loading everything, say what the model says of the files as they are;
-  // only `changed` may differ from the good ones. Empty, or what is wrong. A change that leaves all
-  // bytes as they were must be checked good.
+  // Compares full verification, and loading everything, with the model's findings for the files as
+  // they are; only `changed` may differ from the good ones. Returns "" or the difference. A change
+  // that leaves all bytes as they were must verify as good.
   std::string Verification(const std::set<std::string>& changed);
   std::string Load(const std::set<std::string>& changed);
   std::string Both(const std::set<std::string>& changed);

@@ -12,7 +12,7 @@ Region BoxRegion(Shape offset, Shape extent) {
   return Region::Of({std::move(offset), std::move(extent)});
 }
 
-// Bytes that a codec makes short.
+// Bytes that a codec compresses well.
 Bytes RampBytes(std::uint64_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i / 512);
@@ -32,7 +32,7 @@ MiniTensor CodedTensor(std::string name, DType dtype, Codec codec, std::uint64_t
 
 MiniSpec LayoutsSpec() {
   MiniSpec spec;
-  // Cut as bricks are laid, so that no grid has these shards.
+  // Cut like laid bricks, so that the shards form no grid.
   const Region brick = BoxRegion({0, 1}, {2, 3});
   spec.tensors.push_back(CutTensor(
       "bricks", DType::kF32, {4, 4}, NoiseBytes(1, 64),

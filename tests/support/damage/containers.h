@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small checkpoints that together use every feature of the format: what every bit of is flipped.
+// Small checkpoints that together use every feature of the format. Tests flip every bit of them.
 #ifndef SEALPOINT_TESTS_SUPPORT_DAMAGE_CONTAINERS_H_
 #define SEALPOINT_TESTS_SUPPORT_DAMAGE_CONTAINERS_H_
 
@@ -28,14 +28,15 @@ MiniSpec DTypesSpec();
 MiniSpec CodedSpec();
 // More than 64 records in a blob.
 MiniSpec GroupsSpec();
-// Shards below and from the length on that begins at a page, in three blobs of many pages.
+// Shards shorter and longer than the length from which a shard begins at a page, in three blobs of
+// many pages.
 MiniSpec LargeSpec();
 
 // The first four, of which all bits are flipped.
 const std::deque<DamageCase>& SmallDamageCases();
 
-// The same tensors and objects as they were an attempt before: other bytes, another attempt and
-// step, blobs of the same ids.
+// An older version of the same checkpoint: the same tensors, objects and blob ids, but other bytes,
+// another attempt and another step.
 MiniSpec OlderVersion(MiniSpec spec);
 
 DamageCase MakeDamageCase(std::string name, MiniSpec spec);

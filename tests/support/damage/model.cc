@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kBlobKind = 1;
 constexpr std::uint32_t kMarkerKind = 3;
 constexpr std::uint64_t kMarkerSize = 512;
-constexpr std::uint64_t kTrailerSize = 256;
+constexpr std::uint64_t kHeaderDigestAt = 40;
 
 std::map<std::string, std::string> ReadCodes() {
   std::map<std::string, std::string> codes;
@@ -31,7 +31,7 @@ std::map<std::string, std::string> ReadCodes() {
   return codes;
 }
 
-// The file behind a name, through links; null where there is none.
+// The file of a name, with links followed; null if there is none.
 const Bytes* FileBehind(const DamagedFiles& files, const std::string& name) {
   auto found = files.find(name);
   if (found != files.end() && found->second.kind == EntryKind::kSymlink) {
@@ -63,6 +63,7 @@ struct DamageModel::BlobDamage {
   const Bytes& good;
   const Bytes& bad;
   bool group_list = false;
+  bool header = false;
   bool trailer = false;
   std::set<std::uint32_t> groups;
   std::uint32_t last_group = 0;
@@ -101,7 +102,7 @@ std::vector<ExpectedFinding> DamageModel::Expect(const DamagedFiles& files,
       is_hidden = true;
     }
   }
-  if (is_hidden) return found;  // what nothing good pins cannot be checked
+  if (is_hidden) return found;  // no intact pin, so that nothing can be checked
   for (const auto& [name, areas] : areas_) {
     if (changed.contains(name)) ExpectBlob(name, files, found);
   }
@@ -118,7 +119,7 @@ std::optional<ExpectedFinding> DamageModel::ExpectMarker(const DamagedFiles& fil
   if (*marker == case_.container.files.at("COMMIT")) return std::nullopt;
   if (marker->size() != kMarkerSize) return finding("R-MRK-02");
   if (const auto fault = FindHeaderFault(*marker, kMarkerKind)) return finding(*fault);
-  // Right in itself, so it is the marker of something else.
+  // Valid by itself, so it is the marker of another checkpoint.
   if (internal::LoadLe<std::uint32_t>(*marker, 128) == 2) return finding("R-MRK-09");
   const std::string index = internal::IndexName(IdAt(*marker, 56));
   SEALPOINT_CHECK(index != case_.container.index_name && !files.contains(index));
@@ -155,15 +156,16 @@ void DamageModel::ExpectBlob(const std::string& name, const DamagedFiles& files,
     if (area.kind == AreaKind::kGroup) damage.last_group = area.group;
     if (!FirstDifference(good, *bad, area.begin, area.end)) continue;
     if (area.kind == AreaKind::kGroupList) damage.group_list = true;
+    if (area.kind == AreaKind::kHeader) damage.header = true;
     if (area.kind == AreaKind::kTrailer) damage.trailer = true;
     if (area.kind == AreaKind::kGroup) damage.groups.insert(area.group);
   }
   for (const BlobArea& area : areas) ExpectArea(damage, area, found);
 }
 
-// The table of places and rules. What hides what follows from who pins whom: the index pins the
-// group list and the trailer, the group list pins the groups, a group pins its chunks and says
-// where padding lies between them, and the trailer pins the header and the manifest.
+// The table of places and rules. Which damage hides which follows from the pins: the index pins the
+// group list and the trailer, the group list pins the groups, a group pins its chunks and locates
+// the padding between them, and the trailer pins the header and the manifest.
 void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
                              Findings& found) const {
   const auto at = FirstDifference(damage.good, damage.bad, area.begin, area.end);
@@ -171,16 +173,14 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
   ExpectedFinding finding{.file = damage.name};
   const bool hides_this = damage.HidesRecord(area.record);
   switch (area.kind) {
-    case AreaKind::kHeader: {
+    case AreaKind::kHeader:
       finding.stops_load = false;
-      const auto fault = FindHeaderFault(ByteSpan(damage.bad), kBlobKind);
-      finding.rule = fault.value_or("R-HDR-08");  // the header of another blob or attempt
-      found.push_back(finding);
-      if (fault) return;
-      finding.rule = "R-BLB-03";  // and the trailer repeats another header's digest
+      finding.rule = FirstDifference(damage.good, damage.bad, kHeaderDigestAt,
+                                     kHeaderDigestAt + internal::kDigestSize)
+                         ? "R-BLB-03"  // not the digest that the trailer has
+                         : FindHeaderFault(ByteSpan(damage.bad), kBlobKind).value();
       finding.is_required = !damage.trailer;
       break;
-    }
     case AreaKind::kPlainChunk:
     case AreaKind::kCodedChunk:
       finding.rule = area.kind == AreaKind::kPlainChunk ? "R-CHK-02" : "R-CHK-01";
@@ -224,11 +224,13 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
     case AreaKind::kManifest:
       finding.rule = "R-BLB-06";
       finding.stops_load = false;
-      finding.is_required = !damage.trailer;
+      finding.is_required = !damage.trailer && !damage.header;
       break;
     case AreaKind::kTrailer:
-      finding.rule = IsTrailer(ByteSpan(damage.bad).subspan(area.begin, kTrailerSize)) ? "R-BLB-03"
-                                                                                       : "R-BLB-02";
+      finding.rule = FirstDifference(damage.good, damage.bad, area.end - internal::kDigestSize,
+                                     area.end)
+                         ? "R-BLB-03"  // not the digest that the index pins
+                         : "R-BLB-02";
       finding.stops_load = false;
       break;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reader has to say of a damaged checkpoint, derived from the place of the damage by the
-// rules of spec/reader-rules.md; the codes are read from that file's table.
+// The violations that a reader must report for a damaged checkpoint, derived from the place of the
+// damage by the rules of spec/reader-rules.md. The codes are read from the table in that file.
 #ifndef SEALPOINT_TESTS_SUPPORT_DAMAGE_MODEL_H_
 #define SEALPOINT_TESTS_SUPPORT_DAMAGE_MODEL_H_
 
@@ -24,7 +24,7 @@ struct ExpectedFinding {
   std::string file{};                     // name in the directory
   std::optional<std::uint64_t> offset{};  // of a chunk or of a byte of padding
   std::string owner{};                    // of a chunk
-  bool is_required = true;                // false: something that was damaged too hides it
+  bool is_required = true;                // false if other damage hides it
   bool stops_load = true;                 // loading everything touches it
 };
 
@@ -32,8 +32,8 @@ class DamageModel {
  public:
   explicit DamageModel(const DamageCase& one);
 
-  // What full verification finds. Only `changed` names differ from the good files. Empty where no
-  // byte differs.
+  // What full verification must find. Only the files in `changed` differ from the good ones. Empty
+  // if no byte differs.
   std::vector<ExpectedFinding> Expect(const DamagedFiles& files,
                                       const std::set<std::string>& changed) const;
 
@@ -56,10 +56,10 @@ class DamageModel {
 // The code of a rule, from the table of spec/reader-rules.md.
 std::string CodeOfRule(const std::string& rule);
 
-// Nothing where `violation` is the expected one: rule, code, file, and what else is stated.
+// True if `violation` is the expected one in rule, code, file and whatever else is stated.
 bool IsExpected(const ExpectedFinding& expected, const Status& violation, bool with_place);
 
-// Of the violations found, as spec/reader-rules.md section 5 says.
+// The verdict for the violations found, by spec/reader-rules.md section 5.
 Verdict CombinedVerdict(const std::vector<Status>& violations);
 
 }  // namespace sealpoint::testing

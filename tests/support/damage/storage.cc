@@ -81,7 +81,14 @@ class DamageStorage::Folder final : public Directory {
   Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view, IoMode) override {
     return ReadOnly();
   }
+  Result<Bytes> ReadFileIn(std::string_view name, std::string_view, std::size_t) const override {
+    return Missing(name);
+  }
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override {
+    return Missing(name);
+  }
   Status Remove(std::string_view) override { return ReadOnly(); }
+  Status RemoveSubdirectory(std::string_view) override { return ReadOnly(); }
   Status PublishExclusive(std::string_view, std::string_view, PublishMethod) override {
     return ReadOnly();
   }
@@ -121,6 +128,5 @@ Result<std::unique_ptr<Directory>> DamageStorage::OpenDirectory(std::string_view
 }
 
 Status DamageStorage::CreateDirectories(std::string_view) { return ReadOnly(); }
-Status DamageStorage::RemoveDirectory(std::string_view) { return ReadOnly(); }
 
 }  // namespace sealpoint::testing

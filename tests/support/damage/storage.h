@@ -12,7 +12,7 @@
 
 namespace sealpoint::testing {
 
-// What a name of a directory stands for.
+// What a directory entry is.
 struct DamagedEntry {
   EntryKind kind = EntryKind::kFile;
   Bytes bytes{};         // of a file
@@ -22,8 +22,8 @@ using DamagedFiles = std::map<std::string, DamagedEntry, std::less<>>;
 
 DamagedFiles AsDamagedFiles(const std::map<std::string, Bytes>& files);
 
-// One read-only directory, "ckpt", whose bytes lie in memory and may be changed between two uses:
-// nothing is copied, so that hundreds of thousands of damages can be checked.
+// One read-only directory, "ckpt", in memory, whose bytes may be changed between two uses. Nothing
+// is copied, so that hundreds of thousands of damages can be checked.
 class DamageStorage final : public Storage {
  public:
   static constexpr const char* kPath = "ckpt";
@@ -38,7 +38,6 @@ class DamageStorage final : public Storage {
 
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
  private:
   class File;

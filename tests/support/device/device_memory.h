@@ -15,8 +15,9 @@ namespace sealpoint::testing {
 
 class DeviceAddresses;
 
-// Memory of a stand-in device: mapped twice. `address` is what a device address is to the host, a
-// number: a read or write through it crashes. `contents` is what the device sees, and the test.
+// Memory of a stand-in device, mapped twice. `address` stands for a device address: the host cannot
+// access it, so that a read or write through it crashes. `contents` is what the device and the test
+// see.
 class DeviceMemory {
  public:
   ~DeviceMemory();
@@ -24,6 +25,8 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   std::byte* address() const { return address_; }
+  // The addresses, as memory views take them.
+  MutableByteSpan addresses() const { return {address_, contents_.size()}; }
   MutableByteSpan contents() const { return contents_; }
 
  private:
@@ -36,13 +39,12 @@ class DeviceMemory {
   MutableByteSpan contents_;
 };
 
-// Which addresses are memory of which device. Thread safety: all functions.
+// Maps addresses to the memory of devices. Thread safety: all functions.
 class DeviceAddresses : public std::enable_shared_from_this<DeviceAddresses> {
  public:
-  // Aborts where the system has no memory. The contents are zero.
+  // Aborts if the system has no memory. The contents are zero.
   std::unique_ptr<DeviceMemory> Allocate(int device, std::uint64_t size_bytes);
-  // Where the contents of [address, address + size) are; nothing where that is no memory of the
-  // device, or not all of it.
+  // The contents of [address, address + size); null unless all of it is memory of the device.
   std::optional<MutableByteSpan> Find(int device, const std::byte* address,
                                       std::uint64_t size_bytes) const;
 

@@ -138,7 +138,7 @@ struct World {
     if (context == nullptr) context = std::make_unique<FakeContext>(FakeContext{device});
     return context.get();
   }
-  // Null where the stream is not one of the current context.
+  // Null if the stream is not one of the current context.
   FakeStream* Find(cuda::Stream* handle) {
     FakeContext* const context = Current();
     if (context == nullptr) return nullptr;

@@ -28,10 +28,10 @@ using FakeKernel = std::function<void()> (*)(void** parameters, std::uint64_t th
 bool AddFakeKernel(const std::string& name, FakeKernel kernel);  // true, to initialise something
 
 // A CUDA driver over host memory, as strict as the real one: a call without its context current, or
-// with an object of another context, fails. What is queued on a stream runs when somebody
-// synchronises with it, or step by step with each query, so nothing is done earlier than it must.
-// Memory that it allocated can be touched by nobody else.
-// One at a time in a process, because a table of plain functions has no object. Thread safety: all.
+// with an object of another context, fails. Work that is queued on a stream runs when somebody
+// synchronises with it, or step by step with each query, so that nothing is done earlier than
+// necessary. Memory that it allocated can be accessed through it only. At most one at a time in a
+// process, because a table of plain functions has no object. Thread safety: all functions.
 class FakeCudaDriver {
  public:
   explicit FakeCudaDriver(int device_count = 1);

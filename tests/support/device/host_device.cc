@@ -142,7 +142,7 @@ class HostDevice::Queue final : public CopyQueue {
   Status Wait(std::uint64_t ticket) override;
 
  private:
-  // Aborts where two threads queue at once.
+  // Aborts if two threads queue at once.
   class Turn {
    public:
     explicit Turn(std::atomic<bool>& taken) : taken_(taken) {

@@ -17,12 +17,12 @@ namespace sealpoint::testing {
 
 struct HostDeviceOptions {
   int device_count = 2;
-  // Of delays and of the order in which the pieces of a copy arrive.
+  // Seeds the delays and the order in which the parts of a copy arrive.
   std::uint64_t seed = 1;
-  // Before each operation and between the pieces of a copy, evenly from 0 on.
+  // The longest delay before an operation and between the parts of a copy; uniform from 0 on.
   std::chrono::microseconds delay_max{300};
   std::uint64_t piece_bytes_max = 64 * kKiB;
-  // Of the link of each device, which its queues share; 0: as fast as memory.
+  // The rate of the link of each device, which its queues share; 0: as fast as memory.
   double link_bytes_per_second = 0;
   bool computes_digests = true;
   bool reads_files = false;
@@ -57,9 +57,10 @@ class HostStream {
 };
 
 // Devices that are host memory, with the worst timing that the interface allows: each queue has a
-// thread that does everything late, copies arrive in pieces in any order, queues overtake each
-// other. What real devices forgive is an abort here: two threads that queue at once, memory that is
-// unpinned twice or left pinned. Thread safety: all functions; the queues as CopyQueue says.
+// thread that does everything late, copies arrive in parts and in any order, and queues overtake
+// each other. Aborts on misuse that real devices tolerate: two threads that queue at once, memory
+// that is unpinned twice or left pinned. Thread safety: all functions; the queues as CopyQueue
+// says.
 class HostDevice final : public internal::DeviceRuntime {
  public:
   explicit HostDevice(HostDeviceOptions options = {});

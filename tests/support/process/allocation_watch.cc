@@ -60,7 +60,7 @@ bool CanWatchAllocations() { return true; }
 
 #if !defined(SEALPOINT_TEST_SANITIZED)
 
-// The names under which glibc has its own for those who replace them.
+// The names under which glibc offers its own functions to programs that replace them.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts the memory of this process: malloc and its kin (with them operator new and zstd) and
-// anonymous mappings (the staging pools). Linking allocation_watch.cc puts them in the place of the
-// C library's. Not under a sanitizer, which brings an allocator of its own.
+// Counts the memory of this process: malloc and related functions (which operator new and zstd use)
+// and anonymous mappings (the staging pools). Linking allocation_watch.cc replaces those of the C
+// library. Does not work under a sanitizer, which has its own allocator.
 #ifndef SEALPOINT_TESTS_SUPPORT_PROCESS_ALLOCATION_WATCH_H_
 #define SEALPOINT_TESTS_SUPPORT_PROCESS_ALLOCATION_WATCH_H_
 
@@ -11,7 +11,7 @@
 namespace sealpoint::testing {
 
 struct AllocationPeak {
-  std::uint64_t live_bytes = 0;     // at the most, above what was there at the beginning
+  std::uint64_t live_bytes = 0;     // peak above what was allocated at the beginning
   std::uint64_t largest_bytes = 0;  // of a single allocation or mapping
 };
 

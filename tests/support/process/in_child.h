@@ -8,7 +8,7 @@
 
 namespace sealpoint::testing {
 
-// True where `check` holds in a forked child, which reports by its exit status.
+// True if `check` holds in a forked child, which reports by its exit status.
 template <typename Check>
 bool HoldsInChild(const Check& check) {
   const pid_t child = fork();

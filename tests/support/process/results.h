@@ -12,18 +12,18 @@
 
 namespace sealpoint::testing {
 
-// What a run counted: a row of the table in docs/testing-counts.md, which scripts/testing_table.py
-// makes of such files. Texts are plain ASCII without quotation marks and backslashes.
+// The counts of a run: a row of the table in docs/testing-counts.md, which scripts/testing_table.py
+// makes from such files. Texts are plain ASCII without quotation marks and backslashes.
 struct CountedRun {
   std::string row{};      // names the file and orders the table: "crash-one-save"
   std::string title{};    // "Crash states of one save"
   std::string command{};  // repeats it from the project's root
   std::vector<std::pair<std::string, std::uint64_t>> counts{};  // {"crash points", 1234}
-  bool exact = true;  // another run on another machine counts the same
+  bool exact = true;  // true if every run on every machine counts the same
 };
 
-// Prints the counts and, where the environment's SEALPOINT_RESULTS names a folder, writes them into
-// <folder>/<row>.json. Call it after everything that could fail.
+// Prints the counts and, if the environment variable SEALPOINT_RESULTS names a folder, writes them
+// into <folder>/<row>.json. Call it after everything that could fail.
 inline void RecordRun(const CountedRun& run) {
   std::string json = "{\"row\": \"" + run.row + "\", \"title\": \"" + run.title +
                      "\", \"command\": \"" + run.command +

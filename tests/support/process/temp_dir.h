@@ -11,7 +11,7 @@
 
 namespace sealpoint::testing {
 
-// A new directory below GoogleTest's, removed with all it holds at the end of the scope.
+// A new directory below GoogleTest's, removed with its contents at the end of the scope.
 class TempDir {
  public:
   TempDir() : path_(::testing::TempDir()) {

@@ -13,8 +13,8 @@
 
 namespace sealpoint::testing {
 
-// One rank, to which an exchange, and where it is given a gathering, brings something else than
-// what it sent.
+// A communicator of one rank whose exchange, and gather if one is given, returns something else
+// than was sent.
 class ForgedCommunicator final : public Communicator {
  public:
   using Arriving = Result<std::vector<Bytes>>;

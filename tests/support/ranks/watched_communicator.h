@@ -13,12 +13,12 @@
 
 namespace sealpoint::testing {
 
-// What a watched communicator and its duplicates share.
+// The state that a watched communicator and its duplicates share.
 struct Watch {
   std::mutex mutex;
   int exchange_count = 0;
-  // The n-th such call from now on (from 1) takes effect and then returns Timeout; so do all calls
-  // behind it, without taking effect.
+  // The n-th such call from now on (from 1) takes effect and then returns Timeout. So do all calls
+  // after it, without taking effect.
   int gathers_left = 0;
   int broadcasts_left = 0;
   int all_gathers_left = 0;
@@ -27,7 +27,7 @@ struct Watch {
   bool was_interrupted = false;
 };
 
-// Another communicator that counts exchanges and can break at the end of one call.
+// Wraps a communicator, counts exchanges and can break at the end of one call.
 class WatchedCommunicator final : public Communicator {
  private:
   template <typename Body>
@@ -61,7 +61,7 @@ class WatchedCommunicator final : public Communicator {
   int exchange_count() const {
     return Locked([](Watch& watch) { return watch.exchange_count; });
   }
-  // Whether a duplicate was.
+  // True if a duplicate was interrupted.
   bool was_interrupted() const {
     return Locked([](Watch& watch) { return watch.was_interrupted; });
   }

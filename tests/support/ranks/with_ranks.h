@@ -15,10 +15,10 @@ namespace sealpoint::testing {
 // The numbers of ranks to test with: some small ones on threads, the size of the job under MPI.
 std::vector<int> RankCounts();
 
-// Calls `body` once on each of `size` ranks with a fresh communicator, whose deadline is a minute
-// so that a test that goes wrong ends, and returns when all are through. EXPECT_ works in `body`;
-// after an ASSERT_ the rank leaves and the others get errors.
-// Under MPI the ranks of the job from `size` on wait; a job with fewer skips the test.
+// Calls `body` once on each of `size` ranks with a new communicator, and returns when all have
+// ended. The deadline is a minute, so that a test that goes wrong ends. EXPECT_ works in `body`;
+// after an ASSERT_ the rank leaves and the others get errors. Under MPI the ranks of the job from
+// `size` on wait; a job with fewer ranks skips the test.
 void WithRanks(int size, const std::function<void(Communicator&)>& body);
 
 }  // namespace sealpoint::testing

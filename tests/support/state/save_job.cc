@@ -26,7 +26,7 @@ SaveJob::SaveJob(Communicator& job_comm, SaverOptions options) : job(job_comm), 
   saver = Saver::Create(*engine, comm, std::move(options)).value();
 }
 
-// Nobody removes the directory before all are through with it.
+// No rank removes the directory before all have finished with it.
 SaveJob::~SaveJob() { static_cast<void>(job.Barrier()); }
 
 Result<CommitInfo> SaveJob::Save(const Declaration& declaration, const std::string& directory) {
@@ -47,7 +47,7 @@ Result<CommitInfo> SaveJob::Save(const Declaration& declaration, const SaveTarge
     const Bytes whole = Content(held.tensor.name, elements * element_size);
     const Region region = held.region.value_or(Region::Whole(shape));
     memory.push_back(ExtractRegion(whole, shape, element_size, region));
-    EXPECT_TRUE(sources.Bind(slot, MemoryView::Host(memory.back().data())).ok());
+    EXPECT_TRUE(sources.Bind(slot, MemoryView::Host(memory.back())).ok());
   }
   for (const HeldObject& object : declaration.objects()) {
     EXPECT_TRUE(sources.BindObject(object.name, AsBytes(object.name)).ok());

@@ -33,7 +33,7 @@ class SaveJob {
   // Binds every slot to the part of Content(name) that it holds, and every object to its name.
   Result<CommitInfo> Save(const Declaration& declaration, const SaveTarget& target,
                           const SaveOptions& options = {});
-  // Has the same error on all ranks?
+  // True if all ranks have the same error.
   void ExpectSameOnAllRanks(const Status& status);
   void Barrier() { static_cast<void>(job.Barrier()); }
 
@@ -49,7 +49,7 @@ class SaveJob {
   std::string root_;
 };
 
-// A job on every number of ranks from `size_min` on, until one fails.
+// Runs a job on every number of ranks from `size_min` on, until one fails.
 void OnJobs(const std::function<void(SaveJob&)>& body, int size_min = 1);
 
 // What tensor `name` of `byte_count` bytes holds in these tests.

@@ -25,7 +25,7 @@ Bytes LoadWhole(const Checkpoint& checkpoint, std::string_view tensor) {
   const TensorInfo info = checkpoint.FindTensor(tensor).value();
   Bytes bytes(info.raw_bytes);
   ReadRequest request;
-  request.Add(tensor, MemoryView::MutableHost(bytes.data()));
+  request.Add(tensor, MutableMemoryView::Host(bytes));
   checkpoint.Load(request, LoadContract::Partial()).value();
   return bytes;
 }
@@ -34,7 +34,7 @@ Bytes LoadRegion(const Checkpoint& checkpoint, std::string_view tensor, const Re
   const TensorInfo info = checkpoint.FindTensor(tensor).value();
   Bytes bytes(region.element_count() * info.element_size);
   ReadRequest request;
-  request.Add(tensor, region, MemoryView::MutableHost(bytes.data()));
+  request.Add(tensor, region, MutableMemoryView::Host(bytes));
   checkpoint.Load(request, LoadContract::Partial()).value();
   return bytes;
 }

@@ -15,7 +15,7 @@
 #include "sealpoint/engine.h"
 #include "sealpoint/storage.h"
 
-// Small steps that tests of saving share. Each aborts where a step that is not under test fails.
+// Small steps that tests of saving share. Each aborts if a step that is not under test fails.
 
 namespace sealpoint::testing {
 
@@ -29,10 +29,10 @@ std::unique_ptr<Checkpoint> OpenFrom(const std::shared_ptr<Storage>& storage,
 Bytes LoadWhole(const Checkpoint& checkpoint, std::string_view tensor);
 Bytes LoadRegion(const Checkpoint& checkpoint, std::string_view tensor, const Region& region);
 
-// "" where a full verification finds the checkpoint valid and nothing left over, else what it says.
+// "" if a full verification finds the checkpoint valid and nothing left over, else its findings.
 std::string FindDamage(const std::shared_ptr<Storage>& storage, const std::string& directory);
 
-// Sorted; empty where the directory is not there.
+// Sorted; empty if the directory is not there.
 std::vector<std::string> FileNames(const Storage& storage, const std::string& directory);
 Bytes ReadWholeFile(const Storage& storage, const std::string& directory, const std::string& name);
 

@@ -9,7 +9,7 @@
 
 namespace sealpoint::testing {
 
-// What the open file `fd` is called now, or "" where it has no name.
+// The current name of the open file `fd`, or "" if it has none.
 inline std::string PathOf(int fd) {
   char path[PATH_MAX] = {};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);

@@ -20,8 +20,8 @@ struct DescriptorOptions {
   bool has_descriptors = true;
 };
 
-// A file of any storage, as one of a file system with direct I/O: its descriptor is that of a copy
-// in memory.
+// Presents a file of any storage as one of a file system with direct I/O: its descriptor is that of
+// a copy in memory.
 class FileWithDescriptor final : public ForwardingReader {
  public:
   FileWithDescriptor(std::unique_ptr<ReadableFile> inner, DescriptorOptions options)
@@ -45,7 +45,7 @@ class FileWithDescriptor final : public ForwardingReader {
   const int descriptor_;
 };
 
-// A storage that opens its files as such where direct I/O is wanted.
+// A storage that opens its files that way if direct I/O is requested.
 class DescriptorStorage final : public ForwardingStorage {
  public:
   explicit DescriptorStorage(std::shared_ptr<Storage> inner, DescriptorOptions options = {})

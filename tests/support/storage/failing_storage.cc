@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "lib/base/macros.h"
+
 namespace sealpoint::testing {
 namespace {
 
@@ -42,7 +44,7 @@ bool NamesAFile(StorageOp op) {
          op == StorageOp::kWrite || op == StorageOp::kSyncFile || op == StorageOp::kClose;
 }
 
-// What an operation is done to: the name that rules and log go by, and the path for errors.
+// The object of an operation: the name that faults and the log use, and the path for errors.
 struct Target {
   std::string name;
   std::string path;
@@ -72,8 +74,9 @@ struct FailingStorage::State {
   std::vector<StorageCall> calls;
   std::vector<std::string> changes;
 
-  // The fault that this operation meets. `size` is that of a write.
-  std::optional<StorageFault> Begin(StorageOp op, std::string_view name, std::uint64_t size) {
+  // The fault that applies to this operation, if any. `size` is the size of a write.
+  std::optional<StorageFault> Begin(StorageOp op, const Target& target, std::uint64_t size) {
+    const std::string& name = target.name;
     std::function<void(StorageOp, std::string_view)> call;
     std::optional<StorageFault> found;
     {
@@ -84,6 +87,7 @@ struct FailingStorage::State {
       if (!line.empty() && (changes.empty() || changes.back() != line)) changes.push_back(line);
       for (auto& [fault, matched] : faults) {
         if ((fault.op != op && !fault.any_op) || !Contains(name, fault.name)) continue;
+        if (!Contains(target.path, fault.path)) continue;
         ++matched;
         const bool is_hit =
             fault.nth == 0 || matched == fault.nth || (fault.persists && matched > fault.nth);
@@ -118,7 +122,7 @@ struct FailingStorage::State {
   auto Run(StorageOp op, const Target& target, std::uint64_t size, const Operation& operation,
            const Part& part) -> decltype(operation()) {
     using Outcome = decltype(operation());
-    const std::optional<StorageFault> fault = Begin(op, target.name, size);
+    const std::optional<StorageFault> fault = Begin(op, target, size);
     Outcome outcome = [&]() -> Outcome {
       if (!fault) return operation();
       if (fault->takes_effect) static_cast<void>(operation());
@@ -238,6 +242,35 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
   Result<std::vector<EntryInfo>> List() const override {
     return state_->Run(StorageOp::kList, Whole(), [&] { return ForwardingDirectory::List(); });
   }
+  // Two operations, as by the other calls: the file is opened, and read.
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override {
+    const Target target{std::string(name), JoinPath(JoinPath(path(), subdirectory), name)};
+    Bytes bytes;
+    const Status opened = state_->Run(StorageOp::kOpenForRead, target, [&]() -> Status {
+      SEALPOINT_ASSIGN_OR_RETURN(bytes,
+                                 ForwardingDirectory::ReadFileIn(subdirectory, name, size_max));
+      return Status();
+    });
+    SEALPOINT_RETURN_IF_ERROR(opened);
+    SEALPOINT_RETURN_IF_ERROR(
+        state_->Run(StorageOp::kRead, target, [&]() -> Status { return MeddleWith(name, bytes); }));
+    return bytes;
+  }
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override {
+    using Opened = Result<std::unique_ptr<Directory>>;
+    const std::string path_of_it = JoinPath(path(), name);
+    return state_->Run(StorageOp::kOpenDirectory, Target{path_of_it, path_of_it}, [&]() -> Opened {
+      auto directory = ForwardingDirectory::OpenSubdirectory(name);
+      if (!directory.ok()) return directory;
+      return Opened(std::make_unique<FailingDirectory>(std::move(directory).value(), state_));
+    });
+  }
+  Status RemoveSubdirectory(std::string_view name) override {
+    const std::string path_of_it = JoinPath(path(), name);
+    return state_->Run(StorageOp::kRemoveDirectory, Target{path_of_it, path_of_it},
+                       [&] { return ForwardingDirectory::RemoveSubdirectory(name); });
+  }
   Status Remove(std::string_view name) override {
     return state_->Run(StorageOp::kRemove, File(name),
                        [&] { return ForwardingDirectory::Remove(name); });
@@ -266,6 +299,15 @@ class FailingStorage::FailingDirectory final : public ForwardingDirectory {
   }
 
  private:
+  Status MeddleWith(std::string_view name, Bytes& bytes) const {
+    std::function<void(std::string_view, std::uint64_t, MutableByteSpan)> hook;
+    {
+      const std::lock_guard lock(state_->mutex);
+      hook = state_->read_hook;
+    }
+    if (hook) hook(name, 0, bytes);
+    return Status();
+  }
   Target File(std::string_view name) const { return {std::string(name), JoinPath(path(), name)}; }
   Target Whole() const { return {path(), path()}; }
 
@@ -356,11 +398,6 @@ Result<std::unique_ptr<Directory>> FailingStorage::OpenDirectory(std::string_vie
 Status FailingStorage::CreateDirectories(std::string_view path) {
   return state_->Run(StorageOp::kCreateDirectories, Target{std::string(path), std::string(path)},
                      [&] { return ForwardingStorage::CreateDirectories(path); });
-}
-
-Status FailingStorage::RemoveDirectory(std::string_view path) {
-  return state_->Run(StorageOp::kRemoveDirectory, Target{std::string(path), std::string(path)},
-                     [&] { return ForwardingStorage::RemoveDirectory(path); });
 }
 
 }  // namespace sealpoint::testing

@@ -35,52 +35,52 @@ enum class StorageOp : std::uint8_t {
 // One operation that is to fail.
 struct StorageFault {
   StorageOp op = StorageOp::kWrite;
-  bool any_op = false;    // whatever the operation is: `op` does not matter
+  bool any_op = false;    // any operation; `op` is ignored
   std::string name{};     // part of the file's name (or of the directory's path); empty: any
+  std::string path{};     // part of the file's path; empty: any
   int nth = 1;            // counted from 1 among the calls that match; 0: all of them
   bool persists = false;  // all later ones fail as well
   Status error{Code::kIo, "injected"};
-  bool takes_effect = false;  // the operation is done, and then reported as failed
-  std::uint64_t part_size =
-      0;                // so much of a write is stored, or of a read filled in, all the same
-  bool is_lie = false;  // nothing is done and success is reported, where that needs no value
+  bool takes_effect = false;    // the operation is done, and then reported as failed
+  std::uint64_t part_size = 0;  // the bytes of a write or read that are done before it fails
+  bool is_lie = false;          // nothing is done and success is reported, if that needs no value
 };
 
-// A call as the log has it.
+// A call in the log.
 struct StorageCall {
   StorageOp op = StorageOp::kWrite;
   std::string name{};     // of the file, or the path of the directory
   Code code = Code::kOk;  // what was reported
 };
 
-// Bytes on their way into a file, to be changed.
+// Bytes on their way into a file, which a hook may change.
 struct WriteRequest {
   std::uint64_t offset = 0;
   Bytes data{};
-  bool is_lost = false;  // success is reported all the same
+  bool is_lost = false;  // not written, but success is reported
 };
 
-// Another storage that writes down every call and fails those it is told to. Files and directories
-// share its state and may outlive it. Thread safety: all functions.
+// Wraps a storage, logs every call and makes chosen ones fail. Files and directories share its
+// state and may outlive it. Thread safety: all functions.
 class FailingStorage final : public ForwardingStorage {
  public:
   explicit FailingStorage(std::shared_ptr<Storage> inner);
   ~FailingStorage() override;
 
   void Fail(StorageFault fault);
-  // Only so many more bytes can be written into files whose names have `name` in them: the write
-  // that passes it stores what fits and fails with NoSpace, as do all later ones.
+  // Allows only so many more bytes in files whose names contain `name`: the write that exceeds the
+  // limit stores what fits and fails with NoSpace, and so do all later ones.
   void LimitBytes(std::uint64_t byte_count, std::string name = {});
   // Forgets faults, limits and hooks, not the log.
   void Heal();
   // Called before each operation, with what the log says of it.
   void SetHook(std::function<void(StorageOp, std::string_view name)> hook);
-  // May change what is written, where, and whether at all.
+  // May change what is written, at which offset, and whether it is written.
   void SetWriteHook(std::function<void(std::string_view name, WriteRequest&)> hook);
   // May change what was read from `offset` on.
   void SetReadHook(
       std::function<void(std::string_view name, std::uint64_t offset, MutableByteSpan)> hook);
-  // What the directories claim instead of what they offer.
+  // Makes the directories report these capabilities.
   void Claim(Capabilities capabilities);
   void Claim(SpaceInfo space);
 
@@ -89,14 +89,13 @@ class FailingStorage final : public ForwardingStorage {
   // All calls, in the order of their ends.
   std::vector<StorageCall> calls() const;
   // "create x.blob", "write x.blob", "sync x.blob", "close x.blob", "sync directory",
-  // "publish a.commit", "remove x.blob", … in the order of their beginning; repetitions of the same
-  // line are given once. Reads and looks (open, read, stat, list) are left out.
+  // "publish a.commit", "remove x.blob", … in the order in which they began. Repetitions of the
+  // same line are given once. Operations that only look (open, read, stat, list) are left out.
   std::vector<std::string> changes() const;
   void ClearLog();
 
   Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override;
   Status CreateDirectories(std::string_view path) override;
-  Status RemoveDirectory(std::string_view path) override;
 
  private:
   struct State;

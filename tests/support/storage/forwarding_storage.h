@@ -12,8 +12,8 @@
 
 #include "sealpoint/storage.h"
 
-// Files, directories and storages that hand every call to another one. A test derives from them and
-// overrides the calls with which it meddles.
+// Files, directories and storages that forward every call to another one. A test derives from them
+// and overrides the calls that it changes.
 
 namespace sealpoint::testing {
 
@@ -63,7 +63,17 @@ class ForwardingDirectory : public Directory {
   }
   Result<EntryInfo> Stat(std::string_view name) const override { return inner_->Stat(name); }
   Result<std::vector<EntryInfo>> List() const override { return inner_->List(); }
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override {
+    return inner_->ReadFileIn(subdirectory, name, size_max);
+  }
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override {
+    return inner_->OpenSubdirectory(name);
+  }
   Status Remove(std::string_view name) override { return inner_->Remove(name); }
+  Status RemoveSubdirectory(std::string_view name) override {
+    return inner_->RemoveSubdirectory(name);
+  }
   Status PublishExclusive(std::string_view from, std::string_view to,
                           PublishMethod method) override {
     return inner_->PublishExclusive(from, to, method);
@@ -88,7 +98,6 @@ class ForwardingStorage : public Storage {
   Status CreateDirectories(std::string_view path) override {
     return inner_->CreateDirectories(path);
   }
-  Status RemoveDirectory(std::string_view path) override { return inner_->RemoveDirectory(path); }
 
  private:
   const std::shared_ptr<Storage> inner_;

@@ -19,7 +19,7 @@ struct ReadCall {
   friend auto operator<=>(const ReadCall&, const ReadCall&) = default;
 };
 
-// What a ReadingStorage saw. Shared with all its directories and files.
+// The log of a ReadingStorage, shared with all its directories and files.
 struct ReadLog {
   std::vector<ReadCall> reads;     // in the order of completion
   std::vector<std::string> stats;  // names
@@ -27,7 +27,7 @@ struct ReadLog {
   std::uint64_t open_file_count_max = 0;
 };
 
-// Another storage that writes down each read and can meddle before it.
+// Wraps a storage, logs each read and can intervene before it.
 class ReadingStorage final : public ForwardingStorage {
  public:
   // Called before each read, on the reading thread; an error is what the read returns.

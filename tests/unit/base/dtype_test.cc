@@ -14,7 +14,7 @@ struct Frozen {
   unsigned size_bytes;
 };
 
-// What files on disk say. A change here makes them unreadable.
+// These ids, names and sizes are stored in files. A change makes existing files unreadable.
 constexpr Frozen kFrozen[] = {
     {1, "bool", 1},       {2, "i8", 1},           {3, "i16", 2},          {4, "i32", 4},
     {5, "i64", 8},        {6, "u8", 1},           {7, "u16", 2},          {8, "u32", 4},

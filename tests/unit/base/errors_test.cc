@@ -64,6 +64,17 @@ TEST(ErrnoError, NamesTheOperationAndTheErrno) {
                              testing::HasSubstr("Input/output error")));
 }
 
+TEST(DigestError, HasTheComputedAndTheRecordedDigest) {
+  Digest computed;
+  computed.bytes[0] = std::byte{0xab};
+  const Status status = DigestError("R-HDR-04", "header", computed, Digest());
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_EQ(status.place().rule, "R-HDR-04");
+  EXPECT_EQ(status.message(),
+            "header digest mismatch: computed ab000000000000000000000000000000, "
+            "recorded 00000000000000000000000000000000");
+}
+
 Status FailIf(bool fails) { return fails ? InvalidArgument("inner") : Status(); }
 Status Outer(bool fails) {
   SEALPOINT_RETURN_IF_ERROR(FailIf(fails));

@@ -12,11 +12,11 @@
 
 namespace {
 
-int random_error = 0;  // with which the next calls fail
+int random_error = 0;  // the error with which the next calls fail
 
 }  // namespace
 
-// Stands in for the function of the C library.
+// Replaces the function of the C library.
 extern "C" ssize_t getrandom(void* buffer, std::size_t size, unsigned flags) {
   if (random_error != 0) {
     errno = std::exchange(random_error, random_error == EINTR ? 0 : random_error);

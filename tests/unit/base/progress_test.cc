@@ -34,7 +34,7 @@ PhaseEvent Event(Kind kind, Phase phase, std::uint64_t done = 0, std::uint64_t t
 
 class ProgressTest : public ::testing::Test {
  protected:
-  // Tells of so many bytes each 100 ms.
+  // Reports so many bytes every 100 ms.
   void Move(std::uint64_t bytes, int times) {
     for (int i = 0; i < times; ++i) {
       done_ += bytes;
@@ -75,7 +75,7 @@ TEST_F(ProgressTest, KnowsNoRateBeforeItHasSeenSome) {
   EXPECT_FALSE(progress_.figures().seconds_left) << "a millisecond says nothing";
 }
 
-// Opening files is slow, filling a cache is fast; neither tells how long the rest will take.
+// Opening files is slow and filling a cache is fast; neither predicts how long the rest will take.
 TEST_F(ProgressTest, TellsNoTimeLeftInTheFirstSecond) {
   Begin(100 * kMillion);
   Move(kMillion, 9);
@@ -250,7 +250,7 @@ class ProgressLineTest : public ::testing::Test {
     close(master_);
     unsetenv("LC_ALL");
   }
-  // What was drawn since the last call.
+  // Returns what was drawn since the last call.
   std::string Drawn() const {
     fcntl(master_, F_SETFL, O_NONBLOCK);
     std::array<char, 4096> text{};

@@ -12,6 +12,10 @@ namespace {
 
 Status Corrupt() { return Status(Code::kCorrupt, "digest differs"); }
 
+TEST(Status, IsPrintedAsTextByTests) {
+  EXPECT_EQ(testing::PrintToString(Status(Code::kIo, "gone")), "Io: gone");
+}
+
 TEST(CodeName, NamesEveryCode) {
   constexpr std::string_view kNames[] = {"Ok",
                                          "InvalidArgument",
@@ -85,6 +89,13 @@ TEST(Status, KeepsTheInnermostTensor) {
   EXPECT_EQ(Corrupt().AtTensor("inner").AtTensor("outer").place().tensor, "inner");
 }
 
+TEST(Status, IsAboutATensorOrAnObject) {
+  EXPECT_EQ(Corrupt().AtObject("rng").ToString(), "Corrupt: digest differs [object rng]");
+  EXPECT_EQ(Corrupt().AtObject("inner").AtObject("outer").place().object, "inner");
+  EXPECT_EQ(Corrupt().AtObject("rng").AtTensor("w").place().tensor, "");
+  EXPECT_EQ(Corrupt().AtTensor("w").AtObject("rng").place().object, "");
+}
+
 TEST(Status, KeepsTheInnermostRankTogetherWithItsHost) {
   const Status status = Corrupt().AtRank(3, "").AtRank(4, "node4");
   EXPECT_EQ(status.place().rank, 3);
@@ -92,7 +103,8 @@ TEST(Status, KeepsTheInnermostRankTogetherWithItsHost) {
 }
 
 TEST(Status, AddsNoPlaceToSuccess) {
-  const Status status = Status().AtRule("r").AtPath("p").AtOffset(1).AtTensor("t").AtRank(1, "h");
+  const Status status =
+      Status().AtRule("r").AtPath("p").AtOffset(1).AtTensor("t").AtObject("o").AtRank(1, "h");
   EXPECT_EQ(status, Status());
 }
 

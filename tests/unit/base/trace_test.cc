@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests/examples/trace_test.py does not see with the saves of a real training.
+// The cases that tests/examples/trace_test.py does not cover with the saves of a real training.
 #include "sealpoint/trace.h"
 
 #include <gmock/gmock.h>

@@ -153,7 +153,7 @@ TEST(Decode, SaysWhatIsWrongWithASplitFrame) {
 }
 
 #if !defined(SEALPOINT_TEST_SANITIZED)  // sanitizers take more address space than is left
-// Runs `step` in a process that gets no more large pieces of memory; it must fail in order.
+// Runs `step` in a process in which large allocations fail; it must return an error.
 template <typename Step>
 [[noreturn]] void ExitWithoutMemory(const Step& step) {
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};

@@ -21,6 +21,11 @@ TEST(StatusCodec, KeepsEveryPart) {
   EXPECT_EQ(DecodeStatus(EncodeStatus(FullStatus())), FullStatus());
 }
 
+TEST(StatusCodec, KeepsTheObject) {
+  const Status status = Status(Status(Code::kNotFound, "absent").AtObject("rng"));
+  EXPECT_EQ(DecodeStatus(EncodeStatus(status)), status);
+}
+
 TEST(StatusCodec, KeepsThatTheOutcomeIsUnknown) {
   const Status unknown = FullStatus().WithUnknownOutcome();
   const auto decoded = DecodeStatus(EncodeStatus(unknown));

@@ -9,7 +9,7 @@
 #include "sealpoint/communicator.h"
 #include "tests/support/ranks/with_ranks.h"
 
-// What happens when a rank does not play along; only threads can be made to do so at will.
+// Ranks that leave, come late or make another call. Only threads can be made to do so at will.
 
 namespace sealpoint {
 namespace {

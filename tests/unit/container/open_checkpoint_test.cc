@@ -116,6 +116,14 @@ TEST_F(OpenCommittedTest, DirectoryNamedCommitIsNoMarker) {
   EXPECT_EQ(ErrorOf(container).place().rule, "R-MRK-01");
 }
 
+TEST_F(OpenCommittedTest, DirectoryNamedAsABlobIsNoFileOfAnAttempt) {
+  StoreFiles(*storage_, "c", {{"README", Bytes(10)}});
+  ASSERT_TRUE(storage_->CreateDirectories("c/" + BlobName(MiniSpec::MakeId(1))).ok());
+  const Status error = OpenCommitted(*storage_, "c", {}, true).status();
+  EXPECT_EQ(error.code(), Code::kNotACheckpoint);
+  EXPECT_EQ(error.place().rule, "R-DIR-05");
+}
+
 TEST_F(OpenCommittedTest, VoidMarkerIsUncommitted) {
   MiniSpec spec = TwoBlobs();
   spec.hooks.marker = [](Marker& marker) {

@@ -13,7 +13,7 @@ namespace sealpoint::testing {
 inline constexpr Rounding kExact = Rounding::kExact;
 inline constexpr Rounding kNearest = Rounding::kNearestEven;
 
-// One element from one dtype to another; nothing where it has no counterpart. To and From are the
+// One element from one dtype to another; nothing if it has no counterpart. To and From are the
 // C++ types of the same size. Precondition: the dtypes convert.
 template <typename To, typename From>
 std::optional<To> ConvertOne(DType from, From value, DType to, Rounding rounding) {

@@ -84,12 +84,14 @@ TEST(ElementConverter, DescribesAnElement) {
     return ElementConverter::Make(from, {.to = to}).value().Describe(BytesOf(&value));
   };
   EXPECT_EQ(describe(DType::kInt64, std::int64_t{-9007199254740993}, DType::kF64),
-            "the i64 value -9007199254740993 is no f64");
-  EXPECT_EQ(describe(DType::kF32, 1e10f, DType::kF16), "the f32 value 10000000000 is no f16");
-  EXPECT_EQ(describe(DType::kF64, -0.0, DType::kInt8), "the f64 value -0 is no i8");
+            "the i64 value -9007199254740993 has no f64 counterpart");
+  EXPECT_EQ(describe(DType::kF32, 1e10f, DType::kF16),
+            "the f32 value 10000000000 has no f16 counterpart");
+  EXPECT_EQ(describe(DType::kF64, -0.0, DType::kInt8), "the f64 value -0 has no i8 counterpart");
   EXPECT_EQ(describe(DType::kF64, -std::numeric_limits<double>::infinity(), DType::kInt8),
-            "the f64 value -infinity is no i8");
-  EXPECT_EQ(describe(DType::kF64, std::nan(""), DType::kInt8), "the f64 value NaN is no i8");
+            "the f64 value -infinity has no i8 counterpart");
+  EXPECT_EQ(describe(DType::kF64, std::nan(""), DType::kInt8),
+            "the f64 value NaN has no i8 counterpart");
   EXPECT_EQ(describe(DType::kComplex128, std::complex<double>(1, 0.5), DType::kComplex64),
             "the c128 value 1, 0.5 is no c64");
 }

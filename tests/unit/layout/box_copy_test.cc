@@ -193,7 +193,7 @@ TEST(RunStridedCopy, StepsThroughFiveDimensions) {
 TEST(CopyFromLinear, PutsABoxOfARunIntoAWiderTensor) {
   // The run holds elements 3..10 of a 4 x 3 box that begins at (2, 1); its full rows 1 and 2 go to
   // memory of a 5 x 8 box at (1, 0).
-  const Region linear{.box = {.offset = {2, 1}, .extent = {4, 3}}, .run = {2, 10}};
+  const Region linear{{.offset = {2, 1}, .extent = {4, 3}}, {2, 10}};
   const Box part{.offset = {3, 1}, .extent = {2, 3}};
   const Box origin{.offset = {1, 0}, .extent = {5, 8}};
   const StridedCopy copy = CopyFromLinear(linear, part, origin, {8, 1}, 1);
@@ -220,8 +220,8 @@ TEST(CopyFromLinear, OfAScalarIsItsBytes) {
 TEST(CopyFromLinear, FindsARunFarInsideAHugeBox) {
   // The box has 2^62 elements of 8 bytes: the run's place in it passes 64 bits, that in the buffer
   // does not.
-  const Region linear{.box = {.offset = {0, 0, 0}, .extent = {4, 1ull << 31, 1ull << 29}},
-                      .run = {(3ull << 60) + 5, (3ull << 60) + 9}};
+  const Region linear{{.offset = {0, 0, 0}, .extent = {4, 1ull << 31, 1ull << 29}},
+                      {(3ull << 60) + 5, (3ull << 60) + 9}};
   const Box part{.offset = {3, 0, 6}, .extent = {1, 1, 3}};
   const StridedCopy copy = CopyFromLinear(linear, part, part, {8, 8, 8}, 8);
   EXPECT_TRUE(copy.is_contiguous());
@@ -231,7 +231,7 @@ TEST(CopyFromLinear, FindsARunFarInsideAHugeBox) {
 }
 
 TEST(CopyToLinear, IsTheWayBack) {
-  const Region linear{.box = {.offset = {2, 1}, .extent = {4, 3}}, .run = {2, 10}};
+  const Region linear{{.offset = {2, 1}, .extent = {4, 3}}, {2, 10}};
   const Box part{.offset = {3, 1}, .extent = {2, 3}};
   const Box origin{.offset = {1, 0}, .extent = {5, 8}};
   const StridedCopy there = CopyFromLinear(linear, part, origin, {8, 1}, 1);

@@ -168,33 +168,34 @@ TEST(Placement, RefusesRulesThatDoNotFitTheTensor) {
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = 1, .axis = "x"}, rest}), HasSubstr("1 dimensions"));
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = -1, .axis = "x"}, rest}), HasSubstr("1 dimensions"));
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = 0, .axis = "x", .unit = 3}, rest}),
-              HasSubstr("do not divide"));
+              HasSubstr("expected a divisor of"));
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = 0, .axis = "x", .unit = 0}, rest}),
-              HasSubstr("do not divide"));
+              HasSubstr("expected a divisor of"));
   EXPECT_THAT(ErrorOf({4}, {ShardSections{.dim = 0, .axis = "x", .sections = {3, 2}}, rest}),
-              HasSubstr("pass 4"));
+              HasSubstr("exceed the 4"));
   EXPECT_THAT(ErrorOf({4}, {ShardSections{.dim = 0, .axis = "x", .sections = {3}}, rest}),
               HasSubstr("cover 3 of 4"));
   EXPECT_THAT(ErrorOf({4}, {StridedShard{.dim = 0, .axis = "x", .split_factor = 0}, rest}),
               HasSubstr("split factor"));
   EXPECT_THAT(ErrorOf({4}, {Pad{.dim = 0, .size = 3}, Replicate{"x"}, rest}),
-              HasSubstr("below the extent"));
+              HasSubstr("expected at least the extent"));
   EXPECT_THAT(ErrorOf({4}, {Shard{.dim = 0, .axis = "x"}, Pad{.dim = 0, .size = 8}, rest}),
-              HasSubstr("behind a cut"));
-  EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {}}, Replicate{"x"}, rest}), HasSubstr("no axes"));
+              HasSubstr("after a cut"));
+  EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {}}, Replicate{"x"}, rest}),
+              HasSubstr("0 axes and unit 1"));
 }
 
 TEST(Placement, RefusesCutsBehindAFlatCut) {
   EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {"x"}}, Shard{.dim = 0, .axis = "y"}}),
-              HasSubstr("behind a flat cut"));
+              HasSubstr("after shard_flat"));
 }
 
 TEST(Placement, RefusesFlatRangesThatAreNoRuns) {
   EXPECT_THAT(ErrorOf({4, 8}, {StridedShard{.dim = 1, .axis = "x", .split_factor = 2},
                                ShardFlat{.axes = {"y"}}}),
-              HasSubstr("no runs"));
+              HasSubstr("not runs"));
   EXPECT_THAT(ErrorOf({4, 8}, {Pad{.dim = 1, .size = 9}, Replicate{"x"}, ShardFlat{.axes = {"y"}}}),
-              HasSubstr("no runs"));
+              HasSubstr("not runs"));
 }
 
 TEST(Placement, RefusesSizesBeyond64Bits) {
@@ -240,7 +241,7 @@ TEST(Placement, RefusesMoreSectionsThanAnIndexTakesThoughMostAreEmpty) {
   sections.back() = 4;
   EXPECT_THAT(
       ErrorOf({4}, {ShardSections{.dim = 0, .axis = "x", .sections = sections}, Replicate{"y"}}),
-      HasSubstr("too many sections"));
+      HasSubstr("sections, the limit is"));
 }
 
 // Each rank's part has 2^63 elements.
@@ -252,10 +253,11 @@ TEST(Placement, RefusesATensorBeyond64BitsWhosePartsFit) {
 }
 
 TEST(Placement, RefusesFlatUnitsOfNothing) {
-  EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {"x", "y"}, .unit = 0}}), HasSubstr("unit of 0"));
+  EXPECT_THAT(ErrorOf({4}, {ShardFlat{.axes = {"x", "y"}, .unit = 0}}),
+              HasSubstr("axes and unit 0"));
 }
 
-// The piece of the last rank has as many positions as there are, but the last of them is padding.
+// The part of the last rank is as long as the others, but its last position is padding.
 TEST(Placement, RefusesFlatRangesBehindPadding) {
   const Placement placement = {Pad{.dim = 1, .size = 8}, Shard{.dim = 1, .axis = "x"},
                                ShardFlat{.axes = {"y"}}};
@@ -299,10 +301,10 @@ TEST(PlaceBucket, RefusesMembersThatOverlapOrPass) {
     return PlaceBucket(members, size, 2, index).error().message();
   };
   EXPECT_THAT(message({two, one}, 8, 0), HasSubstr("element 3"));
-  EXPECT_THAT(message({one}, 3, 0), HasSubstr("pass the bucket"));
-  EXPECT_THAT(message({none}, 8, 0), HasSubstr("empty"));
+  EXPECT_THAT(message({one}, 3, 0), HasSubstr("exceed the bucket"));
+  EXPECT_THAT(message({none}, 8, 0), HasSubstr("no elements"));
   EXPECT_THAT(message({odd}, 8, 0), HasSubstr("extents"));
-  EXPECT_THAT(message({one}, 8, 2), HasSubstr("range 2 of 2"));
+  EXPECT_THAT(message({one}, 8, 2), HasSubstr("is 2, expected below 2"));
 }
 
 TEST(PlaceFused, FindsQueryKeyAndValueInTheirGroups) {
@@ -335,9 +337,32 @@ TEST(LocalPart, ViewsPointIntoTheLocalTensor) {
   std::uint32_t local[8] = {};
   const LocalPart part{
       .region = Region::Of({{0, 4}, {2, 2}}), .local_offset = 2, .local_strides = {4, 1}};
-  EXPECT_EQ(SourceOf(part, local, 4).data, reinterpret_cast<const std::byte*>(local + 2));
-  EXPECT_THAT(SourceOf(part, local, 4).strides_bytes, ElementsAre(16, 4));
-  EXPECT_EQ(DestinationOf(part, local, 4).data, reinterpret_cast<std::byte*>(local + 2));
+  const MemoryView source = SourceOf(part, MemoryView::Host(local), 4);
+  EXPECT_EQ(source.data, reinterpret_cast<const std::byte*>(local));
+  EXPECT_EQ(source.size_bytes, sizeof(local));
+  EXPECT_EQ(source.origin_bytes, 8u);
+  EXPECT_THAT(source.strides_bytes, ElementsAre(16, 4));
+  EXPECT_EQ(source.dtype, DType::kUInt32);
+  const MemoryView destination = DestinationOf(part, MutableMemoryView::Host(local), 4);
+  EXPECT_EQ(destination, source);
+}
+
+TEST(LocalPart, DenseViewsHaveThePartAlone) {
+  std::uint32_t local[8] = {};
+  const LocalPart part{.region = Box{{10}, {3}}, .local_offset = 2};
+  const MemoryView view = SourceOf(part, MemoryView::Host(local), 4);
+  EXPECT_EQ(view.data, reinterpret_cast<const std::byte*>(local + 2));
+  EXPECT_EQ(view.size_bytes, 12u);
+}
+
+TEST(LocalPart, ViewsEndWithTheLocalTensor) {
+  std::uint32_t local[8] = {};
+  LocalPart part{.region = Box{{10}, {3}}, .local_offset = 7};
+  EXPECT_EQ(SourceOf(part, MemoryView::Host(local), 4).size_bytes, 4u);
+  part.local_offset = 9;
+  EXPECT_EQ(SourceOf(part, MemoryView::Host(local), 4).size_bytes, 0u);
+  part.local_offset = ~0ull;
+  EXPECT_EQ(SourceOf(part, MemoryView::Host(local), 4).size_bytes, 0u);
 }
 
 }  // namespace

@@ -52,22 +52,24 @@ TEST(PlacementText, RefusesWhatIsNoRuleAndSaysWhy) {
   EXPECT_THAT(ErrorOf("shard"), HasSubstr("parentheses"));
   EXPECT_THAT(ErrorOf("shard)"), HasSubstr("parentheses"));
   EXPECT_THAT(ErrorOf("shard(dim 0, tensor) x"), HasSubstr("parentheses"));
-  EXPECT_THAT(ErrorOf("tensor: shard (dim 0)"), HasSubstr("the rules are replicate, hold_here"));
-  EXPECT_THAT(ErrorOf("replicate()"), HasSubstr("an axis without a name"));
-  EXPECT_THAT(ErrorOf("replicate(a b)"), HasSubstr("\"a b\" is no name of an axis"));
-  EXPECT_THAT(ErrorOf("replicate(a, b)"), HasSubstr("\"b\" is too much"));
-  EXPECT_THAT(ErrorOf("shard(0, tensor)"), HasSubstr("\"0\" is not \"dim\" and a number"));
-  EXPECT_THAT(ErrorOf("shard(dom 0, tensor)"), HasSubstr("is not \"dim\" and a number"));
-  EXPECT_THAT(ErrorOf("shard(dim, tensor)"), HasSubstr("is not \"dim\" and a number"));
-  EXPECT_THAT(ErrorOf("shard(dim0, tensor)"), HasSubstr("is not \"dim\" and a number"));
-  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, evenly)"), HasSubstr("is not \"unit\" and a number"));
-  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, even, unit 1, 2)"), HasSubstr("\"2\" is too much"));
-  EXPECT_THAT(ErrorOf("pad(dim 0, size 1, 2)"), HasSubstr("\"2\" is too much"));
-  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1 + 2, 3)"), HasSubstr("\"3\" is too much"));
+  EXPECT_THAT(ErrorOf("tensor: shard (dim 0)"), HasSubstr("expected one of replicate, hold_here"));
+  EXPECT_THAT(ErrorOf("replicate()"), HasSubstr("axis has no name"));
+  EXPECT_THAT(ErrorOf("replicate(a b)"), HasSubstr("found \"a b\", expected the name of an axis"));
+  EXPECT_THAT(ErrorOf("replicate(a, b)"), HasSubstr("found \"b\", expected no further"));
+  EXPECT_THAT(ErrorOf("shard(0, tensor)"), HasSubstr("found \"0\", expected \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dom 0, tensor)"), HasSubstr("expected \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim, tensor)"), HasSubstr("expected \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim0, tensor)"), HasSubstr("expected \"dim\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, evenly)"), HasSubstr("expected \"unit\" and a number"));
+  EXPECT_THAT(ErrorOf("shard(dim 0, tensor, even, unit 1, 2)"),
+              HasSubstr("found \"2\", expected no further"));
+  EXPECT_THAT(ErrorOf("pad(dim 0, size 1, 2)"), HasSubstr("found \"2\", expected no further"));
+  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1 + 2, 3)"),
+              HasSubstr("found \"3\", expected no further"));
   EXPECT_THAT(ErrorOf("strided_shard(dim 0, a, split factor 2, 3)"),
-              HasSubstr("\"3\" is too much"));
+              HasSubstr("found \"3\", expected no further"));
   EXPECT_THAT(ErrorOf("strided_shard(dim 0, a)"), HasSubstr("\"split factor\" and a number"));
-  EXPECT_THAT(ErrorOf("shard_flat(a, 3)"), HasSubstr("is not \"unit\" and a number"));
+  EXPECT_THAT(ErrorOf("shard_flat(a, 3)"), HasSubstr("expected \"unit\" and a number"));
 }
 
 TEST(PlacementText, TakesNumbersUpToTheEndOfTheirRange) {
@@ -78,12 +80,16 @@ TEST(PlacementText, TakesNumbersUpToTheEndOfTheirRange) {
 }
 
 TEST(PlacementText, RefusesNumbersOutsideOfTheirRange) {
-  EXPECT_THAT(ErrorOf("shard(dim 1x, tensor)"), HasSubstr("\"1x\" is no number"));
-  EXPECT_THAT(ErrorOf("shard(dim -1, tensor)"), HasSubstr("\"-1\" is no number"));
-  EXPECT_THAT(ErrorOf("shard(dim 2147483648, a)"), HasSubstr("no dimension 2147483648"));
-  EXPECT_THAT(ErrorOf("pad(dim 2147483648, size 1)"), HasSubstr("no dimension 2147483648"));
-  EXPECT_THAT(ErrorOf("pad(dim 0, size 18446744073709551616)"), HasSubstr("no number of 64 bits"));
-  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1++2)"), HasSubstr("\"\" is no number"));
+  EXPECT_THAT(ErrorOf("shard(dim 1x, tensor)"), HasSubstr("found \"1x\", expected a number"));
+  EXPECT_THAT(ErrorOf("shard(dim -1, tensor)"), HasSubstr("found \"-1\", expected a number"));
+  EXPECT_THAT(ErrorOf("shard(dim 2147483648, a)"),
+              HasSubstr("dimension is 2147483648, expected at most"));
+  EXPECT_THAT(ErrorOf("pad(dim 2147483648, size 1)"),
+              HasSubstr("dimension is 2147483648, expected at most"));
+  EXPECT_THAT(ErrorOf("pad(dim 0, size 18446744073709551616)"),
+              HasSubstr("expected a number of at most 64 bits"));
+  EXPECT_THAT(ErrorOf("shard_sections(dim 0, a, even, 1++2)"),
+              HasSubstr("found \"\", expected a number"));
 }
 
 TEST(PlacementText, RepeatsOnlyTheBeginningOfALongText) {

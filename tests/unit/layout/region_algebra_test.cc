@@ -14,8 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 Region RunOf(Shape extent, std::uint64_t begin, std::uint64_t end) {
-  return {.box = {.offset = Shape(extent.size(), 0), .extent = std::move(extent)},
-          .run = {begin, end}};
+  return {{.offset = Shape(extent.size(), 0), .extent = std::move(extent)}, {begin, end}};
 }
 
 std::uint64_t CountAll(const std::vector<Box>& boxes) {
@@ -70,7 +69,7 @@ TEST(DecomposeRun, AScalarIsOneBox) {
 }
 
 TEST(DecomposeRun, InOneDimensionIsOneBox) {
-  const Region region{.box = {.offset = {10}, .extent = {20}}, .run = {3, 9}};
+  const Region region{{.offset = {10}, .extent = {20}}, {3, 9}};
   EXPECT_THAT(DecomposeRun(region), ElementsAre(Box{.offset = {13}, .extent = {6}}));
 }
 
@@ -147,7 +146,7 @@ TEST(IntersectRegions, OfARunAndAColumnBlockIsItsPartOfEachRow) {
 }
 
 TEST(IntersectRegions, WorksBeyond32Bits) {
-  const Region a{.box = {.offset = {1ull << 33}, .extent = {1ull << 33}}, .run = {0, 1ull << 32}};
+  const Region a{{.offset = {1ull << 33}, .extent = {1ull << 33}}, {0, 1ull << 32}};
   const Region b = Region::Of({.offset = {(1ull << 33) + (1ull << 31)}, .extent = {1ull << 40}});
   EXPECT_THAT(IntersectRegions(a, b),
               ElementsAre(Box{.offset = {(1ull << 33) + (1ull << 31)}, .extent = {1ull << 31}}));

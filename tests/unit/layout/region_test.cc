@@ -79,12 +79,12 @@ TEST(CheckRegion, TakesARunThatEndsWithTheBox) {
 }
 
 TEST(CheckRegion, RefusesAnotherNumberOfOffsets) {
-  EXPECT_EQ(CheckedCode({4, 4}, {.box = {.offset = {0}, .extent = {4, 4}}, .run = {0, 1}}),
+  EXPECT_EQ(CheckedCode({4, 4}, {{.offset = {0}, .extent = {4, 4}}, {0, 1}}),
             Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAnotherNumberOfExtents) {
-  EXPECT_EQ(CheckedCode({4, 4}, {.box = {.offset = {0, 0}, .extent = {4, 4, 1}}, .run = {0, 1}}),
+  EXPECT_EQ(CheckedCode({4, 4}, {{.offset = {0, 0}, .extent = {4, 4, 1}}, {0, 1}}),
             Code::kInvalidArgument);
 }
 
@@ -93,8 +93,7 @@ TEST(CheckRegion, RefusesABoxForAScalar) {
 }
 
 TEST(CheckRegion, RefusesAnEmptyExtentAndNamesTheDimension) {
-  const Status status =
-      CheckRegion({4, 4}, {.box = {.offset = {0, 2}, .extent = {4, 0}}, .run = {0, 1}});
+  const Status status = CheckRegion({4, 4}, {{.offset = {0, 2}, .extent = {4, 0}}, {0, 1}});
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_THAT(status.message(), testing::HasSubstr("empty in dimension 1"));
 }
@@ -109,41 +108,37 @@ TEST(CheckRegion, RefusesABoxBehindTheEnd) {
 
 TEST(CheckRegion, RefusesAnOffsetThatWrapsAround) {
   // offset + extent is 2 in 64 bits.
-  EXPECT_EQ(CheckedCode({4}, {.box = {.offset = {kMax}, .extent = {3}}, .run = {0, 1}}),
-            Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({4}, {{.offset = {kMax}, .extent = {3}}, {0, 1}}), Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAnExtentThatWrapsAround) {
-  EXPECT_EQ(CheckedCode({4}, {.box = {.offset = {2}, .extent = {kMax}}, .run = {0, 1}}),
-            Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({4}, {{.offset = {2}, .extent = {kMax}}, {0, 1}}), Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAnEmptyRun) {
-  EXPECT_EQ(CheckedCode({4}, {.box = {.offset = {0}, .extent = {4}}, .run = {2, 2}}),
-            Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({4}, {{.offset = {0}, .extent = {4}}, {2, 2}}), Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAReversedRun) {
-  EXPECT_EQ(CheckedCode({4}, {.box = {.offset = {0}, .extent = {4}}, .run = {3, 2}}),
-            Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({4}, {{.offset = {0}, .extent = {4}}, {3, 2}}), Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesARunThatPassesTheBox) {
-  EXPECT_EQ(CheckedCode({4, 4}, {.box = {.offset = {0, 0}, .extent = {2, 4}}, .run = {4, 9}}),
+  EXPECT_EQ(CheckedCode({4, 4}, {{.offset = {0, 0}, .extent = {2, 4}}, {4, 9}}),
             Code::kInvalidArgument);
-  EXPECT_EQ(CheckedCode({}, {.box = {}, .run = {0, 2}}), Code::kInvalidArgument);
+  EXPECT_EQ(CheckedCode({}, {{}, {0, 2}}), Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAnyRegionOfAnEmptyTensor) {
   EXPECT_EQ(CheckedCode({0}, Region::Whole({0})), Code::kInvalidArgument);
-  EXPECT_EQ(CheckedCode({0, 4}, {.box = {.offset = {0, 0}, .extent = {1, 4}}, .run = {0, 4}}),
+  EXPECT_EQ(CheckedCode({0, 4}, {{.offset = {0, 0}, .extent = {1, 4}}, {0, 4}}),
             Code::kInvalidArgument);
 }
 
 TEST(CheckRegion, RefusesAShapeWhoseElementCountDoesNotFit) {
   // The box has 2^64 elements, which is 0 in 64 bits; so no run could be checked.
   const Shape shape = {1ull << 32, 1ull << 32};
-  EXPECT_EQ(CheckedCode(shape, {.box = {.offset = {0, 0}, .extent = shape}, .run = {0, 1}}),
+  EXPECT_EQ(CheckedCode(shape, {{.offset = {0, 0}, .extent = shape}, {0, 1}}),
             Code::kLimitExceeded);
   EXPECT_EQ(CheckedCode(shape, Plain({0, 0}, {1, 1})), Code::kLimitExceeded);
 }

@@ -99,7 +99,7 @@ TEST(Tiling, AnOverlapIsNamedByItsFirstElementAndItsHolders) {
 }
 
 TEST(Tiling, AHoleAndAnOverlapOfEqualSizeAreBothSeen) {
-  // The element counts add up; only positions tell.
+  // The element counts match; only the positions differ.
   const auto fault = Fault({8}, {Plain({0}, {4}), Plain({2}, {4})});
   ASSERT_TRUE(fault);
   EXPECT_THAT(fault->element, ElementsAre(2));
@@ -123,15 +123,14 @@ TEST(Tiling, RunsOfOneBoxTile) {
   std::vector<Region> runs;
   for (const sealpoint::Run run : {sealpoint::Run{0, 7}, sealpoint::Run{7, 8},
                                    sealpoint::Run{8, 23}, sealpoint::Run{23, 60}}) {
-    runs.push_back({.box = Region::Whole({3, 4, 5}).box, .run = run});
+    runs.push_back({Region::Whole({3, 4, 5}).box, run});
   }
   EXPECT_FALSE(Fault({3, 4, 5}, runs));
 }
 
 TEST(Tiling, AGapBetweenRunsIsNamedInCoordinates) {
   const Box box = Region::Whole({3, 4, 5}).box;
-  const auto fault =
-      Fault({3, 4, 5}, {{.box = box, .run = {0, 33}}, {.box = box, .run = {34, 60}}});
+  const auto fault = Fault({3, 4, 5}, {{box, {0, 33}}, {box, {34, 60}}});
   ASSERT_TRUE(fault);
   EXPECT_THAT(fault->element, ElementsAre(1, 2, 3));
   EXPECT_EQ(fault->times_covered, 0u);
@@ -139,9 +138,7 @@ TEST(Tiling, AGapBetweenRunsIsNamedInCoordinates) {
 
 TEST(Tiling, AnOverlapOfRunsNamesTheRunsAndNotTheirBox) {
   const Box box = Region::Whole({4, 5}).box;
-  const auto fault = Fault(
-      {4, 5},
-      {{.box = box, .run = {15, 20}}, {.box = box, .run = {0, 8}}, {.box = box, .run = {7, 15}}});
+  const auto fault = Fault({4, 5}, {{box, {15, 20}}, {box, {0, 8}}, {box, {7, 15}}});
   ASSERT_TRUE(fault);
   EXPECT_THAT(fault->element, ElementsAre(1, 2));
   EXPECT_EQ(fault->times_covered, 2u);

@@ -104,7 +104,8 @@ TEST_F(CheckpointTest, DamagedObjectIsCorrupt) {
   const Status error = checkpoint_->ReadObject("rng").status();
   EXPECT_THAT(error,
               BreaksRule(Code::kCorrupt, "R-CHK-02", container_.blobs.at(0).records.back().offset));
-  EXPECT_EQ(error.place().tensor, "rng");
+  EXPECT_EQ(error.place().object, "rng");
+  EXPECT_EQ(error.place().tensor, "");
   EXPECT_EQ(error.place().path, BlobPath(0));
 }
 

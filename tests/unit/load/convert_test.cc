@@ -56,7 +56,7 @@ class ConvertTest : public LoadFixture {
                           std::vector<std::int64_t> strides = {}) {
     return LoadItem({.tensor = tensor,
                      .region = std::move(region),
-                     .destination = MemoryView::MutableHost(out.data(), std::move(strides)),
+                     .destination = MutableMemoryView::Host(out, std::move(strides)),
                      .convert = conversion});
   }
   Result<LoadReport> LoadItem(ReadItem item, const LoadContract& contract = {}) {
@@ -82,7 +82,7 @@ TEST_F(ConvertTest, BoxIntoStridedMemory) {
   std::vector<std::int16_t> out(4 * 12, 7);
   ReadRequest request;
   request.Add("w", Box{{0, 320}, {3, 4}},
-              MemoryView::MutableHost(out.data() + 8, {-8, 24}));  // rows 2, 1, 0
+              MutableMemoryView::Host(out, {-8, 24}, 16));  // rows 2, 1, 0
   request.items.back().convert = Conversion{DType::kInt16};
   ASSERT_TRUE(checkpoint_->Load(request).ok());
   for (std::size_t row = 0; row < 3; ++row) {
@@ -105,7 +105,7 @@ TEST_F(ConvertTest, MemoryThatIsStridedAsTheStoredElementsLie) {
 TEST_F(ConvertTest, RunOfABox) {
   OpenValues();
   std::vector<std::int64_t> out(5);
-  const Region run{.box = {{0, 698}, {3, 2}}, .run = {1, 6}};
+  const Region run{{{0, 698}, {3, 2}}, {1, 6}};
   ASSERT_TRUE(Load("w", run, out, {DType::kInt64}).ok());
   EXPECT_THAT(out, ElementsAre(699, 1698, 1699, 2698, 2699));
 }
@@ -191,7 +191,7 @@ TEST_F(ConvertTest, BeliefAboutTheStoredDTypeIsCheckedAllTheSame) {
   OpenValues();
   std::vector<double> out(3 * kValueColumns);
   ReadItem item{.tensor = "w",
-                .destination = MemoryView::MutableHost(out.data()),
+                .destination = MutableMemoryView::Host(out),
                 .dtype = DType::kBf16,
                 .convert = Conversion{DType::kF64}};
   EXPECT_EQ(LoadItem(item).error().code(), Code::kMismatch);
@@ -207,10 +207,10 @@ TEST_F(ConvertTest, TwoItemsMayWantAnElementInTwoDTypes) {
   std::vector<std::uint16_t> integer(2);
   const Box box{{1, 0}, {1, 2}};
   ReadRequest request;
-  request.Add("w", box, MemoryView::MutableHost(wide.data()));
+  request.Add("w", box, MutableMemoryView::Host(wide));
   request.items.back().convert = Conversion{DType::kF64};
-  request.Add("w", box, MemoryView::MutableHost(same.data()));
-  request.Add("w", box, MemoryView::MutableHost(integer.data()));
+  request.Add("w", box, MutableMemoryView::Host(same));
+  request.Add("w", box, MutableMemoryView::Host(integer));
   request.items.back().convert = Conversion{DType::kUInt16};
   const LoadReport report = checkpoint_->Load(request).value();
   EXPECT_EQ(report.plan.chunks, 1u);

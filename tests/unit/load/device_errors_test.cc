@@ -24,7 +24,7 @@ TEST_F(DeviceErrorsTest, ADeviceThatIsNotThereIsToldBeforeAnythingIsRead) {
   OpenMatrix();
   const auto memory = Allocate(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 7, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 7, nullptr));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   storage_->ClearLog();
   const Status error = checkpoint_->Read(plan).status();
@@ -72,7 +72,7 @@ TEST_F(DeviceErrorsTest, TheTensorWhoseCopyFailedIsNamed) {
     ReadRequest request;
     for (std::uint64_t n = 0; n < 4; ++n) {
       request.Add(std::string(1, static_cast<char>('a' + n)),
-                  MemoryView::MutableCuda(memory->address() + n * 256, 0, nullptr));
+                  MutableMemoryView::Cuda(memory->addresses().subspan(n * 256, 256), 0, nullptr));
     }
     devices_->FailCopyWhenRun(i + 1);
     const Status error = checkpoint_->Load(request).status();
@@ -153,8 +153,8 @@ TEST_F(DeviceErrorsTest, DamageInWhatGoesToTheHostFailsTheLoadToo) {
   const auto memory = Allocate(8192);
   Bytes host(8192);
   ReadRequest request;
-  request.Add("device", MemoryView::MutableCuda(memory->address(), 0, nullptr));
-  request.Add("host", MemoryView::MutableHost(host.data()));
+  request.Add("device", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
+  request.Add("host", MutableMemoryView::Host(host));
   const Status error = checkpoint_->Load(request).status();
   EXPECT_THAT(error, BreaksRule(Code::kCorrupt, "R-CHK-02", record.offset));
   EXPECT_EQ(error.place().tensor, "host");
@@ -200,8 +200,8 @@ TEST_F(DeviceErrorsTest, AnElementThatDoesNotConvertIsNamedAsOnTheHost) {
     // Transposed, so that staging has another order than the elements.
     const std::vector<std::int64_t> strides = {1, 200};
     request.Add("w", box,
-                on_device ? MemoryView::MutableCuda(memory->address(), 0, nullptr, strides)
-                          : MemoryView::MutableHost(host.data(), strides));
+                on_device ? MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides)
+                          : MutableMemoryView::Host(host, strides));
     request.items.back().convert = Conversion{DType::kInt8};
     errors.push_back(checkpoint_->Load(request).status());
   }

@@ -67,15 +67,17 @@ class DeviceLoadFixture : public LoadFixture {
   Result<LoadReport> LoadAll(const DeviceMemory& memory, const ReadOptions& options = {},
                              HostStream* stream = nullptr, int device = 0) {
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(memory.address(), device, stream));
+    request.Add("w", MutableMemoryView::Cuda(memory.addresses(), device, stream));
     return checkpoint_->Load(request, {}, options);
   }
   // So that each is a range of its own.
   static ReadRequest EverySecondChunk(const DeviceMemory& memory) {
     ReadRequest request;
     for (std::uint64_t row = 0; row < kRows; row += 32) {
-      request.Add("w", Box{{row, 0}, {16, kColumns}},
-                  MemoryView::MutableCuda(memory.address() + row * kColumns * 4, 0, nullptr));
+      request.Add(
+          "w", Box{{row, 0}, {16, kColumns}},
+          MutableMemoryView::Cuda(memory.addresses().subspan(row * kColumns * 4, 16 * kColumns * 4),
+                                  0, nullptr));
     }
     return request;
   }

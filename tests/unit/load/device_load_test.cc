@@ -32,7 +32,7 @@ class DeviceLoadTest : public DeviceLoadFixture {
     return {
         {"dense tensor", all, {}, 0, bytes(kRows * kColumns)},
         {"dense box", box, {}, 0, bytes(170 * 21)},
-        {"run", {.box = {{5, 2}, {200, 50}}, .run = {37, 7001}}, {}, 0, bytes(7001 - 37)},
+        {"run", {{{5, 2}, {200, 50}}, {37, 7001}}, {}, 0, bytes(7001 - 37)},
         {"one element", Region::Of({{200, 60}, {1, 1}}), {}, 0, bytes(1)},
         {"rows apart", all, {70 * element, element}, 0, bytes(kRows * 70)},
         {"rows of a box apart", box, {25 * element + 1, element}, 0, 170 * (bytes(25) + 1)},
@@ -54,11 +54,10 @@ class DeviceLoadTest : public DeviceLoadFixture {
     Bytes host(layout.size, std::byte{0xee});
     const auto memory = Allocate(layout.size, 1);
     ReadRequest request;
-    request.Add("w", layout.region,
-                MemoryView::MutableHost(host.data() + layout.origin, layout.strides));
+    request.Add("w", layout.region, MutableMemoryView::Host(host, layout.strides, layout.origin));
     request.Add(
         "w", layout.region,
-        MemoryView::MutableCuda(memory->address() + layout.origin, 1, nullptr, layout.strides));
+        MutableMemoryView::Cuda(memory->addresses(), 1, nullptr, layout.strides, layout.origin));
     for (ReadItem& item : request.items) item.convert = convert;
     const auto report = checkpoint_->Load(request, LoadContract::Partial(), options);
     ASSERT_TRUE(report.ok()) << layout.name << ": " << report.error().ToString();
@@ -93,7 +92,7 @@ TEST_F(DeviceLoadTest, ThePartsOfALayout) {
   const std::uint64_t size = kRows * kColumns / 2 * 4;
   const auto memory = Allocate(size, 1);
   ReadRequest request;
-  request.Add("w", layout, memory->address(), 4, 1, nullptr);
+  request.Add("w", layout, MutableMemoryView::Cuda(memory->addresses(), 1, nullptr));
   ASSERT_TRUE(checkpoint_->Load(request, LoadContract::Partial()).ok());
   EXPECT_EQ(ContentsOf(*memory),
             ReadDense("w", Region::Of({{0, kColumns / 2}, {kRows, kColumns / 2}})).value());
@@ -141,9 +140,9 @@ TEST_F(DeviceLoadTest, WorkOfTheCallersStreamsComesBeforeTheBytes) {
     write_late(*b, *second, 40);  // longer than what the first is waited for
     write_late(devices_->default_stream(1), *third, 20);
     ReadRequest request;
-    request.Add("w", MemoryView::MutableCuda(first->address(), 0, a.get()));
-    request.Add("w", MemoryView::MutableCuda(second->address(), 0, b.get()));
-    request.Add("w", MemoryView::MutableCuda(third->address(), 1, nullptr));
+    request.Add("w", MutableMemoryView::Cuda(first->addresses(), 0, a.get()));
+    request.Add("w", MutableMemoryView::Cuda(second->addresses(), 0, b.get()));
+    request.Add("w", MutableMemoryView::Cuda(third->addresses(), 1, nullptr));
     ASSERT_TRUE(checkpoint_->Load(request, {}, {.threads = threads}).ok());
     for (const DeviceMemory* memory : {first.get(), second.get(), third.get()}) {
       EXPECT_EQ(ContentsOf(*memory), all);
@@ -168,9 +167,9 @@ TEST_F(DeviceLoadTest, HostAndDeviceMemoryInOneRequest) {
     const auto memory = Allocate(kTensorBytes / 2);
     Bytes host(kTensorBytes / 2);
     ReadRequest request;
-    request.Add("w", Box{{0, 0}, {kRows / 2, kColumns}}, MemoryView::MutableHost(host.data()));
+    request.Add("w", Box{{0, 0}, {kRows / 2, kColumns}}, MutableMemoryView::Host(host));
     request.Add("w", Box{{kRows / 2, 0}, {kRows / 2, kColumns}},
-                MemoryView::MutableCuda(memory->address(), 0, nullptr));
+                MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
     const auto report = checkpoint_->Load(request, {}, {.threads = 2, .isolate = isolate});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     host.insert(host.end(), memory->contents().begin(), memory->contents().end());
@@ -207,7 +206,8 @@ TEST_F(DeviceLoadTest, RowsAreCopiedTogether) {
     const std::uint64_t origin = strides[0] < 0 ? 255 * 70 * 4 : strides[1] < 0 ? 63 * 300 * 4 : 0;
     const std::uint64_t copies_before = devices_->counters().copies;
     ReadRequest request;
-    request.Add("w", all, MemoryView::MutableCuda(memory->address() + origin, 0, nullptr, strides));
+    request.Add("w", all,
+                MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides, origin));
     ASSERT_TRUE(checkpoint_->Load(request).ok());
     EXPECT_EQ(devices_->counters().copies - copies_before, kTensorBytes / kChunk);
   }
@@ -223,7 +223,7 @@ TEST_F(DeviceLoadTest, LoadsToTheHostTouchNoDevice) {
 TEST_F(DeviceLoadTest, APlanTouchesNoDevice) {
   OpenMatrix();
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(&request, 99, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(&request, kTensorBytes, 99, nullptr));
   EXPECT_TRUE(checkpoint_->Plan(request).ok());
   EXPECT_EQ(devices_->counters().queues, 0u);
 }

@@ -12,9 +12,11 @@ class DeviceVerifyTest : public DeviceLoadFixture {
  protected:
   std::uint64_t BytesVerified(const Region& region, const std::vector<std::int64_t>& strides,
                               std::optional<Conversion> convert = {}) {
-    const auto memory = Allocate(4 * kTensorBytes);
+    const std::uint64_t element = convert ? DTypeSizeBytes(convert->to) : 4;
+    const auto memory =
+        Allocate(strides.empty() ? region.element_count() * element : 4 * kTensorBytes);
     ReadRequest request;
-    request.Add("w", region, MemoryView::MutableCuda(memory->address(), 0, nullptr, strides));
+    request.Add("w", region, MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides));
     request.items.back().convert = convert;
     const auto report = checkpoint_->Load(request, {}, kVerify);
     EXPECT_TRUE(report.ok()) << report.error().ToString();
@@ -97,7 +99,8 @@ TEST_F(DeviceVerifyTest, VerifiesManySmallTensorsInAnyOrderOfMemory) {
     for (std::uint64_t i = 0; i < kCount; ++i) {
       const std::uint64_t offset = back_to_back ? total : (i * 7 % kCount) * 320;
       request.Add("t" + std::to_string(100 + i),
-                  MemoryView::MutableCuda(memory->address() + offset, 0, nullptr));
+                  MutableMemoryView::Cuda(memory->addresses().subspan(offset, contents[i].size()),
+                                          0, nullptr));
       total += contents[i].size();
     }
     const auto report = checkpoint_->Load(request, {}, kVerify);
@@ -111,7 +114,7 @@ TEST_F(DeviceVerifyTest, ADeviceWithoutDigestsIsRefusedBeforeAnythingIsRead) {
   OpenMatrix();
   const auto memory = Allocate(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   storage_->ClearLog();
   const Status error = checkpoint_->Read(plan, kVerify).status();

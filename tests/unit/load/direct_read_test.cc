@@ -81,9 +81,11 @@ class DirectReadTest : public DeviceLoadFixture {
   // The same for a part of the tensor in some layout.
   std::uint64_t BytesDirect(const Region& region, const std::vector<std::int64_t>& strides,
                             std::optional<Conversion> convert = {}) {
-    const auto memory = Allocate(4 * kTensorBytes);
+    const std::uint64_t element = convert ? DTypeSizeBytes(convert->to) : 4;
+    const auto memory =
+        Allocate(strides.empty() ? region.element_count() * element : 4 * kTensorBytes);
     ReadRequest request;
-    request.Add("w", region, MemoryView::MutableCuda(memory->address(), 0, nullptr, strides));
+    request.Add("w", region, MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides));
     request.items.back().convert = convert;
     const auto report = checkpoint_->Load(request, {}, kDirect);
     EXPECT_TRUE(report.ok()) << report.error().ToString();
@@ -96,7 +98,7 @@ TEST_F(DirectReadTest, ReadsWholeChunksPastTheHost) {
   const Bytes all = All();
   const auto memory = Allocate(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   storage_->ClearLog();
   const auto report = checkpoint_->Read(plan, kDirect);
@@ -164,9 +166,10 @@ TEST_F(DirectReadTest, WhatTwoItemsWantGoesThroughTheHost) {
   const Bytes all = All();
   const auto memory = Allocate(2 * kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
-  request.Add("w", Box{{0, 0}, {16, kColumns}},
-              MemoryView::MutableCuda(memory->address() + kTensorBytes, 0, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses().first(kTensorBytes), 0, nullptr));
+  request.Add(
+      "w", Box{{0, 0}, {16, kColumns}},
+      MutableMemoryView::Cuda(memory->addresses().subspan(kTensorBytes, kChunk), 0, nullptr));
   const auto report = checkpoint_->Load(request, {}, kDirect);
   ASSERT_TRUE(report.ok()) << report.error().ToString();
   EXPECT_EQ(report->bytes_by_gpudirect_storage, 6 * kChunk);
@@ -184,9 +187,9 @@ TEST_F(DirectReadTest, ReadsToEachPlaceByItself) {
   ReadRequest request;
   for (std::uint64_t row = 0; row < kRows; row += 16) {
     const DeviceMemory& to = row % 32 == 0 ? *first : *second;
-    request.Add(
-        "w", Box{{row, 0}, {16, kColumns}},
-        MemoryView::MutableCuda(to.address() + row * kColumns * 4, row % 32 == 0 ? 0 : 1, nullptr));
+    request.Add("w", Box{{row, 0}, {16, kColumns}},
+                MutableMemoryView::Cuda(to.addresses().subspan(row * kColumns * 4, kChunk),
+                                        row % 32 == 0 ? 0 : 1, nullptr));
   }
   const auto report = checkpoint_->Load(request, {}, kDirect);
   ASSERT_TRUE(report.ok()) << report.error().ToString();
@@ -317,7 +320,7 @@ TEST_F(DirectReadTest, AFileThatIsMissingIsToldByTheHost) {
   OpenFiles();
   const auto memory = Allocate(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   ReplaceFile(*memory_, "c", container_.blobs.at(1).name, nullptr);
   const Status error = checkpoint_->Read(plan, kDirect).status();

@@ -39,7 +39,7 @@ class LoadFixture : public ::testing::Test {
     const TensorInfo info = checkpoint_->FindTensor(name).value();
     Bytes out(region.element_count() * info.element_size);
     ReadRequest request;
-    request.Add(name, region, MemoryView::MutableHost(out.data()));
+    request.Add(name, region, MutableMemoryView::Host(out));
     auto report = checkpoint_->Load(request, LoadContract::Partial(), options);
     if (!report) return report.error();
     return out;

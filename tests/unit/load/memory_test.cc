@@ -71,7 +71,7 @@ std::uint64_t PeakOf(const std::shared_ptr<Storage>& files,
       Checkpoint::Open("c", {.storage = storage, .memory_budget_bytes = kBudgetBytes}).value();
   Bytes out(kRows * kMiB);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(out.data()));
+  request.Add("w", MutableMemoryView::Host(out));
   request.items.back().convert = convert;
   const ReadPlan plan = checkpoint->Plan(request).value();
   storage->ClearLog();
@@ -95,7 +95,7 @@ std::uint64_t PeakOfDevice(const std::shared_ptr<Storage>& files,
       Checkpoint::Open("c", {.storage = files, .memory_budget_bytes = kBudgetBytes}).value();
   UseDevices(*checkpoint, devices);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(memory->address(), 0, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
   request.items.back().convert = convert;
   const ReadPlan plan = checkpoint->Plan(request).value();
   BeginAllocationWatch();
@@ -176,7 +176,7 @@ TEST_F(LoadMemoryTest, ACollectiveLoadStaysWithinTheBudgetsOfItsRanks) {
         CollectiveReader::Open(comm, "c", {.storage = files, .memory_budget_bytes = kBudgetBytes})
             .value();
     ReadRequest request;
-    request.Add("w", MemoryView::MutableHost(memory[static_cast<std::size_t>(comm.rank())].data()));
+    request.Add("w", MutableMemoryView::Host(memory[static_cast<std::size_t>(comm.rank())]));
     const auto report =
         reader->Load(request, {}, {.memory_budget_bytes = kLoadBudgetBytes, .threads = 2});
     EXPECT_TRUE(report.ok()) << report.error().ToString();

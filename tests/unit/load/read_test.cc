@@ -86,7 +86,7 @@ TEST_F(ReadTest, ColumnsAcrossChunksAndBlobs) {
 
 TEST_F(ReadTest, RunOfRowMajorElements) {
   OpenHalves();
-  const Region run{.box = {{20, 10}, {30, 20}}, .run = {37, 512}};
+  const Region run{{{20, 10}, {30, 20}}, {37, 512}};
   EXPECT_EQ(ReadDense("w", run).value(), Expected(run));
 }
 
@@ -101,7 +101,7 @@ TEST_F(ReadTest, ColumnOfWideRowsSkipsTheChunksBetween) {
   EXPECT_EQ(ReadDense("w", column).value(), ExtractRegion(bytes, shape, 16, column));
   ReadRequest request;
   Bytes out(4 * 2 * 16);
-  request.Add("w", column, MemoryView::MutableHost(out.data()));
+  request.Add("w", column, MutableMemoryView::Host(out));
   EXPECT_EQ(checkpoint_->Plan(request)->Summary().chunks, 4u);
 }
 
@@ -111,7 +111,7 @@ TEST_F(ReadTest, DestinationWithNegativeStrides) {
   Bytes out(6 * 16);
   ReadRequest request;
   // Both dimensions backwards.
-  request.Add("w", region, MemoryView::MutableHost(out.data() + 5 * 16, {-48, -16}));
+  request.Add("w", region, MutableMemoryView::Host(out, {-48, -16}, 5 * 16));
   ASSERT_TRUE(checkpoint_->Load(request).ok());
   const Bytes expected = Expected(region);
   for (std::size_t i = 0; i < 6; ++i) {
@@ -134,7 +134,7 @@ TEST_F(ReadTest, ChunkThatBeginsAtTheEndOfARow) {
            {kColumns * 16, 16}, {kColumns * 16 + 16, 16}, {kColumns * 32 - 16, 32}}) {
     Bytes out(static_cast<std::size_t>(3 * row + 16));
     ReadRequest request;
-    request.Add("w", MemoryView::MutableHost(out.data(), {row, element}));
+    request.Add("w", MutableMemoryView::Host(out, {row, element}));
     ASSERT_TRUE(checkpoint_->Load(request).ok());
     Bytes dense;
     for (std::int64_t i = 0; i < 3 * kColumns; ++i) {
@@ -150,7 +150,7 @@ TEST_F(ReadTest, RefusesMoreOrFewerStridesThanThereAreDimensions) {
   Bytes out(16);
   for (const std::vector<std::int64_t>& strides : {std::vector<std::int64_t>{16}, {16, 16, 16}}) {
     ReadRequest request;
-    request.Add("w", Region::Of({{0, 0}, {1, 1}}), MemoryView::MutableHost(out.data(), strides));
+    request.Add("w", Region::Of({{0, 0}, {1, 1}}), MutableMemoryView::Host(out, strides));
     EXPECT_EQ(checkpoint_->Load(request).status().code(), Code::kInvalidArgument);
   }
 }
@@ -160,7 +160,7 @@ TEST_F(ReadTest, StridedDestinationLeavesItsGapsAlone) {
   const Region region = Region::Of({{0, 0}, {2, 2}});
   Bytes out(2 * 100, std::byte{0xee});
   ReadRequest request;
-  request.Add("w", region, MemoryView::MutableHost(out.data(), {100, 16}));
+  request.Add("w", region, MutableMemoryView::Host(out, {100, 16}));
   ASSERT_TRUE(checkpoint_->Load(request).ok());
   EXPECT_THAT(std::vector<std::byte>(out.begin() + 32, out.begin() + 100), Each(std::byte{0xee}));
   EXPECT_THAT(std::vector<std::byte>(out.begin() + 132, out.end()), Each(std::byte{0xee}));
@@ -251,7 +251,7 @@ TEST_F(ReadTest, IsolatedDestinationOfADamagedChunkIsNotWritten) {
   OpenHalves(Codec::kNone, [](MiniContainer& container) { Flip(container, 0, 0); });
   Bytes out(kTensorBytes / 2, std::byte{0xee});
   ReadRequest request;
-  request.Add("w", kTop, MemoryView::MutableHost(out.data()));
+  request.Add("w", kTop, MutableMemoryView::Host(out));
   ASSERT_FALSE(checkpoint_->Load(request, {}, {.isolate = true}).ok());
   EXPECT_THAT(std::vector<std::byte>(out.begin(), out.begin() + kChunk), Each(std::byte{0xee}));
 }
@@ -271,7 +271,7 @@ TEST_F(ReadTest, ErrorOfTheStorageNamesTheTensor) {
   OpenHalves();
   Bytes out(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(out.data()));
+  request.Add("w", MutableMemoryView::Host(out));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   auto failing = std::make_shared<ReadingStorage>(memory_, [this](const ReadCall& call) {
     const bool is_blob = call.name == container_.blobs.at(1).name;
@@ -288,7 +288,7 @@ TEST_F(ReadTest, PlanOfAnotherCheckpointIsRefused) {
   OpenHalves();
   Bytes out(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(out.data()));
+  request.Add("w", MutableMemoryView::Host(out));
   const ReadPlan plan = checkpoint_->Plan(request).value();
   MiniSpec spec = TwoHalves();
   spec.attempt = MiniSpec::MakeId(0x55);
@@ -313,7 +313,7 @@ TEST_F(ReadTest, ProgressEndsAtTheBytesRead) {
   const ReadOptions options{.on_phase = [&](const PhaseEvent& event) { events.push_back(event); }};
   Bytes out(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableHost(out.data()));
+  request.Add("w", MutableMemoryView::Host(out));
   const LoadReport report = checkpoint_->Load(request, {}, options).value();
   ASSERT_GE(events.size(), 5u);  // two phases and at least one progress
   EXPECT_EQ(events.front().phase, Phase::kPlanRead);
@@ -330,11 +330,11 @@ TEST_F(ReadTest, RefusesADestinationInMemoryOfNoDevice) {
   OpenHalves();
   Bytes out(kTensorBytes);
   ReadRequest request;
-  request.Add("w", MemoryView::MutableCuda(out.data(), -2, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(out, -2, nullptr));
   const Status status = checkpoint_->Load(request).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_EQ(status.place().tensor, "w");
-  EXPECT_NE(status.message().find("device -2"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find("device is -2"), std::string::npos) << status.ToString();
 }
 
 TEST_F(ReadTest, ScalarAndEmptyTensors) {
@@ -345,8 +345,8 @@ TEST_F(ReadTest, ScalarAndEmptyTensors) {
   Open(spec);
   Bytes scalar(8);
   ReadRequest request;
-  request.Add("a scalar", MemoryView::MutableHost(scalar.data()));
-  request.Add("empty", MemoryView::MutableHost(nullptr));
+  request.Add("a scalar", MutableMemoryView::Host(scalar));
+  request.Add("empty", MutableMemoryView::Host(nullptr, 0));
   const auto report = checkpoint_->Load(request);
   ASSERT_TRUE(report.ok()) << report.error().ToString();
   EXPECT_EQ(scalar, NoiseBytes(4, 8));
@@ -388,7 +388,7 @@ TEST(ReadOnDisk, DirectAndBufferedReadsOfLinksGiveTheSameBytes) {
         Checkpoint::Open(temp / "c", {.storage = storage, .direct_io = direct}).value();
     Bytes out(kTensorBytes);
     ReadRequest request;
-    request.Add("w", MemoryView::MutableHost(out.data()));
+    request.Add("w", MutableMemoryView::Host(out));
     const auto report = checkpoint->Load(request, {}, {.threads = 2});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     results.push_back(out);
@@ -407,7 +407,7 @@ TEST(ReadOnDisk, DirectReadsServeMemoryOfAnyAddress) {
       Checkpoint::Open(temp / "c", {.storage = storage, .direct_io = true}).value();
   Bytes out(kTensorBytes / 2 + 1);
   ReadRequest request;
-  request.Add("w", kTop, MemoryView::MutableHost(out.data() + 1));
+  request.Add("w", kTop, MutableMemoryView::Host(std::span(out).subspan(1)));
   const auto report = checkpoint->Load(request);
   ASSERT_TRUE(report.ok()) << report.error().ToString();
   EXPECT_EQ(Bytes(out.begin() + 1, out.end()), spec.tensors[0].shards[0].bytes);

@@ -103,7 +103,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
   EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
-// Far enough for the memory there not to be ours.
+// Far enough for the memory there not to belong to the buffer.
 TEST(ContentsBounds, R_IDX_02_RootWhoseFieldsLieFarOutside) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   std::uint8_t* const root = reinterpret_cast<std::uint8_t*>(

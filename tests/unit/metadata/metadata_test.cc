@@ -151,7 +151,8 @@ TEST(Metadata, EmptyTensorsMustAgree) {
   const Status status = Merge({&first, &second}).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_EQ(status.place().tensor, "e");
-  EXPECT_THAT(status.message(), HasSubstr("shape [0, 3] in blob 01000000000000000000000000000000"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("shape is [0, 3] in blob 01000000000000000000000000000000"));
 }
 
 TEST(Metadata, EmptyObjectRefersToNoBlob) {
@@ -228,11 +229,11 @@ TEST(Metadata, TensorsMustAgree) {
   };
   EXPECT_TRUE(merge_with([](ManifestTensor*) {}).ok());
   EXPECT_THAT(merge_with([](ManifestTensor* t) { t->dtype = DType::kInt32; }).message(),
-              HasSubstr("dtype f32 in blob"));
+              HasSubstr("dtype is f32 in blob"));
   EXPECT_THAT(merge_with([](ManifestTensor* t) { t->chunk_size = 8192; }).message(),
-              HasSubstr("chunk size 4096 in blob"));
+              HasSubstr("chunk size is 4096 in blob"));
   EXPECT_THAT(merge_with([](ManifestTensor* t) { t->shape = {4, 7}; }).message(),
-              HasSubstr("shape [4, 6] in blob"));
+              HasSubstr("shape is [4, 6] in blob"));
 }
 
 TEST(Metadata, ElementSizesOfAnUnregisteredDTypeMustAgree) {
@@ -241,7 +242,7 @@ TEST(Metadata, ElementSizesOfAnUnregisteredDTypeMustAgree) {
   const Held first = Hold(1, {tensor}, {}, 0, 0);
   tensor.element_size = 8;
   const Held second = Hold(2, {tensor}, {}, 0, 0);
-  EXPECT_THAT(Merge({&first, &second}).status().message(), HasSubstr("element size 4 in blob"));
+  EXPECT_THAT(Merge({&first, &second}).status().message(), HasSubstr("element size is 4 in blob"));
 }
 
 TEST(Metadata, ObjectInTwoBlobs) {
@@ -251,7 +252,8 @@ TEST(Metadata, ObjectInTwoBlobs) {
   const Held second = Hold(2, {}, object, 1, 1);
   const Status status = Merge({&first, &second}).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_EQ(status.place().tensor, "rng");
+  EXPECT_EQ(status.place().object, "rng");
+  EXPECT_EQ(status.place().tensor, "");
 }
 
 TEST(Metadata, SameBlobTwice) {

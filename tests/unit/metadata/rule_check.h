@@ -20,7 +20,7 @@ MATCHER_P2(Breaks, code, rule, std::string("breaks ") + rule) {
 
 inline auto Corrupt(const char* rule) { return Breaks(Code::kCorrupt, rule); }
 
-// What the reader's whole pass says of the bytes of an index.
+// The result of the reader's whole pass over the bytes of an index.
 inline Status CheckBytes(Bytes bytes, const Limits& limits = {}) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
   return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
@@ -28,6 +28,13 @@ inline Status CheckBytes(Bytes bytes, const Limits& limits = {}) {
 
 inline Status Check(const testing::HostileContents& index, const Limits& limits = {}) {
   return CheckBytes(testing::EncodeHostileIndex(index), limits);
+}
+
+// The same if the header of the file has a compat bit that nobody knows here.
+inline Status CheckAnnounced(const testing::HostileContents& index) {
+  const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileIndex(index));
+  return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), {}, UnknownFields::kSkip)
+      .status();
 }
 
 // The same of the manifest of a blob with these counts.

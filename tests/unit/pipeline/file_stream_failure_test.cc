@@ -50,7 +50,7 @@ TEST_F(FileStreamFailure, OfAWriteIsReportedByEveryLaterCall) {
   EXPECT_EQ(stream_.Flush(), failure_);
 }
 
-// Somebody else still writes into what is held: it must not be lent again.
+// A device may still write into the held buffers: they must not be lent again.
 TEST_F(FileStreamFailure, OfAWriteLeavesWhatIsHeldWhereItIs) {
   file_.CloseGate();
   file_.FailWrite(1, failure_);

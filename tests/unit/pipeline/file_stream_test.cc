@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -184,7 +185,7 @@ TEST_F(FileStreamTest, ThePoolMayGoRightAfterAFlush) {
     FileStream stream(file_, *pool, io_);
     ASSERT_TRUE(stream.Append(bytes).ok());
     ASSERT_TRUE(stream.Flush().ok());
-    pool.reset();  // aborts where a buffer is missing
+    pool.reset();  // aborts if a buffer is missing
   }
 }
 
@@ -236,7 +237,7 @@ class BlobFolder {
   }
   ~BlobFolder() {
     static_cast<void>(directory_->Remove("blob"));
-    static_cast<void>(PosixStorage()->RemoveDirectory(path_));
+    std::filesystem::remove(path_);
   }
   BlobFolder(const BlobFolder&) = delete;
   BlobFolder& operator=(const BlobFolder&) = delete;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
 #include "sealpoint/engine.h"
 
@@ -160,7 +161,7 @@ TEST(Engine, NeedsAThread) {
 // One buffer is left to a save that streams, and one to spare.
 TEST(Engine, HoldsAllBuffersButTwo) {
   const auto engine = Engine::Create({.memory_budget_bytes = 64 * kMiB}).value();
-  EngineParts& parts = engine->parts();
+  EngineParts& parts = InternalAccess::PartsOf(*engine);
   const std::uint64_t count = parts.pool->buffer_count();
   ASSERT_GT(count, 2U);
   EXPECT_FALSE(parts.TryReserve(count - 1));

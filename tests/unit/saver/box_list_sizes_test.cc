@@ -17,6 +17,8 @@ namespace {
 
 using internal::AllFitBoxLists;
 using internal::FastCheckDeclarations;
+using internal::MakeSavePlan;
+using internal::SavePlan;
 
 // Two ranks with three shards each: of one tensor, or of two.
 bool AddsUp(bool is_one_tensor, std::uint64_t shard_count_max) {
@@ -31,8 +33,9 @@ bool AddsUp(bool is_one_tensor, std::uint64_t shard_count_max) {
           .Add({.tensor = ByteTensor(name, is_one_tensor ? 6 : 3), .region = Slice(i, i + 1)})
           .value();
     }
+    const SavePlan plan = MakeSavePlan(declaration, comm.rank(), comm.size(), {}).value();
     const Limits limits{.box_list_shard_count_max = shard_count_max};
-    if (FastCheckDeclarations(comm, declaration, {}, limits).value()) ++count;
+    if (FastCheckDeclarations(comm, declaration, plan, {}, limits).value()) ++count;
   });
   EXPECT_NE(count, 1) << "the ranks differ";
   return count == 2;
@@ -48,12 +51,13 @@ TEST(BoxListSizes, AreCountedForEachTensor) {
 
 TEST(BoxListSizes, OfAMalformedMessageFitNothing) {
   ForgedCommunicator comm(std::vector<Bytes>{Bytes(3)});
-  EXPECT_FALSE(AllFitBoxLists(comm, Declaration(), {}, Limits()).value());
+  EXPECT_FALSE(AllFitBoxLists(comm, Declaration(), SavePlan(), Limits()).value());
 }
 
 TEST(BoxListSizes, FailWhereTheExchangeFails) {
   ForgedCommunicator comm(Status(Code::kTimeout, "late"));
-  EXPECT_THAT(AllFitBoxLists(comm, Declaration(), {}, Limits()).status(), HasCode(Code::kTimeout));
+  EXPECT_THAT(AllFitBoxLists(comm, Declaration(), SavePlan(), Limits()).status(),
+              HasCode(Code::kTimeout));
 }
 
 }  // namespace

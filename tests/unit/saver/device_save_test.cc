@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
 #include "sealpoint/saver.h"
 #include "tests/support/container/mini_container.h"
@@ -36,7 +37,7 @@ class DeviceSaveTest : public ::testing::Test {
  protected:
   explicit DeviceSaveTest(HostDeviceOptions options = {})
       : device(std::make_shared<HostDevice>(options)) {
-    engine->parts().device = device;
+    InternalAccess::PartsOf(*engine).device = device;
   }
 
   // A tensor of bytes in dense memory of a device.
@@ -50,10 +51,11 @@ class DeviceSaveTest : public ::testing::Test {
     // Of no alignment at all.
     auto& memory = memories.emplace_back(device->Allocate(number, size + 3));
     std::copy(content.begin(), content.end(), memory->contents().begin() + 3);
-    Add({.tensor = tensor}, MemoryView::Cuda(memory->address() + 3, number, stream), content);
+    Add({.tensor = tensor}, MemoryView::Cuda(memory->addresses().subspan(3), number, stream),
+        content);
   }
 
-  void Add(HeldTensor held, ConstMemoryView view, Bytes content) {
+  void Add(HeldTensor held, MemoryView view, Bytes content) {
     names.push_back(held.tensor.name);
     contents.push_back(std::move(content));
     views.push_back(std::move(view));
@@ -70,7 +72,7 @@ class DeviceSaveTest : public ::testing::Test {
   // Another engine for the same devices.
   std::unique_ptr<Engine> EngineOver(std::shared_ptr<Storage> over, int buffer_count) {
     auto made = SmallEngine(std::move(over), buffer_count);
-    made->parts().device = device;
+    InternalAccess::PartsOf(*made).device = device;
     return made;
   }
 
@@ -110,7 +112,7 @@ class DeviceSaveTest : public ::testing::Test {
   std::vector<std::unique_ptr<DeviceMemory>> memories;
   Declaration declaration;
   std::vector<std::string> names;
-  std::vector<ConstMemoryView> views;
+  std::vector<MemoryView> views;
   std::vector<Bytes> contents;
 };
 
@@ -119,7 +121,7 @@ TEST_F(DeviceSaveTest, DenseMemoryOfSeveralDevicesAndOfTheHost) {
   AddDense("b", 5, 1);
   AddDense("c", 70001, 1);
   Add({.tensor = ByteTensor("host", 40000)}, {}, NoiseBytes(1, 40000));
-  views.back() = MemoryView::Host(contents.back().data());
+  views.back() = MemoryView::Host(contents.back());
   AddDense("d", 50000, 0);
   ExpectSaved();
   EXPECT_EQ(device->counters().bytes_to_host, 100000u + 5 + 70001 + 50000);
@@ -163,7 +165,9 @@ TEST_F(DeviceSaveTest, AnyStrides) {
                             .shape = {kRows, kColumns},
                             .chunk_size_bytes = kChunkSizeMinBytes};
     Add({.tensor = tensor},
-        MemoryView::Cuda(memory->address() + one.begin, 0, nullptr, one.strides), wanted);
+        MemoryView::Cuda(memory->addresses(), 0, nullptr, one.strides,
+                         static_cast<std::size_t>(one.begin)),
+        wanted);
   }
   ExpectSaved();
 }
@@ -174,7 +178,7 @@ TEST_F(DeviceSaveTest, AnyPartOfAStridedRunThatIsRefusedIsAnError) {
   TensorSpec tensor = ByteTensor("w", 0);
   tensor.shape = {300, 70};
   tensor.chunk_size_bytes = kChunkSizeMinBytes;
-  Add({.tensor = tensor}, MemoryView::Cuda(memory->address(), 0, nullptr, {100, 1}),
+  Add({.tensor = tensor}, MemoryView::Cuda(memory->addresses(), 0, nullptr, {100, 1}),
       Bytes(300 * 70));
   for (std::uint64_t nth = 1; nth <= 5; ++nth) {
     const std::uint64_t before = device->counters().copies;
@@ -279,7 +283,7 @@ TEST_F(DeviceSaveTest, StridedElementsThatFitNoBufferAreRefused) {
   auto& memory = memories.emplace_back(device->Allocate(0, 30000));
   const TensorSpec tensor{
       .name = "wide", .dtype = static_cast<DType>(200), .shape = {10, 10}, .element_size = 128};
-  Add({.tensor = tensor}, MemoryView::Cuda(memory->address(), 0, nullptr, {2000, 128}),
+  Add({.tensor = tensor}, MemoryView::Cuda(memory->addresses(), 0, nullptr, {2000, 128}),
       Bytes(12800));
   EXPECT_THAT(Save().status(), HasCode(Code::kInvalidArgument));
 }
@@ -294,10 +298,10 @@ TEST_F(DeviceSaveTest, DigestsOfTheDeviceAreCompared) {
     memory->contents()[i * 10] = static_cast<std::byte>(i);
     column.push_back(static_cast<std::byte>(i));
   }
-  Add({.tensor = ByteTensor("column", 100)}, MemoryView::Cuda(memory->address(), 0, nullptr, {10}),
-      column);
+  Add({.tensor = ByteTensor("column", 100)},
+      MemoryView::Cuda(memory->addresses(), 0, nullptr, {10}), column);
   Add({.tensor = ByteTensor("host", 40000)}, {}, NoiseBytes(1, 40000));
-  views.back() = MemoryView::Host(contents.back().data());
+  views.back() = MemoryView::Host(contents.back());
   const auto info = Save({.check_device_copies = true});
   ASSERT_TRUE(info.ok()) << info.error().ToString();
   EXPECT_EQ(device->counters().digests, (100000u + 4095) / 4096 + (50000u + 4095) / 4096);
@@ -352,7 +356,7 @@ TEST_F(StallTest, IsTheTimeOfTheCopy) {
     while (!is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   const auto large = Engine::Create({.memory_budget_bytes = 64 * kMiB, .storage = blocked}).value();
-  large->parts().device = device;
+  InternalAccess::PartsOf(*large).device = device;
   AddDense("a", kSize, 0, nullptr, Codec::kNone, kChunkSizeDefaultBytes);
   const auto saver = Saver::Create(*large, *comm).value();
   Sources sources(declaration);

@@ -16,6 +16,8 @@ namespace sealpoint::testing {
 namespace {
 
 using internal::FastCheckDeclarations;
+using internal::MakeSavePlan;
+using internal::SavePlan;
 using Declare = std::function<void(int rank, Declaration&)>;
 
 // Whether what two ranks declare adds up, to both of them.
@@ -25,7 +27,11 @@ bool AddsUp(const Declare& declare, const std::vector<int>& writer_ranks = {},
   WithRanks(2, [&](Communicator& comm) {
     Declaration declaration;
     declare(comm.rank(), declaration);
-    const Result<bool> adds_up = FastCheckDeclarations(comm, declaration, writer_ranks, limits);
+    // Ranks whose declarations cannot be planned agree on that before this check.
+    const SavePlan plan =
+        MakeSavePlan(declaration, comm.rank(), comm.size(), writer_ranks).value_or(SavePlan());
+    const Result<bool> adds_up =
+        FastCheckDeclarations(comm, declaration, plan, writer_ranks, limits);
     ASSERT_TRUE(adds_up.ok()) << adds_up.error().ToString();
     if (*adds_up) ++count;
   });

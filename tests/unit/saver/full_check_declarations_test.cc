@@ -19,12 +19,14 @@ using sealpoint::testing::HasCode;
 
 TEST(FullCheckDeclarations, RefusesBytesThatAreNoDeclaration) {
   ForgedCommunicator comm(std::vector<Bytes>{Bytes(3)});
-  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kComm));
+  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), SavePlan(), {}, Limits()),
+              HasCode(Code::kComm));
 }
 
 TEST(FullCheckDeclarations, FailsWhereTheExchangeFails) {
   ForgedCommunicator comm(Status(Code::kTimeout, "late"));
-  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), {}, Limits()), HasCode(Code::kTimeout));
+  EXPECT_THAT(FullCheckDeclarations(comm, Declaration(), SavePlan(), {}, Limits()),
+              HasCode(Code::kTimeout));
 }
 
 TEST(FullCheckDeclarations, CountsTheShardsThatFormNoGrid) {
@@ -35,9 +37,11 @@ TEST(FullCheckDeclarations, CountsTheShardsThatFormNoGrid) {
     declaration.Add({.tensor = tensor, .region = Region::Of(box)}).value();
   }
   const auto comm = SelfCommunicator();
-  EXPECT_THAT(FullCheckDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 2}),
+  const SavePlan plan = MakeSavePlan(declaration, 0, 1, {}).value();
+  EXPECT_THAT(FullCheckDeclarations(*comm, declaration, plan, {}, {.box_list_shard_count_max = 2}),
               HasCode(Code::kLimitExceeded));
-  EXPECT_TRUE(FullCheckDeclarations(*comm, declaration, {}, {.box_list_shard_count_max = 3}).ok());
+  EXPECT_TRUE(
+      FullCheckDeclarations(*comm, declaration, plan, {}, {.box_list_shard_count_max = 3}).ok());
 }
 
 Bytes Encoded(std::size_t replica_count) {

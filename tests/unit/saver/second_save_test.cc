@@ -91,7 +91,7 @@ TEST(SecondSaveTest, FindsAllTheBuffersThatItCanUse) {
   const auto comm = SelfCommunicator();
   const auto saver = Saver::Create(*engine, *comm).value();
   Sources sources(declaration);
-  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory.data())).ok());
+  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory)).ok());
   ASSERT_TRUE(saver->Save(SaveTarget::Directory("first"), {.step = 1}, sources).ok());
   EXPECT_GE(engine->stats().mapped_bytes, kTensorSize);
 }
@@ -107,7 +107,7 @@ TEST(SecondSaveTest, TheFirstOneMapsNothingEitherWhereTheMemoryIsMappedBefore) {
   const auto comm = SelfCommunicator();
   const auto saver = Saver::Create(*engine, *comm).value();
   Sources sources(declaration);
-  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory.data())).ok());
+  ASSERT_TRUE(sources.Bind("t", MemoryView::Host(memory)).ok());
   const auto pending =
       saver->SaveAsync(SaveTarget::Directory("first"), {.step = 1}, sources).value();
   ASSERT_TRUE(pending->Wait().ok());
@@ -131,7 +131,7 @@ TEST(SecondSaveTest, MakesNoLargeAllocation) {
   for (const bool is_second : {false, true}) {
     Sources sources(declaration);
     for (std::size_t slot = 0; slot < 9; ++slot) {
-      ASSERT_TRUE(sources.Bind(slot, MemoryView::Host(memory.data())).ok());
+      ASSERT_TRUE(sources.Bind(slot, MemoryView::Host(memory)).ok());
     }
     mappings_before = engine->stats().mapping_count;
     is_counting = is_second;

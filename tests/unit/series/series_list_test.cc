@@ -162,6 +162,14 @@ TEST(SeriesNames, AreToldFromOthersByEachPart) {
   ASSERT_TRUE(internal::IsSeriesDirectoryName(name));
   EXPECT_FALSE(internal::IsSeriesDirectoryName(name + "0"));
   EXPECT_FALSE(internal::IsSeriesDirectoryName(name.substr(0, name.size() - 1)));
+  for (const std::uint64_t step :
+       {std::uint64_t{999999999999}, std::uint64_t{1000000000000}, ~std::uint64_t{0}}) {
+    EXPECT_TRUE(internal::IsSeriesDirectoryName(SeriesDirectoryName(step, MiniSpec::MakeId(1))));
+  }
+  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-0000000000001-01010101"))
+      << "13 digits, filled";
+  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-123456789012345678901-01010101"));
+  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-"));
   const auto with = [&](std::size_t at, char letter) {
     std::string other = name;
     other.at(at) = letter;

@@ -92,7 +92,7 @@ TEST_F(SeriesRemoveTest, NothingIsDeletedWhenTheNewerOneCannotBeSynced) {
 
 // One error of a read must not make the newest look like a damaged one, nor a kept one like any.
 TEST_F(SeriesRemoveTest, DeletesNothingThatCouldNotBeRead) {
-  storage_->Fail({.op = StorageOp::kRead, .name = "COMMIT", .nth = 2});
+  storage_->Fail({.op = StorageOp::kRead, .path = "b/COMMIT", .nth = 0});
   EXPECT_THAT(series_.Delete("b"), HasCode(Code::kIo));
   EXPECT_THAT(Files("b"), SizeIs(3));
   PutFile("a", "KEEP");

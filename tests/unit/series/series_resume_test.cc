@@ -47,14 +47,11 @@ TEST_F(SeriesResumeTest, OneThatCannotBeReadMayBeTheNewest) {
   for (const StorageOp op :
        {StorageOp::kOpenDirectory, StorageOp::kList, StorageOp::kOpenForRead, StorageOp::kRead}) {
     storage_->Heal();
-    const bool is_of_directory = op == StorageOp::kOpenDirectory || op == StorageOp::kList;
-    // The directories are looked at in the order of their names, "c" last.
-    storage_->Fail(
-        {.op = op, .name = is_of_directory ? Path("c") : "COMMIT", .nth = is_of_directory ? 1 : 3});
+    storage_->Fail({.op = op, .path = Path("c"), .nth = 0});
     EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIo));
   }
   storage_->Heal();
-  storage_->Fail({.op = StorageOp::kOpenForRead, .name = "COMMIT", .nth = 3});
+  storage_->Fail({.op = StorageOp::kOpenForRead, .path = "c/COMMIT", .nth = 0});
   const ResumePoint point = series_.Newest({.allow_fallback = true}).value();
   EXPECT_EQ(point.entry.name, "b");
   ASSERT_THAT(point.passed_over, SizeIs(1));

@@ -6,7 +6,7 @@
 
 #include "tests/unit/storage/storage_fixture.h"
 
-// What a directory and a storage owe their users, on every storage.
+// The contract of directories and storages, checked on every storage.
 
 namespace sealpoint {
 namespace {
@@ -158,7 +158,9 @@ TEST_P(DirectoryContract, MissingDirectoryIsNotFound) {
   const auto missing = storage_->OpenDirectory(PathOf("d"));
   EXPECT_EQ(missing.error().code(), Code::kNotFound);
   EXPECT_EQ(missing.error().place().path, PathOf("d"));
-  EXPECT_EQ(storage_->RemoveDirectory(PathOf("d")).code(), Code::kNotFound);
+  EXPECT_EQ(directory_->RemoveSubdirectory("d").code(), Code::kNotFound);
+  EXPECT_EQ(directory_->OpenSubdirectory("d").error().code(), Code::kNotFound);
+  EXPECT_EQ(directory_->ReadFileIn("d", "f", 9).error().code(), Code::kNotFound);
 }
 
 TEST_P(DirectoryContract, FileIsNotADirectory) {
@@ -166,7 +168,9 @@ TEST_P(DirectoryContract, FileIsNotADirectory) {
   EXPECT_EQ(storage_->OpenDirectory(PathOf("f")).error().code(), Code::kIo);
   EXPECT_EQ(storage_->CreateDirectories(PathOf("f")).code(), Code::kIo);
   EXPECT_EQ(storage_->CreateDirectories(PathOf("f/g")).code(), Code::kIo);
-  EXPECT_EQ(storage_->RemoveDirectory(PathOf("f")).code(), Code::kIo);
+  EXPECT_EQ(directory_->RemoveSubdirectory("f").code(), Code::kIo);
+  EXPECT_EQ(directory_->OpenSubdirectory("f").error().code(), Code::kIo);
+  EXPECT_EQ(directory_->ReadFileIn("f", "g", 9).error().code(), Code::kIo);
 }
 
 TEST_P(DirectoryContract, MakesAllLevelsAndDoesNotMindThoseThatExist) {
@@ -179,27 +183,44 @@ TEST_P(DirectoryContract, MakesAllLevelsAndDoesNotMindThoseThatExist) {
 
 TEST_P(DirectoryContract, RemovesOnlyEmptyDirectories) {
   ASSERT_TRUE(storage_->CreateDirectories(PathOf("a/b")).ok());
-  EXPECT_EQ(storage_->RemoveDirectory(PathOf("a")).code(), Code::kIo);
-  ASSERT_TRUE(storage_->RemoveDirectory(PathOf("a/b/")).ok());
-  ASSERT_TRUE(storage_->RemoveDirectory(PathOf("a")).ok());
+  EXPECT_EQ(directory_->RemoveSubdirectory("a").code(), Code::kIo);
+  ASSERT_TRUE(directory_->OpenSubdirectory("a").value()->RemoveSubdirectory("b").ok());
+  ASSERT_TRUE(directory_->RemoveSubdirectory("a").ok());
   EXPECT_EQ(storage_->OpenDirectory(PathOf("a")).error().code(), Code::kNotFound);
 }
 
-TEST_P(DirectoryContract, DirectoryIsNotRemovedByItsDot) {
-  ASSERT_TRUE(storage_->CreateDirectories(PathOf("a")).ok());
-  EXPECT_EQ(storage_->RemoveDirectory(PathOf("a/.")).code(), Code::kIo);
-  WriteFile(*storage_->OpenDirectory(PathOf("a")).value(), "f", "");
+TEST_P(DirectoryContract, SubdirectoriesAreNamedByOneComponent) {
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("a/b")).ok());
+  for (const std::string name : {"", ".", "..", "a/b", "a/.", "/"}) {
+    EXPECT_EQ(directory_->RemoveSubdirectory(name).code(), Code::kInvalidArgument) << name;
+    EXPECT_EQ(directory_->OpenSubdirectory(name).error().code(), Code::kInvalidArgument) << name;
+    EXPECT_EQ(directory_->ReadFileIn(name, "f", 9).error().code(), Code::kInvalidArgument) << name;
+    EXPECT_EQ(directory_->ReadFileIn("a", name, 9).error().code(), Code::kInvalidArgument) << name;
+  }
+}
+
+TEST_P(DirectoryContract, ReadsTheBeginOfAFileInASubdirectory) {
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("a/b")).ok());
+  const auto opened = directory_->OpenSubdirectory("a");
+  ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+  EXPECT_EQ((*opened)->path(), PathOf("a"));
+  WriteFile(**opened, "f", "content");
+  EXPECT_EQ(AsText(directory_->ReadFileIn("a", "f", 100).value()), "content");
+  EXPECT_EQ(AsText(directory_->ReadFileIn("a", "f", 3).value()), "con");
+  EXPECT_EQ(directory_->ReadFileIn("a", "g", 3).error().code(), Code::kNotFound);
+  EXPECT_EQ(directory_->ReadFileIn("a", "b", 3).error().code(), Code::kIo);
 }
 
 TEST_P(DirectoryContract, RemovedDirectoryTakesNoFiles) {
-  ASSERT_TRUE(storage_->RemoveDirectory(root_).ok());
-  EXPECT_EQ(directory_->CreateExclusive("a", IoMode::kBuffered).error().code(), Code::kNotFound);
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("a")).ok());
+  const auto opened = directory_->OpenSubdirectory("a").value();
+  ASSERT_TRUE(directory_->RemoveSubdirectory("a").ok());
+  EXPECT_EQ(opened->CreateExclusive("f", IoMode::kBuffered).error().code(), Code::kNotFound);
 }
 
 TEST_P(DirectoryContract, EmptyPathIsRefused) {
   EXPECT_EQ(storage_->OpenDirectory("").error().code(), Code::kInvalidArgument);
   EXPECT_EQ(storage_->CreateDirectories("").code(), Code::kInvalidArgument);
-  EXPECT_EQ(storage_->RemoveDirectory("").code(), Code::kInvalidArgument);
 }
 
 SEALPOINT_FOR_BOTH_STORAGES(DirectoryContract);
@@ -215,7 +236,7 @@ TEST(MemoryStorage, TwoStoragesShareNothing) {
   EXPECT_FALSE(MemoryStorage()->OpenDirectory("a").ok());
 }
 
-// A sanitizer ends the program where an allocation fails.
+// A sanitizer ends the program if an allocation fails.
 #if !defined(SEALPOINT_TEST_SANITIZED)
 TEST(MemoryStorage, FileThatFitsNoMemoryIsNoSpace) {
   const auto storage = MemoryStorage();

@@ -11,7 +11,7 @@
 
 #include "tests/unit/storage/storage_fixture.h"
 
-// What a file owes its user, on every storage.
+// The contract of files, checked on every storage.
 
 namespace sealpoint {
 namespace {

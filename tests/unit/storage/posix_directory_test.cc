@@ -16,7 +16,7 @@
 
 #include "tests/unit/storage/storage_fixture.h"
 
-// What only the operating system's file systems have: links, pipes, modes.
+// Features that only the operating system's file systems have: links, pipes, modes.
 
 namespace sealpoint {
 namespace {

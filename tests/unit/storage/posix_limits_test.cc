@@ -16,8 +16,8 @@
 
 #include "tests/unit/storage/storage_fixture.h"
 
-// Limits of the process and of the file system. Each test sets its limit in a child process, whose
-// exit status says how it went.
+// Limits of the process and of the file system. Each test sets its limit in a child process, which
+// reports by its exit status.
 
 namespace sealpoint {
 namespace {
@@ -48,7 +48,7 @@ std::unique_ptr<Directory> Open(const std::string& path) {
   return directory.ok() ? std::move(*directory) : nullptr;
 }
 
-// Mounts an own file system of 64 KiB and 8 inodes at `path`; false where that is not allowed.
+// Mounts an own file system of 64 KiB and 8 inodes at `path`; false if that is not allowed.
 bool MountTiny(const std::string& path) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -84,12 +84,17 @@ TEST(PosixLimits, ShortWriteIsContinuedAndItsErrorNamesTheOffset) {
                     Open(temp.path())
                         ->CreateExclusive(mode == IoMode::kDirect ? "direct" : "buffered", mode);
                 if (!file.ok()) return file.error().ToString();
-                ::signal(SIGXFSZ, SIG_IGN);
                 const rlimit limit = {kLimit, kLimit};
                 if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return "setrlimit";
                 const Status status = (*file)->WriteAt(0, blocks->bytes);
                 if (status.place().offset != kLimit) return status.ToString();
                 if ((*file)->Close() != status) return "not poisoned";
+                sigset_t left{};
+                sigset_t blocked{};
+                ::sigpending(&left);
+                ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+                if (sigismember(&left, SIGXFSZ) != 0) return "SIGXFSZ is pending";
+                if (sigismember(&blocked, SIGXFSZ) != 0) return "SIGXFSZ is still blocked";
                 return Expect(status, Code::kIo);
               }),
               0);

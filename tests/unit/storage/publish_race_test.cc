@@ -10,7 +10,7 @@
 
 #include "tests/unit/storage/storage_fixture.h"
 
-// Of many who publish under one name at the same time exactly one wins.
+// If many publish under one name at the same time, exactly one succeeds.
 
 namespace sealpoint {
 namespace {

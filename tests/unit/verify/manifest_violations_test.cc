@@ -82,11 +82,19 @@ class ManifestViolations : public VerifyFixture {
     bool found = false;
     for (const Status& violation : report.violations) {
       EXPECT_EQ(violation.place().rule, "R-BLB-07") << violation.ToString();
-      found = found || (violation.place().tensor == name &&
-                        violation.message().find(words) != std::string::npos);
+      const std::string& item = is_object_ ? violation.place().object : violation.place().tensor;
+      found = found || (item == name && violation.message().find(words) != std::string::npos);
     }
     EXPECT_TRUE(found) << report.violations.front().ToString();
   }
+  void ExpectObjectDisagreement(const std::function<void(Parts&)>& change, const std::string& name,
+                                const std::string& words) {
+    is_object_ = true;
+    ExpectDisagreement(change, name, words);
+  }
+
+ private:
+  bool is_object_ = false;  // whether the violation names an object
 };
 
 TEST_F(ManifestViolations, NoneWhereAllAgrees) {
@@ -145,23 +153,26 @@ TEST_F(ManifestViolations, TensorOfAnotherName) {
 }
 
 TEST_F(ManifestViolations, ObjectOfAnotherName) {
-  ExpectDisagreement([](Parts& parts) { parts.objects[0].name = "z"; }, "z", "not in the index");
+  ExpectObjectDisagreement([](Parts& parts) { parts.objects[0].name = "z"; }, "z",
+                           "not in the index");
 }
 
 TEST_F(ManifestViolations, ObjectOfAnotherSize) {
-  ExpectDisagreement([](Parts& parts) { parts.objects[0].size = 11; }, "o", "object sizes");
+  ExpectObjectDisagreement([](Parts& parts) { parts.objects[0].size = 11; }, "o", "object sizes");
 }
 
 TEST_F(ManifestViolations, ChunkSizeOfAnObject) {
-  ExpectDisagreement([](Parts& parts) { parts.objects[0].chunk_size = 8192; }, "o", "chunk sizes");
+  ExpectObjectDisagreement([](Parts& parts) { parts.objects[0].chunk_size = 8192; }, "o",
+                           "chunk sizes");
 }
 
 TEST_F(ManifestViolations, MediaType) {
-  ExpectDisagreement([](Parts& parts) { parts.objects[0].media_type = "q/r"; }, "o", "media types");
+  ExpectObjectDisagreement([](Parts& parts) { parts.objects[0].media_type = "q/r"; }, "o",
+                           "media types");
 }
 
 TEST_F(ManifestViolations, ShardOfAnotherTensor) {
-  ExpectDisagreement(
+  ExpectObjectDisagreement(
       [](Parts& parts) {
         parts.objects[0].first_record = 0;
         parts.tensors[0].shards[0].first_record = 2;
@@ -174,7 +185,7 @@ TEST_F(ManifestViolations, EmptyTensorThatNoManifestNames) {
 }
 
 TEST_F(ManifestViolations, EmptyObjectThatNoManifestNames) {
-  ExpectDisagreement([](Parts& parts) { parts.objects.pop_back(); }, "p", "empty object");
+  ExpectObjectDisagreement([](Parts& parts) { parts.objects.pop_back(); }, "p", "empty object");
 }
 
 TEST_F(ManifestViolations, EmptyTensorIsNotMissedWhereAManifestIsUnreadable) {

@@ -26,7 +26,13 @@ class BlobWriterErrorsTest : public ::testing::Test {
     return BlobWriter::Create(*engine_, kDir, std::move(options)).value();
   }
   Status AddWhole(BlobWriter& writer, const TensorSpec& tensor) {
-    return writer.Add(tensor, Region::Whole(tensor.shape), MemoryView::Host(bytes_.data()));
+    const std::uint64_t size =
+        ElementCount(tensor.shape).value_or(0) * DTypeSizeBytes(tensor.dtype);
+    return writer.Add(tensor, Region::Whole(tensor.shape), First(size));
+  }
+
+  MemoryView First(std::size_t size) const {
+    return MemoryView::Host(std::span(bytes_).first(std::min(size, bytes_.size())));
   }
 
   const Bytes bytes_ = NoiseBytes(1, 200000);
@@ -95,7 +101,7 @@ TEST_F(BlobWriterErrorsTest, RefusesBadTensors) {
     TensorSpec tensor = ByteTensor("w", 100);
     bad.spoil(tensor);
     const auto writer = Writer();
-    const Status status = writer->Add(tensor, Slice(0, 100), MemoryView::Host(bytes_.data()));
+    const Status status = writer->Add(tensor, Slice(0, 100), First(100));
     EXPECT_THAT(status, HasCode(bad.code)) << bad.what;
     EXPECT_EQ(status.place().tensor, tensor.name) << bad.what;
   }
@@ -105,20 +111,21 @@ TEST_F(BlobWriterErrorsTest, RefusesBadTensors) {
 TEST_F(BlobWriterErrorsTest, RefusesBadRegionsAndMemory) {
   const TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {10, 10}};
   const Region whole = Region::Whole(tensor.shape);
-  const auto add = [&](const Region& region, const ConstMemoryView& view) {
+  const auto add = [&](const Region& region, const MemoryView& view) {
     return Writer()->Add(tensor, region, view);
   };
-  const auto view = MemoryView::Host(bytes_.data());
+  const auto view = First(100);
   EXPECT_THAT(add(Slice(0, 10), view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add(Region::Of({.offset = {5, 0}, .extent = {6, 10}}), view),
               HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({whole.box, {5, 5}}, view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(add({whole.box, {0, 101}}, view), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add(whole, MemoryView::Host(nullptr)), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add(whole, MemoryView::Host(bytes_.data(), {1})), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add(whole, MemoryView::Cuda(bytes_.data(), -2, nullptr)),
+  EXPECT_THAT(add(whole, MemoryView::Host(nullptr, 100)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(whole, MemoryView::Host(bytes_, {1})), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(add(whole, MemoryView::Cuda(std::span(bytes_).first(100), -2, nullptr)),
               HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(add(whole, MemoryView::Cuda(bytes_.data(), 99, nullptr)), HasCode(Code::kDevice))
+  EXPECT_THAT(add(whole, MemoryView::Cuda(std::span(bytes_).first(100), 99, nullptr)),
+              HasCode(Code::kDevice))
       << "not there, with a driver or without";
   EXPECT_THAT(Writer()->Add(ByteTensor("none", 0), Slice(0, 0), view),
               HasCode(Code::kInvalidArgument));
@@ -156,7 +163,7 @@ TEST_F(BlobWriterErrorsTest, RefusesATensorThatChangedAlsoInAnotherBlob) {
   for (const auto& change : changes) {
     TensorSpec tensor = ByteTensor("w", 200000);
     const auto writer = Writer();
-    ASSERT_TRUE(writer->Add(tensor, Slice(0, 9), MemoryView::Host(bytes_.data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Slice(0, 9), First(9)).ok());
     change(tensor);
     tensor.group = "another blob";
     EXPECT_THAT(AddWhole(*writer, tensor), HasCode(Code::kInvalidArgument));
@@ -168,11 +175,10 @@ TEST_F(BlobWriterErrorsTest, RefusesATensorWhoseElementsChangedTheirSize) {
   tensor.dtype = static_cast<DType>(99);
   tensor.element_size = 2;
   const auto writer = Writer();
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, 50), MemoryView::Host(bytes_.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 50), First(100)).ok());
   tensor.element_size = 4;
   tensor.group = "another blob";
-  EXPECT_THAT(writer->Add(tensor, Slice(50, 100), MemoryView::Host(bytes_.data())),
-              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(writer->Add(tensor, Slice(50, 100), First(200)), HasCode(Code::kInvalidArgument));
 }
 
 TEST_F(BlobWriterErrorsTest, RefusesABadTensorWithoutElements) {
@@ -213,8 +219,8 @@ TEST_F(BlobWriterErrorsTest, TheSameShardTwiceInABlobIsTheCallersFault) {
 TEST_F(BlobWriterErrorsTest, ShardsOfABlobThatOverlapAreRefusedByCommit) {
   const auto writer = Writer();
   const TensorSpec tensor = ByteTensor("w", 1000);
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, 600), MemoryView::Host(bytes_.data())).ok());
-  ASSERT_TRUE(writer->Add(tensor, Slice(500, 1000), MemoryView::Host(bytes_.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 600), First(600)).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(500, 1000), First(500)).ok());
   const Status status = Commit(*failing_, kDir, {}, writer->Finish().value()).status();
   EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
   EXPECT_EQ(status.place().tensor, "w");

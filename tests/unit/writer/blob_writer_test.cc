@@ -48,10 +48,9 @@ class BlobWriterTest : public ::testing::Test {
 TEST_F(BlobWriterTest, BytesComeBack) {
   const Bytes bytes = NoiseBytes(1, 300000);
   const auto writer = Writer();
-  ASSERT_TRUE(writer
-                  ->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()),
-                        MemoryView::Host(bytes.data()))
-                  .ok());
+  ASSERT_TRUE(
+      writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes))
+          .ok());
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(LoadWhole(*checkpoint, "w"), bytes);
   ASSERT_THAT(summaries_, SizeIs(1));
@@ -63,10 +62,9 @@ TEST_F(BlobWriterTest, SourceMayChangeAfterAdd) {
   Bytes bytes = NoiseBytes(2, 100000);
   const Bytes before = bytes;
   const auto writer = Writer();
-  ASSERT_TRUE(writer
-                  ->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()),
-                        MemoryView::Host(bytes.data()))
-                  .ok());
+  ASSERT_TRUE(
+      writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes))
+          .ok());
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
   EXPECT_EQ(LoadWhole(*FinishAndOpen(*writer), "w"), before);
 }
@@ -77,8 +75,7 @@ TEST_F(BlobWriterTest, EveryDTypeComesBack) {
   for (const DTypeInfo& dtype : RegisteredDTypes()) {
     contents.push_back(NoiseBytes(contents.size(), 21u * dtype.size_bytes));
     const TensorSpec tensor{.name = std::string(dtype.name), .dtype = dtype.dtype, .shape = {3, 7}};
-    ASSERT_TRUE(
-        writer->Add(tensor, Region::Whole({3, 7}), MemoryView::Host(contents.back().data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Region::Whole({3, 7}), MemoryView::Host(contents.back())).ok());
   }
   const auto checkpoint = FinishAndOpen(*writer);
   std::size_t i = 0;
@@ -93,7 +90,7 @@ TEST_F(BlobWriterTest, UnregisteredDTypeComesBackWithItsElementSize) {
   const TensorSpec tensor{
       .name = "odd", .dtype = static_cast<DType>(4000), .shape = {4}, .element_size = 16};
   const auto writer = Writer();
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, 4), MemoryView::Host(bytes.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 4), MemoryView::Host(bytes)).ok());
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(LoadWhole(*checkpoint, "odd"), bytes);
   EXPECT_EQ(checkpoint->FindTensor("odd")->element_size, 16u);
@@ -104,9 +101,9 @@ TEST_F(BlobWriterTest, ScalarAndEmptyTensorsAreDeclared) {
   const auto writer = Writer();
   ASSERT_TRUE(writer
                   ->Add({.name = "scalar", .dtype = DType::kF64}, Region::Whole({}),
-                        MemoryView::Host(scalar.data()))
+                        MemoryView::Host(scalar))
                   .ok());
-  ASSERT_TRUE(writer->AddEmpty({.name = "empty", .shape = {5, 0, 3}}).ok());
+  ASSERT_TRUE(writer->AddEmpty({.name = "empty", .dtype = DType::kF32, .shape = {5, 0, 3}}).ok());
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(LoadWhole(*checkpoint, "scalar"), scalar);
   EXPECT_EQ(checkpoint->FindTensor("empty")->shape, (Shape{5, 0, 3}));
@@ -147,7 +144,7 @@ TEST_F(BlobWriterTest, CompressibleChunksShrinkAndNoiseIsStoredRaw) {
           .name = "w", .dtype = DType::kF32, .shape = {100000}, .chunk_size_bytes = 64 * kKiB};
       tensor.codec = codec;
       const auto writer = Writer();
-      ASSERT_TRUE(writer->Add(tensor, Slice(0, 100000), MemoryView::Host(bytes->data())).ok());
+      ASSERT_TRUE(writer->Add(tensor, Slice(0, 100000), MemoryView::Host(*bytes)).ok());
       EXPECT_EQ(LoadWhole(*FinishAndOpen(*writer), "w"), *bytes);
       const std::uint64_t size = summaries_[0].file_size_bytes();
       if (bytes == &zeros) {
@@ -166,7 +163,7 @@ TEST_F(BlobWriterTest, CodedChunksLargerThanTheBudgetNeedNoSecondPiece) {
   TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {kMiB}, .chunk_size_bytes = kMiB};
   tensor.codec = Codec::kZstd;
   const auto writer = Writer();
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, kMiB), MemoryView::Host(zeros.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, kMiB), MemoryView::Host(zeros)).ok());
   EXPECT_EQ(LoadWhole(*FinishAndOpen(*writer), "w"), zeros);
 }
 
@@ -174,28 +171,26 @@ TEST_F(BlobWriterTest, StridedSourcesAreGathered) {
   // A 6 x 5 matrix of 4-byte elements, saved by columns, backwards, and as the middle of a larger
   // one.
   const Bytes matrix = NoiseBytes(7, 6 * 5 * 4);
-  const auto at = [&](std::size_t row, std::size_t column) {
-    return matrix.data() + (row * 5 + column) * 4;
-  };
+  const auto at = [](std::size_t row, std::size_t column) { return (row * 5 + column) * 4; };
   const auto writer = Writer();
   const auto spec = [](std::string name, Shape shape) {
     return TensorSpec{.name = std::move(name), .dtype = DType::kF32, .shape = std::move(shape)};
   };
   ASSERT_TRUE(writer
                   ->Add(spec("transposed", {5, 6}), Region::Whole({5, 6}),
-                        MemoryView::Host(matrix.data(), {4, 20}))
+                        MemoryView::Host(matrix, {4, 20}))
                   .ok());
   ASSERT_TRUE(writer
                   ->Add(spec("reversed", {6, 5}), Region::Whole({6, 5}),
-                        MemoryView::Host(at(5, 4), {-20, -4}))
+                        MemoryView::Host(matrix, {-20, -4}, at(5, 4)))
+                  .ok());
+  ASSERT_TRUE(writer
+                  ->Add(spec("inner", {2, 3}), Region::Whole({2, 3}),
+                        MemoryView::Host(matrix, {20, 4}, at(2, 1)))
                   .ok());
   ASSERT_TRUE(
-      writer->Add(spec("inner", {2, 3}), Region::Whole({2, 3}), MemoryView::Host(at(2, 1), {20, 4}))
+      writer->Add(spec("repeated", {3, 5}), Region::Whole({3, 5}), MemoryView::Host(matrix, {0, 4}))
           .ok());
-  ASSERT_TRUE(writer
-                  ->Add(spec("repeated", {3, 5}), Region::Whole({3, 5}),
-                        MemoryView::Host(matrix.data(), {0, 4}))
-                  .ok());
   const auto checkpoint = FinishAndOpen(*writer);
   const auto element = [](const Bytes& bytes, std::size_t i) {
     return Bytes(bytes.begin() + static_cast<std::ptrdiff_t>(4 * i),
@@ -232,9 +227,8 @@ TEST_F(BlobWriterTest, RunsOfStridedBoxes) {
   const Box box{.offset = {0, 0}, .extent = {40, 30}};
   const auto writer = Writer();
   for (const auto& [name, view] :
-       {std::pair<std::string, ConstMemoryView>("dense", MemoryView::Host(bytes.data(), {120, 4})),
-        std::pair<std::string, ConstMemoryView>("padded",
-                                                MemoryView::Host(padded.data(), {200, 4}))}) {
+       {std::pair<std::string, MemoryView>("dense", MemoryView::Host(bytes, {120, 4})),
+        std::pair<std::string, MemoryView>("padded", MemoryView::Host(padded, {200, 4}))}) {
     const TensorSpec tensor{.name = name, .dtype = DType::kF32, .shape = shape};
     for (const sealpoint::Run& run :
          {sealpoint::Run{0, 37}, sealpoint::Run{37, 700}, sealpoint::Run{700, 1200}}) {
@@ -252,7 +246,10 @@ TEST_F(BlobWriterTest, RunsOfDenseMemoryBeginAtTheirFirstElement) {
   const TensorSpec tensor{.name = "w", .dtype = DType::kUInt8, .shape = {40, 30}};
   const auto writer = Writer();
   for (const sealpoint::Run& run : {sealpoint::Run{0, 37}, sealpoint::Run{37, 1200}}) {
-    ASSERT_TRUE(writer->Add(tensor, {box, run}, MemoryView::Host(bytes.data() + run.begin)).ok());
+    ASSERT_TRUE(writer
+                    ->Add(tensor, {box, run},
+                          MemoryView::Host(std::span(bytes).subspan(run.begin, run.size())))
+                    .ok());
   }
   EXPECT_EQ(LoadWhole(*FinishAndOpen(*writer), "w"), bytes);
 }
@@ -277,8 +274,7 @@ TEST_P(CappedWriterTest, ShardsAreCutAtChunkBordersAndNoBlobPassesTheCap) {
                           .chunk_size_bytes = chunk_size};
   engine_ = SmallEngine(storage_, 4, 256 * kKiB);
   const auto writer = Writer({.size_max_bytes = kMiB});
-  const auto view =
-      is_strided ? MemoryView::Host(memory.data(), {kPitch, 1}) : MemoryView::Host(expected.data());
+  const auto view = is_strided ? MemoryView::Host(memory, {kPitch, 1}) : MemoryView::Host(expected);
   ASSERT_TRUE(writer->Add(tensor, Region::Whole(tensor.shape), view).ok());
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(LoadWhole(*checkpoint, "w"), expected);
@@ -300,7 +296,7 @@ TEST_F(BlobWriterTest, ManySmallTensorsFillBlobsUpToTheCap) {
   for (int i = 0; i < 300; ++i) {
     TensorSpec tensor = ByteTensor("tensor." + std::to_string(i), bytes.size());
     tensor.placement = {std::string(500, 'p')};
-    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes.data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes)).ok());
   }
   const auto checkpoint = FinishAndOpen(*writer);
   EXPECT_EQ(LoadWhole(*checkpoint, "tensor.299"), bytes);
@@ -315,7 +311,7 @@ TEST_F(BlobWriterTest, GroupsHaveBlobsOfTheirOwn) {
   for (const std::string name : {"a", "b", "c", "d"}) {
     TensorSpec tensor = ByteTensor(name, bytes.size());
     tensor.group = name < "c" ? "weights" : "optimizer";
-    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes.data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes)).ok());
   }
   const auto checkpoint = FinishAndOpen(*writer);
   const auto blob_of = [&](std::string_view name) {
@@ -335,7 +331,7 @@ TEST_F(BlobWriterTest, ShardsBeginWhereTheFormatSays) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     ASSERT_TRUE(writer
                     ->Add(ByteTensor(std::to_string(i), sizes[i]), Slice(0, sizes[i]),
-                          MemoryView::Host(bytes.data()))
+                          MemoryView::Host(bytes))
                     .ok());
   }
   static_cast<void>(FinishAndOpen(*writer));
@@ -367,7 +363,7 @@ TEST_F(BlobWriterTest, SameStateGivesSameBytes) {
     const auto writer = Writer();
     TensorSpec tensor = ByteTensor("w", bytes.size());
     tensor.codec = Codec::kZstd;
-    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes.data())).ok());
+    ASSERT_TRUE(writer->Add(tensor, Slice(0, bytes.size()), MemoryView::Host(bytes)).ok());
     ASSERT_TRUE(writer->AddObject("o", "text/plain", AsBytes(std::string_view("text"))).ok());
     const BlobSummary summary = writer->Finish().value().at(0);
     Bytes file = ReadWholeFile(*storage_, kDir, summary.blob().ToHex() + ".blob");
@@ -385,8 +381,7 @@ TEST_F(BlobWriterTest, ProgressCountsPayload) {
   BlobWriterOptions options;
   options.on_progress = [&](std::uint64_t done) { told.push_back(done); };
   const auto writer = Writer(std::move(options));
-  ASSERT_TRUE(
-      writer->Add(ByteTensor("a", 5000), Slice(0, 5000), MemoryView::Host(bytes.data())).ok());
+  ASSERT_TRUE(writer->Add(ByteTensor("a", 5000), Slice(0, 5000), MemoryView::Host(bytes)).ok());
   ASSERT_TRUE(writer->AddObject("o", "text/plain", ByteSpan(bytes).first(10)).ok());
   EXPECT_THAT(told, ElementsAre(5000, 5010));
 }
@@ -394,10 +389,9 @@ TEST_F(BlobWriterTest, ProgressCountsPayload) {
 TEST_F(BlobWriterTest, SummariesSurviveSerialization) {
   const Bytes bytes = NoiseBytes(16, 3 * kMiB);
   const auto writer = Writer({.size_max_bytes = kMiB});
-  ASSERT_TRUE(writer
-                  ->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()),
-                        MemoryView::Host(bytes.data()))
-                  .ok());
+  ASSERT_TRUE(
+      writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes))
+          .ok());
   const auto summaries = writer->Finish().value();
   ASSERT_GT(summaries.size(), 2u);
   const Bytes wire = SerializeSummaries(summaries);
@@ -415,10 +409,9 @@ TEST_F(BlobWriterTest, SyncsBlobsThenTheDirectory) {
   engine_ = SmallEngine(failing);
   const Bytes bytes = NoiseBytes(17, 100000);
   const auto writer = Writer();
-  ASSERT_TRUE(writer
-                  ->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()),
-                        MemoryView::Host(bytes.data()))
-                  .ok());
+  ASSERT_TRUE(
+      writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes))
+          .ok());
   const std::string blob = writer->Finish().value().at(0).blob().ToHex() + ".blob";
   EXPECT_THAT(failing->changes(), ElementsAre("create " + blob, "write " + blob, "sync " + blob,
                                               "close " + blob, "sync directory"));
@@ -430,10 +423,11 @@ TEST(BlobWriterForkTest, RefusesUseAfterFork) {
   auto engine = SmallEngine(PosixStorage());
   auto writer = BlobWriter::Create(*engine, dir.path()).value();
   const TensorSpec tensor = ByteTensor("w", bytes.size());
-  const auto view = MemoryView::Host(bytes.data());
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, 100000), view).ok());
+  const auto first = MemoryView::Host(std::span(bytes).first(100000));
+  const auto rest = MemoryView::Host(std::span(bytes).subspan(100000));
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, 100000), first).ok());
   EXPECT_TRUE(HoldsInChild([&] {
-    return writer->Add(tensor, Slice(100000, 300000), view).code() == Code::kInvalidArgument &&
+    return writer->Add(tensor, Slice(100000, 300000), rest).code() == Code::kInvalidArgument &&
            writer->Finish().status().code() == Code::kInvalidArgument &&
            writer->Abandon().code() == Code::kInvalidArgument &&
            BlobWriter::Create(*engine, dir.path()).status().code() == Code::kInvalidArgument;
@@ -448,10 +442,10 @@ TEST(BlobWriterForkTest, RefusesUseAfterFork) {
   EXPECT_TRUE(HoldsInChild([&] {
     const auto own = SmallEngine(PosixStorage());
     const auto mine = BlobWriter::Create(*own, dir.path()).value();
-    return mine->Add(ByteTensor("child", 5), Slice(0, 5), view).ok() && mine->Finish().ok();
+    const auto five = MemoryView::Host(std::span(bytes).first(5));
+    return mine->Add(ByteTensor("child", 5), Slice(0, 5), five).ok() && mine->Finish().ok();
   }));
-  ASSERT_TRUE(
-      writer->Add(tensor, Slice(100000, 300000), MemoryView::Host(bytes.data() + 100000)).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(100000, 300000), rest).ok());
   const auto summaries = writer->Finish().value();
   ASSERT_TRUE(Commit(*PosixStorage(), dir.path(), {}, summaries).ok());
   EXPECT_EQ(LoadWhole(*OpenFrom(PosixStorage(), dir.path()), "w"), bytes);

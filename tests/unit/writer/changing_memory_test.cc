@@ -53,7 +53,7 @@ TEST(ChangingMemoryTest, ACodedChunkIsHashedAsItWasCopied) {
   tensor.codec = Codec::kZstd;
   tensor.chunk_size_bytes = kMiB;
   const auto writer = BlobWriter::Create(*engine, "checkpoint").value();
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, kMiB), MemoryView::Host(memory.data())).ok());
+  ASSERT_TRUE(writer->Add(tensor, Slice(0, kMiB), MemoryView::Host(memory.data(), kMiB)).ok());
   EXPECT_EQ(*memory.data(), std::byte{1}) << "the memory did not change";
   Commit(*storage, "checkpoint", {}, writer->Finish().value()).value();
   EXPECT_EQ(FindDamage(storage, "checkpoint"), "");

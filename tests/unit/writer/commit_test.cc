@@ -34,8 +34,11 @@ class CommitTest : public ::testing::Test {
   BlobSummary WriteBlob(const Region& region, const TensorSpec& tensor = ByteTensor("w", kSize),
                         BlobWriterOptions options = {}) {
     const auto writer = BlobWriter::Create(*engine_, kDir, std::move(options)).value();
-    EXPECT_TRUE(
-        writer->Add(tensor, region, MemoryView::Host(bytes_.data() + region.box.offset[0])).ok());
+    EXPECT_TRUE(writer
+                    ->Add(tensor, region,
+                          MemoryView::Host(std::span(bytes_).subspan(region.box.offset[0],
+                                                                     region.element_count())))
+                    .ok());
     return writer->Finish().value().at(0);
   }
   BlobSummary WriteObject(std::string_view name) {
@@ -239,6 +242,32 @@ TEST_F(CommitTest, RefusesABlobOfAnotherAttempt) {
   EXPECT_THAT(CommitAll({summary}, {.attempt = MiniSpec::MakeId(2)}).status(),
               FailsRule(Code::kInvalidArgument, "R-CMT-21"));
   EXPECT_TRUE(CommitAll({summary}, {.attempt = mine}).ok());
+}
+
+// As a caller does that linked the blob of an older checkpoint into the directory.
+TEST_F(CommitTest, CommitsABlobOfAnotherAttemptIfAsked) {
+  const BlobSummary summary = WriteBlob(Slice(0, kSize), ByteTensor("w", kSize),
+                                        {.attempt = MiniSpec::MakeId(1), .step = 3});
+  ASSERT_TRUE(
+      CommitAll({summary}, {.attempt = MiniSpec::MakeId(2), .step = 4, .reuses_blobs = true}).ok());
+  EXPECT_EQ(FindDamage(memory_, kDir), "");
+  EXPECT_EQ(LoadWhole(*OpenFrom(memory_, kDir), "w"), bytes_);
+}
+
+TEST_F(CommitTest, RefusesABlobWithUnknownFeatures) {
+  MiniSpec spec;
+  spec.tensors.push_back(
+      CutTensor("w", DType::kUInt8, {kSize}, bytes_, {Region::Whole(Shape{kSize})}));
+  spec.hooks.blob_header = [](int, internal::FileHeader& header) { header.features.compat = 4; };
+  spec.hooks.index_header = [](internal::FileHeader& header) { header.features.compat = 4; };
+  spec.hooks.marker = [](internal::Marker& marker) { marker.features.compat = 4; };
+  MiniContainer container = BuildMini(spec);
+  container.files.erase("COMMIT");
+  StoreFiles(*memory_, "/elsewhere", container.files);
+  const BlobSummary summary =
+      ReadSummary(*storage_, "/elsewhere", container.blobs.at(0).id).value();
+  EXPECT_THAT(Commit(*storage_, "/elsewhere", {}, std::vector{summary}).status(),
+              FailsRule(Code::kUnsupported, "R-CMT-31"));
 }
 
 TEST_F(CommitTest, RefusesReservedProvenanceKeys) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <string>
 
+#include "lib/base/internal_access.h"
+#include "lib/writer/declaration_summary.h"
 #include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
@@ -28,8 +30,9 @@ TEST(DeclarationTest, SlotsCountUpAndAreFoundByName) {
 
 std::vector<std::vector<std::size_t>> SlotsByTensor(const Declaration& declaration) {
   std::vector<std::vector<std::size_t>> all;
-  declaration.ForEachTensor(
-      [&](std::span<const std::size_t> slots) { all.emplace_back(slots.begin(), slots.end()); });
+  InternalAccess::SummaryOf(declaration).ForEachTensor([&](std::span<const std::size_t> slots) {
+    all.emplace_back(slots.begin(), slots.end());
+  });
   return all;
 }
 
@@ -38,7 +41,8 @@ TEST(DeclarationTest, TensorsAreVisitedInTheOrderOfTheirNames) {
   EXPECT_THAT(SlotsByTensor(declaration), IsEmpty());
   const std::string names = "mzambmzcay";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    declaration.Add({.tensor = ByteTensor(names.substr(i, 1), 10)}).value();
+    declaration.Add({.tensor = ByteTensor(names.substr(i, 1), 10), .region = Slice(i, i + 1)})
+        .value();
   }
   const auto by_name = ElementsAre(ElementsAre(2, 8), ElementsAre(4), ElementsAre(7),
                                    ElementsAre(0, 3, 5), ElementsAre(9), ElementsAre(1, 6));
@@ -155,14 +159,16 @@ TEST(SourcesTest, ALayoutBindsToOneLocalTensor) {
   const auto slots = declaration.Add(w, layout).value();
   const Bytes local(8);
   Sources sources(declaration);
-  EXPECT_THAT(sources.Bind(slots, layout, nullptr), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0}, layout, local.data()),
+  EXPECT_THAT(sources.Bind(slots, layout, MemoryView::Host(nullptr, 8)),
               HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0, 2}, layout, local.data()),
+  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0}, layout, MemoryView::Host(local)),
+              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind(std::vector<std::size_t>{0, 2}, layout, MemoryView::Host(local)),
               HasCode(Code::kInvalidArgument));
   Sources good(declaration);
-  ASSERT_TRUE(good.Bind(slots, layout, local.data()).ok());
-  EXPECT_EQ(good.tensors()[1]->data, local.data() + 2);
+  ASSERT_TRUE(good.Bind(slots, layout, MemoryView::Host(local)).ok());
+  EXPECT_EQ(good.tensors()[1]->data, local.data());
+  EXPECT_EQ(good.tensors()[1]->origin_bytes, 2u);
   EXPECT_THAT(good.tensors()[1]->strides_bytes, ElementsAre(4, 1));
 }
 
@@ -174,7 +180,7 @@ TEST(SourcesTest, ALayoutBindsToNoSlotThatWasNeverDeclared) {
   const Bytes local(8);
   for (const std::size_t far : {std::size_t{2}, std::size_t{1} << 44}) {
     Sources sources(declaration);
-    EXPECT_THAT(sources.Bind(std::vector<std::size_t>{far, 1}, layout, local.data()),
+    EXPECT_THAT(sources.Bind(std::vector<std::size_t>{far, 1}, layout, MemoryView::Host(local)),
                 HasCode(Code::kInvalidArgument));
   }
 }
@@ -186,8 +192,9 @@ TEST(SourcesTest, ALayoutBindsToNoMemoryThatIsNull) {
   const LocalLayout layout = ColumnsOfRank(1, w.shape);
   const auto slots = declaration.Add(w, layout).value();
   Sources sources(declaration);
-  EXPECT_THAT(sources.Bind({&slots[1], 1}, {.parts = {layout.parts[1]}}, nullptr),
-              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(
+      sources.Bind({&slots[1], 1}, {.parts = {layout.parts[1]}}, MemoryView::Host(nullptr, 8)),
+      HasCode(Code::kInvalidArgument));
 }
 
 TEST(DeclarationTest, ManyNamesStayCheap) {
@@ -201,7 +208,7 @@ TEST(DeclarationTest, ManyNamesStayCheap) {
   Sources sources(declaration);
   const std::byte one{1};
   for (int i = 0; i < kCount; ++i) {
-    ASSERT_TRUE(sources.Bind(std::to_string(i), MemoryView::Host(&one)).ok());
+    ASSERT_TRUE(sources.Bind(std::to_string(i), MemoryView::Host(std::span(&one, 1))).ok());
     ASSERT_TRUE(sources.BindObject(std::to_string(i), {}).ok());
   }
   // Quadratic work would take minutes.
@@ -217,13 +224,12 @@ TEST(SourcesTest, RefusesWhatWasNotDeclaredOrIsBoundTwice) {
   ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
   Sources sources(declaration);
   const Bytes bytes(10);
-  const auto view = MemoryView::Host(bytes.data());
+  const auto view = MemoryView::Host(bytes);
   EXPECT_THAT(sources.Bind(3, view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(sources.Bind("x", view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(sources.Bind("w", view), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(sources.Bind("v", MemoryView::Host(nullptr)), HasCode(Code::kInvalidArgument));
-  EXPECT_THAT(sources.Bind("v", MemoryView::Host(bytes.data(), {1, 1})),
-              HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("v", MemoryView::Host(nullptr, 10)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("v", MemoryView::Host(bytes, {1, 1})), HasCode(Code::kInvalidArgument));
   EXPECT_TRUE(sources.Bind("v", view).ok());
   EXPECT_THAT(sources.Bind("v", view), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(sources.BindObject("p", {}).message(), HasSubstr("never declared"));
@@ -237,7 +243,8 @@ TEST(SourcesTest, KnowsNothingOfWhatIsDeclaredLater) {
   declaration.Add({.tensor = ByteTensor("w", 1)}).value();
   ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());
   const std::byte one{1};
-  EXPECT_THAT(sources.Bind("w", MemoryView::Host(&one)), HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(sources.Bind("w", MemoryView::Host(std::span(&one, 1))),
+              HasCode(Code::kInvalidArgument));
   EXPECT_THAT(sources.BindObject("o", {}), HasCode(Code::kInvalidArgument));
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "tests/support/container/mini_container.h"
@@ -29,8 +30,8 @@ class HeldBlobsTest : public ::testing::Test {
 
   void MakeWriter() {
     constexpr std::uint64_t kHeld = 200;
-    EXPECT_TRUE(engine_->parts().TryReserve(kHeld));
-    writer_ = std::make_unique<BlobWriterImpl>(engine_->parts(), kHeld,
+    EXPECT_TRUE(InternalAccess::PartsOf(*engine_).TryReserve(kHeld));
+    writer_ = std::make_unique<BlobWriterImpl>(InternalAccess::PartsOf(*engine_), kHeld,
                                                BlobWriterOptions{.size_max_bytes = kMiB});
   }
 
@@ -38,8 +39,7 @@ class HeldBlobsTest : public ::testing::Test {
   void AddTensors() {
     for (int i = 0; i < 5; ++i) {
       const TensorSpec tensor = ByteTensor(std::to_string(i), bytes_.size());
-      ASSERT_TRUE(
-          writer_->Add(tensor, Slice(0, bytes_.size()), MemoryView::Host(bytes_.data())).ok());
+      ASSERT_TRUE(writer_->Add(tensor, Slice(0, bytes_.size()), MemoryView::Host(bytes_)).ok());
     }
   }
   Status Bind() { return writer_->Bind(storage_->OpenDirectory(kDir).value(), AttemptId{}); }
@@ -65,9 +65,9 @@ TEST_F(HeldBlobsTest, AreNotFinishedBeforeTheyAreBound) {
 
 TEST_F(HeldBlobsTest, GiveTheirMemoryBackWhenTheyAreAbandoned) {
   AddTensors();
-  EXPECT_FALSE(engine_->parts().TryReserve(200)) << "of 300 buffers";
+  EXPECT_FALSE(InternalAccess::PartsOf(*engine_).TryReserve(200)) << "of 300 buffers";
   ASSERT_TRUE(writer_->Abandon().ok());
-  EXPECT_TRUE(engine_->parts().TryReserve(200));
+  EXPECT_TRUE(InternalAccess::PartsOf(*engine_).TryReserve(200));
 }
 
 TEST_F(HeldBlobsTest, EachThatCannotBeSyncedIsAnError) {

@@ -34,7 +34,8 @@ std::vector<BlobSummary> WritePart(const std::string& directory, std::uint64_t p
   const auto writer = BlobWriter::Create(*engine, directory).value();
   const Bytes all = Expected();
   const Region region = Region::Of({.offset = {part * kRows, 0}, .extent = {kRows, kColumns}});
-  const auto view = MemoryView::Host(all.data() + part * kRows * kColumns * 4);
+  const auto view =
+      MemoryView::Host(std::span(all).subspan(part * kRows * kColumns * 4, kRows * kColumns * 4));
   const std::string rng = "state of " + std::to_string(part);
   if (!writer->Add(Matrix(), region, view).ok()) return {};
   if (!writer->AddObject("rng." + std::to_string(part), "text/plain", AsBytes(rng)).ok()) return {};

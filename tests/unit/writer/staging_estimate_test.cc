@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "tests/support/state/saved_state.h"
@@ -58,11 +59,13 @@ TEST(StagingEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
         [&](const TensorSpec& tensor, std::uint64_t size) { room.AddShard(tensor, size); },
         [&](const TensorSpec& tensor) { room.AddEmpty(tensor); },
         [&](const std::string& name, std::uint64_t size) { room.AddObject(name, "a/b", size); });
-    ASSERT_TRUE(engine->parts().TryReserve(room.buffer_count()));
-    BlobWriterImpl writer(engine->parts(), room.buffer_count(), {.size_max_bytes = kMiB});
+    ASSERT_TRUE(InternalAccess::PartsOf(*engine).TryReserve(room.buffer_count()));
+    BlobWriterImpl writer(InternalAccess::PartsOf(*engine), room.buffer_count(),
+                          {.size_max_bytes = kMiB});
     RandomState(seed).ForEach(
         [&](const TensorSpec& tensor, std::uint64_t size) {
-          const Status added = writer.Add(tensor, Slice(0, size), MemoryView::Host(memory.data()));
+          const Status added =
+              writer.Add(tensor, Slice(0, size), MemoryView::Host(std::span(memory).first(size)));
           ASSERT_TRUE(added.ok()) << added.ToString();
         },
         [&](const TensorSpec& tensor) { ASSERT_TRUE(writer.AddEmpty(tensor).ok()); },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_PIPELINE_QUEUE_POOL_H_
-#define SEALPOINT_LIB_PIPELINE_QUEUE_POOL_H_
+#ifndef SEALPOINT_LIB_DEVICE_QUEUE_POOL_H_
+#define SEALPOINT_LIB_DEVICE_QUEUE_POOL_H_
 
 #include <algorithm>
 #include <memory>
@@ -13,8 +13,7 @@
 
 namespace sealpoint::internal {
 
-// Copy queues that nobody uses at present, since making one takes long. Thread safety: all
-// functions.
+// Idle copy queues, kept because making one is slow. Thread safety: all functions.
 class QueuePool {
  public:
   // Errors: those of DeviceRuntime::MakeQueue.
@@ -32,7 +31,8 @@ class QueuePool {
     }
     return runtime.MakeQueue(device);
   }
-  // One on which nothing runs and nothing failed.
+  // Precondition: nothing runs on the queue and nothing on it has failed. The next user of a queue
+  // with a copy under way would see its failure, or have its buffer overwritten.
   void Return(std::unique_ptr<CopyQueue> queue) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(queue));
@@ -45,4 +45,4 @@ class QueuePool {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_PIPELINE_QUEUE_POOL_H_
+#endif  // SEALPOINT_LIB_DEVICE_QUEUE_POOL_H_

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/writer/declaration_summary.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "lib/base/endian.h"
+#include "lib/base/mix.h"
+#include "lib/layout/region_algebra.h"
+#include "lib/layout/tiling_sum.h"
+#include "lib/writer/tensor_checks.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+using Hash = SlotSummary::Hash;
+
+Hash HashText(std::string_view text) {
+  const Digest digest = ComputeDigest(AsBytes(text));
+  return {LoadLe<std::uint64_t>(digest.bytes, 0), LoadLe<std::uint64_t>(digest.bytes, 8)};
+}
+
+void Append(Hash& hash, std::uint64_t number) {
+  for (std::uint64_t& lane : hash) lane = MixWith(lane, number);
+}
+
+Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
+  Hash spec = name;
+  Append(spec, static_cast<std::uint64_t>(tensor.dtype));
+  Append(spec, ElementSize(tensor));
+  for (const std::uint64_t extent : tensor.shape) Append(spec, extent);
+  Append(spec, tensor.chunk_size_bytes);
+  for (const std::string& rule : tensor.placement) {
+    for (const std::uint64_t lane : HashText(rule)) Append(spec, lane);
+  }
+  return spec;
+}
+
+// A run consists of 2 * ndim - 1 boxes at most.
+std::uint64_t CornerCountOfRuns(const Region& region) {
+  const std::size_t ndim = region.box.extent.size();
+  return (ndim == 0 ? 1 : 2 * std::uint64_t{ndim} - 1) << ndim;
+}
+
+// `is_divided`: among several ranks, so that it is written in runs.
+void AddRegion(const Region& region, const Hash& spec, const Shape& shape, bool is_divided,
+               SlotSummary& slot, ReplicaGroupSummary& group) {
+  slot.run = region.run;
+  slot.has_first_element =
+      region.run.begin == 0 && std::all_of(region.box.offset.begin(), region.box.offset.end(),
+                                           [](std::uint64_t offset) { return offset == 0; });
+  ++group.region_count;
+  group.corner_count_max = std::max(group.corner_count_max,
+                                    is_divided ? CornerCountOfRuns(region) : CornerCountOf(region));
+  TilingSum tiling = TilingSum::FromValues(group.tiling);
+  tiling.AddRegion(spec, region);
+  // One region has the first element: so the tensor is subtracted once.
+  if (slot.has_first_element) tiling.SubtractTensor(spec, shape);
+  group.tiling = tiling.values();
+  TilingSum names = TilingSum::FromValues(group.names);
+  names.AddName(spec, region);
+  group.names = names.values();
+}
+
+// Adds the slot to `group`, that of its list of replicas; leaves out what depends on other slots.
+SlotSummary Summarize(const HeldTensor& held, ReplicaGroupSummary& group) {
+  const Hash name = HashText(held.tensor.name);
+  const Hash spec = HashSpec(name, held.tensor);
+  SlotSummary slot{.chunk_size_bytes = held.tensor.chunk_size_bytes,
+                   .element_size = ElementSize(held.tensor),
+                   .replica_group = group.number,
+                   .is_empty = IsEmpty(held.tensor),
+                   .name = name,
+                   .spec = spec[1]};
+  if (!slot.is_empty) {
+    AddRegion(HeldRegionOf(held), spec, held.tensor.shape, held.replicas.size() > 1, slot, group);
+  }
+  return slot;
+}
+
+// The entry of a key, which is numbered when it comes first.
+template <typename Entries, typename Key>
+auto& EntryOf(Entries& entries, const Key& key) {
+  const auto [entry, is_new] = entries.try_emplace(key);
+  if (is_new) entry->second.number = static_cast<std::uint32_t>(entries.size() - 1);
+  return entry->second;
+}
+
+}  // namespace
+
+void DeclarationSummary::AddSlot(const HeldTensor& held) {
+  const std::size_t number = slots_.size();
+  SlotSummary slot = Summarize(held, EntryOf(replica_groups_, held.replicas));
+  BlobGroupSummary& group = EntryOf(blob_groups_, held.tensor.group);
+  ++group.slot_count;
+  slot.blob_group = group.number;
+  const auto [tensor, is_first] = slots_by_name_.try_emplace(held.tensor.name);
+  slot.is_first_of_tensor = is_first;
+  Link(number, tensor);
+  tensor->second.push_back(number);
+  slots_of_a_tensor_max_ = std::max(slots_of_a_tensor_max_, tensor->second.size());
+  slots_.push_back(slot);
+}
+
+// Behind the last slot of `tensor`, or of the tensor before it.
+void DeclarationSummary::Link(std::size_t slot, SlotsByName::const_iterator tensor) {
+  const bool is_first = tensor->second.empty();
+  if (is_first && tensor == slots_by_name_.begin()) {
+    const auto behind = std::next(tensor);
+    next_slot_.push_back(behind == slots_by_name_.end() ? kNoSlot : behind->second.front());
+    return;
+  }
+  const std::size_t before = (is_first ? std::prev(tensor) : tensor)->second.back();
+  next_slot_.push_back(next_slot_[before]);
+  next_slot_[before] = slot;
+}
+
+bool DeclarationSummary::AddObject(std::string_view name) {
+  return object_numbers_.emplace(name, object_numbers_.size()).second;
+}
+
+std::span<const std::size_t> DeclarationSummary::SlotsOf(std::string_view tensor) const {
+  const auto found = slots_by_name_.find(tensor);
+  if (found == slots_by_name_.end()) return {};
+  return found->second;
+}
+
+std::optional<std::size_t> DeclarationSummary::FindObject(std::string_view name) const {
+  const auto found = object_numbers_.find(name);
+  if (found == object_numbers_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::uint64_t CornerCountOf(const Region& region) {
+  const bool is_box = region.run == Run{0, BoxElementCount(region.box)};
+  return is_box ? std::uint64_t{1} << region.box.extent.size() : CornerCountOfRuns(region);
+}
+
+Region HeldRegionOf(const HeldTensor& held) {
+  return held.region ? *held.region : Region::Whole(held.tensor.shape);
+}
+
+SlotSummary::Hash HashObjectName(std::string_view name) {
+  Hash hash = HashText(name);
+  Append(hash, 1);
+  return hash;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_DECLARATION_SUMMARY_H_
+#define SEALPOINT_LIB_WRITER_DECLARATION_SUMMARY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/declaration.h"
+
+namespace sealpoint::internal {
+
+// What planning needs of a slot, made once when it is declared; planning looks at no more of it
+// than this. Hashes of 128 bits.
+struct SlotSummary {
+  using Hash = std::array<std::uint64_t, 2>;
+  Run run{};
+  std::uint64_t chunk_size_bytes = 0;
+  std::uint32_t element_size = 0;
+  std::uint32_t replica_group = 0;  // number of the list of replicas
+  std::uint32_t blob_group = 0;     // number of the tensor's group
+  bool is_empty = false;            // the tensor
+  bool is_first_of_tensor = false;  // of its slots here
+  bool has_first_element = false;   // the region
+  Hash name{};
+  std::uint64_t spec = 0;  // of the name and all in which the declarations of a tensor must agree
+};
+
+// Of all slots with the same list of replicas. Sums of lib/layout/tiling_sum.h.
+struct ReplicaGroupSummary {
+  std::uint32_t number = 0;            // in the order in which the lists came
+  std::size_t region_count = 0;        // slots that are no empty tensors
+  std::uint64_t corner_count_max = 0;  // of the boxes of what is written of one region
+  SlotSummary::Hash tiling{};          // the regions' part of the sum that shows exact tiling
+  SlotSummary::Hash names{};           // of the regions
+};
+
+// Of all slots of one group, for which blobs of its own are made.
+struct BlobGroupSummary {
+  std::uint32_t number = 0;  // in the order in which the groups came
+  std::size_t slot_count = 0;
+};
+
+// What a Declaration keeps beside its tensors and objects. A value type.
+class DeclarationSummary {
+ public:
+  // The next slot. Precondition: valid, as Declaration::Add finds it.
+  void AddSlot(const HeldTensor& held);
+  // The next object; false if there is one of this name.
+  bool AddObject(std::string_view name);
+
+  // One per slot; by list of replicas; by blob group.
+  const std::vector<SlotSummary>& slots() const { return slots_; }
+  const std::map<std::vector<int>, ReplicaGroupSummary>& replica_groups() const {
+    return replica_groups_;
+  }
+  const std::map<std::string, BlobGroupSummary, std::less<>>& blob_groups() const {
+    return blob_groups_;
+  }
+  // Slots of the tensor that has most of them.
+  std::size_t slots_of_a_tensor_max() const { return slots_of_a_tensor_max_; }
+  // As Declaration has them.
+  std::span<const std::size_t> SlotsOf(std::string_view tensor) const;
+  std::optional<std::size_t> FindObject(std::string_view name) const;
+  // Calls visit(slots), ascending, for each tensor in the order of the names. O(n).
+  template <typename Visit>
+  void ForEachTensor(const Visit& visit) const;
+
+ private:
+  using SlotsByName = std::map<std::string, std::vector<std::size_t>, std::less<>>;
+  static constexpr std::size_t kNoSlot = ~std::size_t{0};
+
+  void Link(std::size_t slot, SlotsByName::const_iterator tensor);
+
+  std::vector<SlotSummary> slots_;
+  std::map<std::vector<int>, ReplicaGroupSummary> replica_groups_;
+  std::map<std::string, BlobGroupSummary, std::less<>> blob_groups_;
+  SlotsByName slots_by_name_;
+  // The slot behind each in the order of slots_by_name_: followed faster than the nodes of a map,
+  // which lie anywhere in memory.
+  std::vector<std::size_t> next_slot_;
+  std::size_t slots_of_a_tensor_max_ = 0;
+  std::map<std::string, std::size_t, std::less<>> object_numbers_;
+};
+
+// Corners of the boxes that a region consists of, before those of dimensions that no box divides
+// are left out (lib/layout/tiling.h).
+std::uint64_t CornerCountOf(const Region& region);
+
+// The region of a slot; the whole tensor if none was given. Precondition: not an empty tensor.
+Region HeldRegionOf(const HeldTensor& held);
+
+// The hash of a name of an object, which no tensor's name has.
+SlotSummary::Hash HashObjectName(std::string_view name);
+
+template <typename Visit>
+void DeclarationSummary::ForEachTensor(const Visit& visit) const {
+  if (slots_by_name_.empty()) return;
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = slots_by_name_.begin()->second.front(); slot != kNoSlot;) {
+    slots.push_back(slot);
+    slot = next_slot_[slot];
+    if (slot != kNoSlot && !slots_[slot].is_first_of_tensor) continue;
+    visit(std::span<const std::size_t>(slots));
+    slots.clear();
+  }
+}
+
+}  // namespace sealpoint::internal
+
+namespace sealpoint {
+struct Declaration::Summary final : internal::DeclarationSummary {};
+}  // namespace sealpoint
+
+#endif  // SEALPOINT_LIB_WRITER_DECLARATION_SUMMARY_H_

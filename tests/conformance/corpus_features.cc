@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What later versions, and extensions of this one, will write: files that a reader of this version
+// must accept, or refuse as unsupported and never as corrupt.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/format/constants.h"
+#include "lib/format/marker.h"
+#include "tests/conformance/corpus_damage.h"
+#include "tests/conformance/transcribe.h"
+
+namespace sealpoint::testing {
+namespace {
+
+// Offsets in the common file header.
+constexpr std::uint64_t kKindField = 8;
+constexpr std::uint64_t kVersionField = 12;
+
+constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
+constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
+constexpr std::uint16_t kPrivateCodec = 0xf000;
+
+using Damage = std::function<void(HostileContents&)>;
+
+// A file, and the digests to repair behind a change of its header.
+struct ChangedFile {
+  std::string short_name;
+  std::string word;
+  unsigned seals = 0;
+};
+
+// The index of a spec encoded field by field, so that it can hold what no encoder writes. The
+// marker pins it.
+Change EditIndex(const Damage& damage) {
+  return [damage](Bytes& buffer) {
+    const Bytes good = buffer;
+    HostileContents metadata = TranscribeIndex(good);
+    damage(metadata);
+    buffer = EncodeHostileIndex(metadata);
+    CopyPins(good, buffer);
+  };
+}
+std::function<void(int, Bytes&)> EditManifests(const Damage& damage) {
+  return [damage](int, Bytes& buffer) {
+    HostileContents metadata = TranscribeManifest(buffer);
+    damage(metadata);
+    buffer = EncodeHostileManifest(metadata);
+  };
+}
+Damage SetUnknown(std::vector<UnknownField> tables) {
+  return [tables](HostileContents& metadata) { metadata.unknown_fields = tables; };
+}
+
+MiniSpec WithFeatures(const internal::FeatureMasks& of_blobs, const internal::FeatureMasks& all) {
+  MiniSpec spec = BaseSpec();
+  spec.hooks.blob_header = [=](int, internal::FileHeader& header) { header.features = of_blobs; };
+  spec.hooks.index_header = [=](internal::FileHeader& header) { header.features = all; };
+  spec.hooks.marker = [=](internal::Marker& marker) { marker.features = all; };
+  return spec;
+}
+
+void AddCompatFields(Corpus& corpus) {
+  const internal::FeatureMasks announced{.compat = kUnknownCompat, .incompat = 0};
+  const std::vector<UnknownField> skipped = {UnknownField::kRoot,     UnknownField::kTensor,
+                                             UnknownField::kObject,   UnknownField::kBlob,
+                                             UnknownField::kMeshAxis, UnknownField::kProvenance};
+  MiniSpec fields = WithFeatures(announced, announced);
+  fields.hooks.index_bytes = EditIndex(SetUnknown(skipped));
+  fields.hooks.manifest_bytes = EditManifests(SetUnknown(skipped));
+  corpus.Add("good-unknown_compat_field", fields);
+
+  for (const auto& [table, name] :
+       {std::pair(UnknownField::kGrid, "grid"), std::pair(UnknownField::kBoxList, "box_list")}) {
+    MiniSpec geometry = WithFeatures(announced, announced);
+    geometry.hooks.index_bytes = EditIndex(SetUnknown({table}));
+    corpus.Add(std::string("bad-R-IDX-03-announced_field_of_a_").append(name), geometry);
+  }
+  MiniSpec manifest = WithFeatures({}, announced);
+  manifest.hooks.manifest_bytes = [](int blob, Bytes& buffer) {
+    if (blob == 0) EditManifests(SetUnknown({UnknownField::kRoot}))(blob, buffer);
+  };
+  corpus.Add("bad-R-IDX-03-field_that_only_the_index_announces", manifest);
+}
+
+void AddCodecs(Corpus& corpus) {
+  const internal::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
+  MiniSpec codec = WithFeatures(other, other);
+  codec.hooks.record_bytes = [](int, Bytes& records) {
+    internal::StoreLe(MutableByteSpan(records), 24, std::uint16_t{3});
+  };
+  corpus.Add("bad-R-HDR-05-codec_feature", codec);
+  MiniSpec private_codec = BaseSpec();
+  private_codec.hooks.record_bytes = [](int blob, Bytes& records) {
+    if (blob == 0) internal::StoreLe(MutableByteSpan(records), 24, kPrivateCodec);
+  };
+  corpus.Add("bad-R-COD-01-private_codec", private_codec);
+}
+
+}  // namespace
+
+void AddFeatures(Corpus& corpus) {
+  AddCompatFields(corpus);
+  AddCodecs(corpus);
+  for (const auto& [file, word, seals] :
+       {ChangedFile{"COMMIT", "marker", kSealMarker},
+        ChangedFile{"index", "index", kSealHeaders | kSealIndex | kSealMarker},
+        ChangedFile{"01.blob", "blob", kSealAll}}) {
+    AddChanged(corpus, "bad-R-HDR-05-version_2_of_" + word, file,
+               SetField(kVersionField, std::uint32_t{2}), seals);
+    AddChanged(corpus, "bad-R-HDR-05-kind_of_" + word, file, SetField(kKindField, std::uint32_t{4}),
+               seals);
+  }
+  MiniSpec private_dtype;
+  private_dtype.tensors.push_back(
+      {.name = "w",
+       .dtype = static_cast<DType>(0xf000),
+       .shape = {3},
+       .element_size = 256,
+       .shards = {{.region = Region::Whole({3}), .bytes = NoiseBytes(17, 768)}}});
+  corpus.Add("good-private_dtype", private_dtype);
+
+  MiniSpec linked = BaseSpec();
+  linked.hooks.blob_header = [](int number, internal::FileHeader& header) {
+    if (number != 0) return;
+    header.attempt = OtherAttempt();
+    header.step = 3;
+  };
+  corpus.Add("good-blob_of_another_attempt", linked);
+}
+
+}  // namespace sealpoint::testing
