@@ -61,7 +61,7 @@ struct HostileBlob {
   std::uint32_t shard_count = 0;
 };
 
-// The table that gets one more field than the schema has.
+// A table that gets one field more than the schema has.
 enum class UnknownField : std::uint8_t {
   kNone,
   kRoot,

@@ -165,7 +165,8 @@ void DamageModel::ExpectBlob(const std::string& name, const DamagedFiles& files,
 
 // The table of places and rules. Which damage hides which follows from the pins: the index pins the
 // group list and the trailer, the group list pins the groups, a group pins its chunks and locates
-// the padding between them, and the trailer pins the header and the manifest.
+// the padding between them, the trailer pins the header and the manifest, and the header says how
+// the manifest is read.
 void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
                              Findings& found) const {
   const auto at = FirstDifference(damage.good, damage.bad, area.begin, area.end);
