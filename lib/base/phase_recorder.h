@@ -43,7 +43,7 @@ class PhaseRecorder {
   const PhaseReport& report() const { return report_; }
 
  private:
-  void Report(PhaseEvent::Kind kind);
+  void Notify(PhaseEvent::Kind kind);
 
   PhaseCallback callback_;
   const std::uint64_t step_;

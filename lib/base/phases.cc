@@ -86,12 +86,12 @@ void PhaseRecorder::Begin(Phase phase, std::uint64_t bytes_total) {
   current_phase_ = phase;
   is_running_ = true;
   begin_ = std::chrono::steady_clock::now();
-  Report(PhaseEvent::Kind::kBegin);
+  Notify(PhaseEvent::Kind::kBegin);
 }
 
 void PhaseRecorder::Progress(std::uint64_t bytes_done) {
   current_.bytes_done = bytes_done;
-  Report(PhaseEvent::Kind::kProgress);
+  Notify(PhaseEvent::Kind::kProgress);
 }
 
 void PhaseRecorder::End() {
@@ -99,7 +99,7 @@ void PhaseRecorder::End() {
   is_running_ = false;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
   report_.phases.push_back({current_.phase, elapsed.count(), current_.bytes_done});
-  Report(PhaseEvent::Kind::kEnd);
+  Notify(PhaseEvent::Kind::kEnd);
 }
 
 Status PhaseRecorder::failure() const {
@@ -111,7 +111,7 @@ Status PhaseRecorder::failure() const {
 // The callback is the caller's code and may throw anything. The library is written without
 // exceptions, and one that unwound a rank out of a collective would leave the other ranks waiting:
 // so it ends here and becomes a status that the ranks agree on.
-void PhaseRecorder::Report(PhaseEvent::Kind kind) {
+void PhaseRecorder::Notify(PhaseEvent::Kind kind) {
   if (!callback_ || !failure_.ok()) return;
   PhaseEvent event = current_;
   event.kind = kind;

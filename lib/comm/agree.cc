@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,10 +77,10 @@ Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
       comm.AllReduceMax({local_status.ok() ? 0 : size - rank});
   if (!worst.ok()) return local_status.ok() ? std::move(worst).error() : local_status;
   if (worst->size() != 1 || worst->front() > size) {
-    return internal::MakeError(Code::kComm, "all-reduce of one number gave ", worst->size(),
-                               " numbers", worst->empty() ? "" : ", the first one ",
-                               worst->empty() ? 0 : worst->front(), ", expected 1 of at most ",
-                               size);
+    std::string found = internal::StrCat(worst->size(), " numbers");
+    if (worst->size() == 1) found = internal::StrCat(worst->front());
+    return internal::MakeError(Code::kComm, "all-reduce of one number gave ", found,
+                               ", expected one of at most ", size);
   }
   if (worst->front() == 0) return {};
 
