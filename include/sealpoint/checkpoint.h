@@ -36,16 +36,6 @@ struct TensorInfo {
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
-// How the chunks of a tensor or an object are stored.
-struct StorageInfo {
-  std::uint64_t chunk_count = 0;
-  std::uint64_t raw_bytes = 0;     // decoded
-  std::uint64_t stored_bytes = 0;  // in the blobs, with a codec or without
-  // Of the chunks, ascending, each once; kNone also for chunks that no codec made smaller.
-  std::vector<Codec> codecs{};
-  friend bool operator==(const StorageInfo&, const StorageInfo&) = default;
-};
-
 struct ShardInfo {
   Region region{};
   BlobId blob{};
@@ -172,10 +162,6 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // In stored order. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
-  // Codecs and stored size, which stand in the chunk records: reads those of this tensor or object.
-  // Errors: NotFound, and those of Open for the tables.
-  virtual Result<StorageInfo> StorageOfTensor(std::string_view name) const = 0;
-  virtual Result<StorageInfo> StorageOfObject(std::string_view name) const = 0;
 
   // Which ranges of which files the requests need. Reads the chunk records it needs (they are
   // verified against the index). Errors: Mismatch (contract), InvalidArgument (region outside the

@@ -2,7 +2,6 @@
 #include "readers/load/checkpoint_impl.h"
 
 #include <algorithm>
-#include <set>
 
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
@@ -126,49 +125,14 @@ Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
   return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
 
-namespace {
-
-StorageInfo StorageOf(const ReadPlanData& plan) {
-  StorageInfo info{.chunk_count = plan.chunks.size(), .raw_bytes = plan.summary.bytes_wanted};
-  std::set<Codec> codecs;
-  for (const PlanChunk& chunk : plan.chunks) {
-    info.stored_bytes += chunk.stored_size;
-    codecs.insert(chunk.codec);
-  }
-  info.codecs.assign(codecs.begin(), codecs.end());
-  return info;
-}
-
-}  // namespace
-
-Result<StorageInfo> CheckpointImpl::StorageOfTensor(std::string_view name) const {
-  ReadRequest request;
-  request.Add(name, MutableMemoryView::PlanOnly());
-  if (!index().FindTensor(name)) {
-    return MakeError(Code::kNotFound, "the checkpoint has no such tensor").AtTensor(name);
-  }
-  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlan plan, Plan(request, LoadContract::Partial()));
-  return StorageOf(InternalAccess::DataOf(plan));
-}
-
-Result<StorageInfo> CheckpointImpl::StorageOfObject(std::string_view name) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlanData plan, PlanObject(name));
-  return StorageOf(plan);
-}
-
-Result<ReadPlanData> CheckpointImpl::PlanObject(std::string_view name) const {
+Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
   const std::optional<std::size_t> number = index().FindObject(name);
   if (!number) {
     return MakeError(Code::kNotFound, "the checkpoint has no such object").AtObject(name);
   }
   PlanBuilder builder = NewPlan();
   SEALPOINT_RETURN_IF_ERROR(builder.AddObject(index().object(*number)));
-  return builder.Finish();
-}
-
-Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const ReadPlanData plan, PlanObject(name));
-  return Collect(plan);
+  return Collect(builder.Finish());
 }
 
 // Grows with what was decoded, and is given at once only what the files are known to hold: a few

@@ -56,9 +56,6 @@ class CheckpointImpl final : public Checkpoint {
   Result<StoredChunks> TensorChunks(std::string_view tensor) const override;
   Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const override;
 
-  Result<StorageInfo> StorageOfTensor(std::string_view name) const override;
-  Result<StorageInfo> StorageOfObject(std::string_view name) const override;
-
   Result<ReadPlan> Plan(const ReadRequest& request, const LoadContract& contract) const override;
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;
   Result<Bytes> ReadObject(std::string_view name) const override;
@@ -87,8 +84,6 @@ class CheckpointImpl final : public Checkpoint {
     return {plan, index(), path_, files, *pool_, devices_};
   }
   PlanBuilder NewPlan() const;
-  // All chunks of an object, without copies. Errors: NotFound, and those of the tables.
-  Result<ReadPlanData> PlanObject(std::string_view name) const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 
   const std::string path_;

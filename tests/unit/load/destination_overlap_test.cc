@@ -95,7 +95,7 @@ TEST(DestinationOverlap, ARunIsDense) {
   const auto run = [&](std::size_t begin, std::size_t count) {
     return Destination::Make(
         MutableMemoryView::Host(std::span(memory).subspan(begin * 4, count * 4)),
-        Region(Box{{0, 0}, {4, 8}}, Run{3, 3 + count}), 4);
+        Region(Box{{0, 0}, {4, 8}}, sealpoint::Run{3, 3 + count}), 4);
   };
   EXPECT_FALSE(Find({run(0, 5), run(5, 11)}).has_value());
   EXPECT_FALSE(Find({run(5, 11), run(0, 5)}).has_value());
