@@ -49,9 +49,10 @@ class SwapTest : public ::testing::Test {
     }
     // The directory goes aside, and a link takes its name.
     void Swap(const std::string& name) const {
-      std::error_code ignored;  // it may be gone already
-      fs::rename(dir / "series" / name, dir / "aside", ignored);
-      if (!ignored) fs::create_directory_symlink(dir / "elsewhere", dir / "series" / name);
+      const std::string place = dir / ("series/" + name);
+      std::error_code error;  // it may be gone already
+      fs::rename(place, dir / "aside", error);
+      if (!error) fs::create_directory_symlink(dir / "elsewhere", place);
     }
 
     const TempDir dir;
