@@ -113,7 +113,7 @@ check_series() {
   heading "What the crash left:  ckpt-verify --series series   (reads and checks every byte)"
   show series "$verify" --series series
   expect_status 0 "ckpt-verify of the series"
-  expect_line series ' 2 valid \(full\), 1 uncommitted$'
+  expect_line series ' \(full\): 2 valid, 1 uncommitted$'
   expect_line series "step-0*$crash_at-[0-9a-f]*: uncommitted, [1-9][0-9.]* [kM]?B left over\$"
 }
 
@@ -146,7 +146,7 @@ show_series() {
   heading "The series now:  ckpt-inspect series"
   show inspect "$inspect" series
   expect_status 0 "ckpt-inspect of the series"
-  expect_line inspect ': 5 committed, 1 not committed$'
+  expect_line inspect ': 5 committed, 1 uncommitted$'
 }
 
 # Every loss that was printed on the way is one of the uninterrupted run's.
@@ -187,7 +187,7 @@ compare() {
 flip_one_bit() {  # checkpoint, tensor
   "$inspect" --json --tensor "$2" "$1" | python3 -c '
 import json, os, sys
-name = json.load(sys.stdin)["shards"][0]["blob"] + ".blob"
+name = json.load(sys.stdin)["tensors"][0]["shards"][0]["blob"] + ".blob"
 with open(os.path.join(sys.argv[1], name), "r+b") as blob:
     middle = os.fstat(blob.fileno()).st_size // 2
     byte = os.pread(blob.fileno(), 1, middle)[0]

@@ -9,7 +9,7 @@
 
 // The part of the CUDA driver API that is used here, declared by ourselves: no toolkit is needed to
 // build, and the driver is looked for at run time. tests/cuda compares each declaration with the
-// toolkit's cuda.h where there is one. Names are CUDA's without the prefix; enumerations are int.
+// toolkit's cuda.h if there is one. Names are CUDA's without the prefix; enumerations are int.
 namespace sealpoint::internal::cuda {
 
 using Address = unsigned long long;  // CUdeviceptr

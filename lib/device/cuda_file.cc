@@ -9,8 +9,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// What a read says that gave no byte. An error of the file is told; for all else (a driver, device,
-// memory or file system that cannot do it) the host is to read.
+// The error of a read that returned no byte. That of the file itself is reported; all others (a
+// driver, device, memory or file system that cannot do it) are Unsupported: the host must read.
 Status ReadError(ssize_t result, int error_number) {
   if (result == 0) return MakeError(Code::kIncomplete, "cuFileRead: the file ends here");
   if (result == -cufile::kIoError) {

@@ -37,7 +37,7 @@ class CudaQueue final : public CopyQueue {
   Status CheckNotCaptured(cuda::Stream* stream) const;
   // Memory on the device for the steps between chunks and digests.
   Status ReserveScratch();
-  // The event of a ticket, null where that is known to be done.
+  // The event of a ticket, null if that is known to be done.
   std::shared_ptr<cuda::Event> EventOf(std::uint64_t ticket);
   void NoteDone(std::uint64_t ticket);
 

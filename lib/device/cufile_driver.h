@@ -14,7 +14,7 @@
 // The part of the cuFile API (GPUDirect Storage) that is used here, declared by ourselves as that
 // of the CUDA driver. Layouts, numbers and meanings are those of NVIDIA's cufile.h as of
 // cuFile 1.15 (CUDA 13.0) and of the "cuFile API Reference Guide"
-// (docs.nvidia.com/gpudirect-storage); tests/cuda compares them with that header where there is
+// (docs.nvidia.com/gpudirect-storage); tests/cuda compares them with that header if there is
 // one.
 namespace sealpoint::internal::cufile {
 
@@ -58,7 +58,7 @@ struct Driver {
 Result<Driver> LoadDriver(const std::vector<std::string>& library_names = {"libcufile.so.0",
                                                                            "libcufile.so"});
 
-// Success where there is no error, else Unsupported: "<call>: cuFile error <number>".
+// Success if there is no error, else Unsupported: "<call>: cuFile error <number>".
 Status ToStatus(const Outcome& outcome, std::string_view call);
 
 }  // namespace sealpoint::internal::cufile

@@ -70,7 +70,7 @@ class CopyQueue {
   virtual Status CopyToDevice(ByteSpan from, const MutableDeviceRows& to) = 0;
 
   // The digest (XXH3-128, as ComputeDigest) of each chunk, computed in device memory. `to` is host
-  // memory as that of a copy. Only where DeviceRuntime::CheckDigests has none to blame.
+  // memory as that of a copy. Only if DeviceRuntime::CheckDigests succeeded.
   // Precondition: as many digests as chunks.
   virtual Status QueueDigests(const DeviceChunks& chunks, std::span<Digest> to) = 0;
 
@@ -101,7 +101,7 @@ class DeviceFile {
 
 // The devices that this process can reach. Making one is cheap and touches no driver; that happens
 // in the first call. Errors are Code::kDevice: no driver, no such device and a failed call alike;
-// those of files are Unsupported where only this way of reading is not to be had.
+// those of files are Unsupported if the host can read the file all the same.
 // Not usable in a child forked by a process that has used it: errors there, and destruction that
 // does nothing. Thread safety: all functions.
 class DeviceRuntime {
@@ -111,9 +111,9 @@ class DeviceRuntime {
   DeviceRuntime& operator=(const DeviceRuntime&) = delete;
   virtual ~DeviceRuntime() = default;
 
-  // Success where copies from and to the device can be queued; else the reason why not.
+  // Success if copies from and to the device can be queued; else the reason why not.
   virtual Status CheckAvailable(int device) = 0;
-  // Success where queues of the device compute digests; else the reason why not.
+  // Success if queues of the device compute digests; else the reason why not.
   virtual Status CheckDigests(int device) = 0;
   // The queue must not outlive the runtime.
   virtual Result<std::unique_ptr<CopyQueue>> MakeQueue(int device) = 0;
@@ -124,7 +124,7 @@ class DeviceRuntime {
   // Undoes a successful Pin of the same span; no copy may be using it.
   virtual void Unpin(MutableByteSpan host) = 0;
 
-  // Success where devices can read some files; else the reason why not. Precondition of both: as
+  // Success if devices can read some files; else the reason why not. Precondition of both: as
   // that of Pin.
   virtual Status CheckFiles() = 0;
   // `descriptor` is that of a regular file in direct mode. It must stay open as long as the result

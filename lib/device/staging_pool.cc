@@ -37,7 +37,7 @@ StagingBuffer& StagingBuffer::operator=(StagingBuffer&& other) noexcept {
 }
 
 // Invariants, under `mutex`: buffers_made <= buffers_max; scratch_mapped = scratch_lent + bytes in
-// scratch_free, and at most scratch_budget unless a single larger piece is lent.
+// scratch_free, and at most scratch_budget unless a single larger one is lent.
 struct StagingPool::State {
   std::uint64_t buffer_size = 0;
   std::uint64_t buffers_max = 0;
@@ -70,7 +70,7 @@ struct StagingPool::State {
   bool ScratchFits(std::uint64_t size) const {
     return scratch_lent == 0 || (size <= scratch_budget && scratch_lent <= scratch_budget - size);
   }
-  // Only pieces of a whole class are kept: another would later be lent to who asks for more.
+  // Only memory of a whole class is kept: else it would later be lent for a larger request.
   bool IsKept(std::uint64_t size) const {
     return size <= scratch_budget && std::has_single_bit(size);
   }
@@ -90,7 +90,7 @@ struct StagingPool::State {
   }
 };
 
-// Takes cached pieces out until `size` more bytes fit; the caller unmaps them without the lock.
+// Takes cached memory out until `size` more bytes fit; the caller unmaps them without the lock.
 // Precondition: ScratchFits(size).
 std::vector<StagingMemory> StagingPool::State::EvictScratch(std::uint64_t size) {
   std::vector<StagingMemory> evicted;
@@ -227,7 +227,7 @@ Result<StagingBuffer> StagingPool::AcquireScratch(std::uint64_t size_bytes) {
   if (size_bytes > std::numeric_limits<std::uint64_t>::max() / 2) {
     return MakeError(Code::kIo, "no memory for a scratch buffer of ", size_bytes, " bytes");
   }
-  // A piece that will not be kept is not rounded up to its class.
+  // Memory that will not be kept is not rounded up to its class.
   std::uint64_t size = std::bit_ceil(std::max(size_bytes, kPageBytes));
   if (size > state_->scratch_budget) size = AlignUp(size_bytes, kPageBytes);
 

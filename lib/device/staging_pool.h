@@ -56,8 +56,8 @@ class StagingBuffer {
 // Once a device is used (PinWith), all that is lent is pinned first: the buffers, and scratch that
 // is kept. Memory that cannot be pinned is lent as it is, and copies from and to it are slower.
 //
-// Waiting is not fair, and a thread that holds a piece while it waits for another of the same kind
-// may wait for ever: ask for all before taking work, or hold none while asking.
+// Waiting is not fair, and a thread that holds a buffer while it waits for another of the same
+// kind may wait for ever: ask for all before taking work, or hold none while asking.
 //
 // Thread safety: all functions. After fork the child must not use the pool: Acquire and
 // AcquireScratch report InvalidArgument there; buffers and the pool may be destroyed, which does
@@ -73,7 +73,7 @@ class StagingPool {
   // Waits until a buffer is free. Its content is unspecified. Errors: Io (no memory),
   // InvalidArgument (after fork).
   Result<StagingBuffer> Acquire();
-  // The same without waiting: an empty one where none is free.
+  // The same without waiting: an empty one if none is free.
   Result<StagingBuffer> TryAcquire();
   // Maps buffers until `count` exist, at most as many as the budget allows, so that no later
   // Acquire has to. Errors: as Acquire.
@@ -86,7 +86,7 @@ class StagingPool {
   // After a failure no more is pinned. Only the first call counts. Precondition: a queue of the
   // runtime was made (DeviceRuntime::Pin).
   void PinWith(std::shared_ptr<DeviceRuntime> device);
-  // The failure, where memory could not be pinned.
+  // The failure, if memory could not be pinned.
   Status pin_failure() const;
 
   std::uint64_t buffer_size_bytes() const;

@@ -23,12 +23,12 @@ constexpr std::uint64_t kManifestDimensionSize = 64;
 // A text with its offset, length, terminator and padding.
 std::uint64_t RoomForText(std::string_view text) { return text.size() + 16; }
 
-// Queues work on this memory behind what is on the stream of the view.
+// Queues work on the source's memory behind what is on its stream.
 template <typename QueueIt>
-Result<DeviceCopies::Point> QueueBehindStream(DeviceCopies& copies, const MemoryView& view,
+Result<DeviceCopies::Point> QueueBehindStream(DeviceCopies& copies, const SourceReader& source,
                                               std::uint64_t bytes, const QueueIt& queue_it) {
-  SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(view.device, view.stream));
-  return copies.Queue(view.device, bytes, queue_it);
+  SEALPOINT_RETURN_IF_ERROR(copies.FollowStream(source.view().device, source.view().stream));
+  return copies.Queue(source.view().device, bytes, queue_it);
 }
 
 }  // namespace
@@ -76,6 +76,7 @@ Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
   header_.attempt = attempt;
   EncodeHeader(header_, header_bytes_);
   SEALPOINT_ASSIGN_OR_RETURN(file_, CreateFile(engine_, directory, header_.id));
+  // The first buffer cannot have been written yet: the stream had no file.
   stream_.ReplaceFront(header_bytes_);
   stream_.Bind(*file_);
   return {};
@@ -87,7 +88,7 @@ BlobFile::BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& 
       header_(header),
       header_bytes_(kHeaderSize),
       stream_(*engine.pool, *engine.io),
-      late_(copies) {
+      in_flight_(copies) {
   EncodeHeader(header_, header_bytes_);
 }
 
@@ -205,17 +206,18 @@ Status BlobFile::AppendRawChunk(SourceReader& source, ChunkRecord& record) {
 
 Status BlobFile::AppendInFlightChunk(SourceReader& source, const ChunkRecord& record,
                                      const Digest* expected) {
-  late_.BeginChunk(record, records_.size() / kRecordSize, expected);
+  in_flight_.BeginChunk(record, records_.size() / kRecordSize, expected);
   for (std::uint64_t done = 0; done < record.raw_size;) {
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream_.Window());
     const MutableByteSpan piece =
         window.first(std::min<std::uint64_t>(window.size(), record.raw_size - done));
     SEALPOINT_ASSIGN_OR_RETURN(
         const DeviceCopies::Point arrival,
-        QueueBehindStream(copies_, source.view(), piece.size(),
+        QueueBehindStream(copies_, source, piece.size(),
                           [&](CopyQueue& queue) { return source.QueueNext(queue, piece); }));
-    late_.AddPiece(piece, stream_.offset(), arrival);
-    stream_.HoldFrom(late_.first_offset());
+    in_flight_.AddBytes(piece, stream_.offset(), arrival);
+    // Before Advance, which may write a full buffer: not while the device still writes into it.
+    stream_.HoldFrom(in_flight_.first_offset());
     stream_.Advance(piece.size());
     done += piece.size();
   }
@@ -223,8 +225,8 @@ Status BlobFile::AppendInFlightChunk(SourceReader& source, const ChunkRecord& re
 }
 
 Status BlobFile::CompleteOldest() {
-  SEALPOINT_RETURN_IF_ERROR(late_.CompleteOldest(records_));
-  stream_.HoldFrom(late_.first_offset());
+  SEALPOINT_RETURN_IF_ERROR(in_flight_.CompleteOldest(records_));
+  stream_.HoldFrom(in_flight_.first_offset());
   return {};
 }
 
@@ -240,7 +242,7 @@ Result<const Digest*> BlobFile::QueueDigests(const SourceReader& source,
                             .size_bytes = encoding.raw_size,
                             .chunk_size_bytes = encoding.chunk_size};
   std::vector<Digest>& digests = device_digests_.emplace_back(chunks.count());
-  SEALPOINT_RETURN_IF_ERROR(QueueBehindStream(copies_, view, 0, [&](CopyQueue& queue) {
+  SEALPOINT_RETURN_IF_ERROR(QueueBehindStream(copies_, source, 0, [&](CopyQueue& queue) {
                               return queue.QueueDigests(chunks, digests);
                             }).status());
   return digests.data();
@@ -257,7 +259,7 @@ Status BlobFile::TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecor
   } else {
     SEALPOINT_ASSIGN_OR_RETURN(
         const DeviceCopies::Point arrival,
-        QueueBehindStream(copies_, source.view(), raw.size(),
+        QueueBehindStream(copies_, source, raw.size(),
                           [&](CopyQueue& queue) { return source.QueueNext(queue, raw); }));
     SEALPOINT_RETURN_IF_ERROR(copies_.Wait(arrival));
     hasher_.Update(raw);
@@ -269,7 +271,7 @@ Status BlobFile::TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecor
 Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
                                   ChunkRecord& record, const Digest* expected) {
   if (!codec_) codec_ = engine_.codecs.Take();
-  // One piece for both sides: who holds one and waits for another may wait for ever.
+  // One buffer for both sides: a thread that held one and waited for a second might wait for ever.
   const std::uint64_t size = record.raw_size;
   const std::uint64_t raw_room = AlignUp(size, kFileAlignment);
   const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
@@ -279,7 +281,7 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
   const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
   const Status taken = TakeChunk(source, raw, record, expected);
   if (!taken.ok()) {
-    copies_.Stop();  // nothing may write into the scratch piece any more
+    copies_.Stop();  // nothing may write into the scratch buffer any more
     return taken;
   }
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -294,7 +296,7 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
 }
 
 Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
-  while (has_late()) SEALPOINT_RETURN_IF_ERROR(CompleteOldest());
+  while (has_in_flight()) SEALPOINT_RETURN_IF_ERROR(CompleteOldest());
   std::vector<ManifestTensor> tensors;
   tensors.reserve(tensors_.size());
   for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));
@@ -307,13 +309,14 @@ Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   }
   Bytes trailer;
   SEALPOINT_RETURN_IF_ERROR(AppendTail(manifest, trailer));
+  // No summary before the blob is durable: whoever holds one may commit it (R-CMT-10).
   SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
   SEALPOINT_RETURN_IF_ERROR(file_->Sync());
   SEALPOINT_RETURN_IF_ERROR(file_->Close());
   auto summary =
       BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest), limits);
   if (summary.ok() || summary.error().code() != Code::kCorrupt) return summary;
-  // What this process just encoded is not damaged: the caller gave a region twice.
+  // What this process just encoded is not damaged: the caller must have given a region twice.
   const Place& place = summary.error().place();
   return InvalidArgument(summary.error().message()).AtTensor(place.tensor).AtObject(place.object);
 }

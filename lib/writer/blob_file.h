@@ -37,8 +37,11 @@ struct ShardEncoding {
   int codec_level = 1;
 };
 
-// One blob under way (spec/container.md §5): header, then shards as they come, then table,
-// manifest and trailer. After the first error nothing more may be asked of it but Remove.
+// One blob that is being written (spec/container.md §5): header, then shards as they come, then
+// table, manifest and trailer. It is written strictly forward and never read back or seeked in, so
+// that the same bytes could go to a pipe or an object store; only the header of a held blob is
+// replaced, in memory, before its first byte is written. After the first error only destruction is
+// allowed.
 class BlobFile {
  public:
   // Creates `<blob id>.blob` with a fresh id. `directory` and `engine` outlive the file.
@@ -72,12 +75,12 @@ class BlobFile {
   // What its payload and records need.
   static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
 
-  // Digests of device memory are computed there as well, before the copy, and compared.
+  // Devices also compute the digests of their memory, before the copy, and the two are compared.
   void CheckCopies() { checks_copies_ = true; }
   // See FileStream.
-  void SetDrain(std::function<Result<bool>()> relief) { stream_.SetDrain(std::move(relief)); }
+  void SetDrain(std::function<Result<bool>()> drain) { stream_.SetDrain(std::move(drain)); }
   // Whether some bytes are still to come from a device, or to be hashed.
-  bool has_late() const { return late_.first_offset().has_value(); }
+  bool has_in_flight() const { return in_flight_.first_offset().has_value(); }
   // Waits for the oldest of them and hashes it.
   Status CompleteOldest();
 
@@ -95,7 +98,7 @@ class BlobFile {
 
  private:
   BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header);
-  // Removes nothing that is another's (R-CMT-15).
+  // After an error it removes the file, unless another attempt owns the name (R-CMT-15).
   static Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
                                                           const BlobId& id);
 
@@ -107,14 +110,14 @@ class BlobFile {
   Status AppendRawChunk(SourceReader& source, ChunkRecord& record);
   Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
                           const Digest* expected);
-  // Queues the copies of a chunk and notes that it is to come.
+  // Queues the copies of a chunk, which is hashed later (CompleteOldest).
   Status AppendInFlightChunk(SourceReader& source, const ChunkRecord& record,
                              const Digest* expected);
   // The chunk's raw bytes, hashed; of device memory once they are there.
   Status TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecord& record,
                    const Digest* expected);
-  // Has the device compute the digests of the next raw_size bytes: one per chunk; null where that
-  // is not asked for, or not possible.
+  // Has the device compute the digests of the next raw_size bytes: one per chunk; null if that
+  // was not asked for, or is not possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
   Status AppendTail(const Bytes& manifest, Bytes& trailer_bytes);
 
@@ -129,7 +132,7 @@ class BlobFile {
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
   Bytes records_;
-  InFlightChunks late_;
+  InFlightChunks in_flight_;
   std::deque<std::vector<Digest>> device_digests_;  // by shard
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;

@@ -22,14 +22,19 @@ void AppendTo(Bytes& out, ByteSpan part) { out.insert(out.end(), part.begin(), p
 Status CheckPartsBelongTogether(const FileHeader& header, const Trailer& trailer,
                                 ByteSpan header_bytes, ByteSpan manifest) {
   if (trailer.blob != header.id) {
-    return RuleError(Code::kCorrupt, "R-BLB-03", "header and trailer have different blob ids");
+    return RuleError(Code::kCorrupt, "R-BLB-03", "blob id is ", trailer.blob.ToHex(),
+                     " in the trailer, ", header.id.ToHex(), " in the header");
   }
-  if (trailer.header_digest != StoredHeaderDigest(header_bytes)) {
-    return RuleError(Code::kCorrupt, "R-BLB-03", "the trailer pins another header");
+  if (const Digest stored = StoredHeaderDigest(header_bytes); trailer.header_digest != stored) {
+    return RuleError(Code::kCorrupt, "R-BLB-03", "header digest is ", stored.ToHex(),
+                     ", the trailer pins ", trailer.header_digest.ToHex());
   }
-  if (trailer.manifest_size != manifest.size() ||
-      trailer.manifest_digest != ComputeDigest(manifest)) {
-    return RuleError(Code::kCorrupt, "R-BLB-06", "the manifest is not the one the trailer pins");
+  if (trailer.manifest_size != manifest.size()) {
+    return RuleError(Code::kCorrupt, "R-BLB-06", "manifest has ", manifest.size(),
+                     " bytes, the trailer pins ", trailer.manifest_size);
+  }
+  if (const Digest computed = ComputeDigest(manifest); trailer.manifest_digest != computed) {
+    return DigestError("R-BLB-06", "manifest", computed, trailer.manifest_digest);
   }
   return {};
 }
@@ -47,7 +52,8 @@ Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest) {
 
 Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const Limits& limits) {
   if (bytes->size() < kFixedSize) {
-    return MakeError(Code::kCorrupt, "a blob summary of ", bytes->size(), " bytes is too short");
+    return MakeError(Code::kCorrupt, "blob summary has ", bytes->size(),
+                     " bytes, expected at least ", kFixedSize);
   }
   const ByteSpan header_bytes = ByteSpan(*bytes).first(kHeaderSize);
   const ByteSpan trailer_bytes = ByteSpan(*bytes).subspan(kHeaderSize, kTrailerSize);
@@ -126,7 +132,8 @@ Result<std::vector<BlobSummary>> DeserializeSummaries(ByteSpan bytes, const Limi
     const bool has_prefix = internal::RangeFits(at, kPrefixSize, bytes.size());
     const std::uint64_t size = has_prefix ? internal::LoadLe<std::uint64_t>(bytes, at) : 0;
     if (!internal::RangeFits(at + kPrefixSize, size, bytes.size())) {
-      return internal::MakeError(Code::kCorrupt, "a list of blob summaries is cut off")
+      return internal::MakeError(Code::kCorrupt, "list of blob summaries ends early: it has ",
+                                 bytes.size(), " bytes")
           .AtOffset(at);
     }
     SEALPOINT_ASSIGN_OR_RETURN(

@@ -96,7 +96,7 @@ Status BlobWriterImpl::Run(const Step& step) {
   if (is_finished_) return InvalidArgument("the blob writer is finished or abandoned");
   if (!failure_.ok()) return failure_;
   failure_ = step();
-  // Whoever is told of the failure may free his device memory: nothing may read it any more.
+  // After an error the caller may free its device memory: no copy may read it any more.
   if (!failure_.ok()) copies_.Stop();
   return failure_;
 }
@@ -120,7 +120,7 @@ Status BlobWriterImpl::AwaitCopies() {
 
 Result<bool> BlobWriterImpl::Drain() {
   const auto complete = [](BlobFile& file) -> Result<bool> {
-    if (!file.has_late()) return false;
+    if (!file.has_in_flight()) return false;
     SEALPOINT_RETURN_IF_ERROR(file.CompleteOldest());
     return true;
   };
@@ -138,12 +138,25 @@ Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
     return {};
   }
   const TensorSpec& before = found->second;
-  const bool agrees = before.dtype == tensor.dtype && before.shape == tensor.shape &&
-                      ElementSize(before) == ElementSize(tensor) &&
-                      before.chunk_size_bytes == tensor.chunk_size_bytes &&
-                      before.placement == tensor.placement;
-  if (agrees) return {};
-  return InvalidArgument("added before with another dtype, shape, chunk size or placement")
+  const auto differs = [&](std::string_view what, const auto& now, const auto& first) {
+    return InvalidArgument(what, " is ", now, ", but was ", first,
+                           " when the tensor was first added")
+        .AtTensor(tensor.name);
+  };
+  if (before.dtype != tensor.dtype) {
+    return differs("dtype", DTypeName(tensor.dtype), DTypeName(before.dtype));
+  }
+  if (ElementSize(before) != ElementSize(tensor)) {
+    return differs("element size", ElementSize(tensor), ElementSize(before));
+  }
+  if (before.shape != tensor.shape) {
+    return differs("shape", ShapeToString(tensor.shape), ShapeToString(before.shape));
+  }
+  if (before.chunk_size_bytes != tensor.chunk_size_bytes) {
+    return differs("chunk size", tensor.chunk_size_bytes, before.chunk_size_bytes);
+  }
+  if (before.placement == tensor.placement) return {};
+  return InvalidArgument("placement differs from the one with which the tensor was first added")
       .AtTensor(tensor.name);
 }
 

@@ -53,7 +53,7 @@ class BlobWriterImpl final : public BlobWriter {
   // Names the directory and the attempt of a writer without: the files are created, and writing
   // begins. Errors: NotFound, Io, NoSpace.
   Status Bind(std::unique_ptr<Directory> directory, const AttemptId& attempt);
-  // Afterwards: until all that fills a buffer is written, or failed to be. Tells on_progress.
+  // After Bind: waits until each full buffer is written, or its write failed. Calls on_progress.
   void AwaitWrites();
 
   Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) override;
@@ -79,18 +79,18 @@ class BlobWriterImpl final : public BlobWriter {
     return {.idle_queues = &engine.queues, .pinned_pool = engine.pool.get()};
   }
 
-  // Runs one step of the writer: refuses where it cannot go on, keeps the first error.
+  // Runs one step of the writer, unless one failed before; keeps the first error.
   template <typename Step>
   Status Run(const Step& step);
 
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  // Remembers what is said of a tensor first; InvalidArgument where it is said differently later.
+  // Remembers a tensor when it is first added; InvalidArgument if it is different later.
   Status CheckSameAsBefore(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after closing a fuller one.
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
   Status CloseBlob(OpenBlob& blob);
-  // Completes some late bytes of any blob; false where there are none.
+  // Waits for some in-flight bytes of any blob and hashes them; false if there are none.
   Result<bool> Drain();
   Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
 
@@ -108,7 +108,7 @@ class BlobWriterImpl final : public BlobWriter {
   bool is_finished_ = false;
   bool defers_copies_ = false;
   bool checks_copies_ = false;
-  DeviceCopies copies_;  // the last member: it ends before what it writes into
+  DeviceCopies copies_;  // the last member: destroyed, and idle, before the buffers it writes into
 };
 
 }  // namespace sealpoint::internal

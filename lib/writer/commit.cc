@@ -1,55 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/commit.h"
 
-#include <limits>
-#include <set>
 #include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
-#include "lib/format/constants.h"
 #include "lib/metadata/merge_manifests.h"
 #include "lib/storage/durable.h"
 #include "lib/writer/commit_steps.h"
-#include "lib/writer/tensor_checks.h"
 
 namespace sealpoint {
-namespace internal {
-
-Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) {
-  std::set<std::string_view> keys;
-  for (const auto& [key, value] : provenance) {
-    SEALPOINT_RETURN_IF_ERROR(CheckText("provenance key", key, kNameSizeMaxBytes));
-    if (key.starts_with("sealpoint.")) {
-      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
-                       "\" is reserved for the library");
-    }
-    if (!keys.insert(key).second) {
-      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
-                       "\" is given twice");
-    }
-    if (value.size() > kProvenanceValueSizeMaxBytes) {
-      return InvalidArgument("the value of provenance key \"", key, "\" has ", value.size(),
-                             " bytes, at most ", kProvenanceValueSizeMaxBytes);
-    }
-  }
-  for (const auto& [axis, extent] : mesh) {
-    SEALPOINT_RETURN_IF_ERROR(CheckText("mesh axis", axis, kNameSizeMaxBytes));
-  }
-  return {};
-}
-
-Status CheckParent(const std::optional<ParentRef>& parent) {
-  if (!parent) return {};
-  if (parent->attempt.is_zero()) return InvalidArgument("the parent's attempt id is zero");
-  if (parent->sequence == 0 || parent->sequence == std::numeric_limits<std::uint64_t>::max()) {
-    return InvalidArgument("the parent's sequence is ", parent->sequence);
-  }
-  return {};
-}
-
-}  // namespace internal
 
 Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
                           const CommitOptions& options, std::span<const BlobSummary> summaries) {

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/errors.h"
@@ -13,6 +16,7 @@
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
 #include "lib/storage/durable.h"
+#include "lib/writer/tensor_checks.h"
 #include "sealpoint/version.h"
 
 namespace sealpoint::internal {
@@ -115,6 +119,38 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
 
 }  // namespace
 
+Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) {
+  std::set<std::string_view> keys;
+  for (const auto& [key, value] : provenance) {
+    SEALPOINT_RETURN_IF_ERROR(CheckText("provenance key", key, kNameSizeMaxBytes));
+    if (key.starts_with("sealpoint.")) {
+      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
+                       "\" is reserved for the library");
+    }
+    if (!keys.insert(key).second) {
+      return RuleError(Code::kInvalidArgument, "R-CMT-24", "provenance key \"", key,
+                       "\" is given twice");
+    }
+    if (value.size() > kProvenanceValueSizeMaxBytes) {
+      return InvalidArgument("the value of provenance key \"", key, "\" has ", value.size(),
+                             " bytes, at most ", kProvenanceValueSizeMaxBytes);
+    }
+  }
+  for (const auto& [axis, extent] : mesh) {
+    SEALPOINT_RETURN_IF_ERROR(CheckText("mesh axis", axis, kNameSizeMaxBytes));
+  }
+  return {};
+}
+
+Status CheckParent(const std::optional<ParentRef>& parent) {
+  if (!parent) return {};
+  if (parent->attempt.is_zero()) return InvalidArgument("the parent's attempt id is zero");
+  if (parent->sequence == 0 || parent->sequence == std::numeric_limits<std::uint64_t>::max()) {
+    return InvalidArgument("the parent's sequence is ", parent->sequence);
+  }
+  return {};
+}
+
 Status CheckNoMarker(Directory& directory) {
   const auto info = directory.Stat(kMarkerName);
   if (info.ok()) {
@@ -126,21 +162,24 @@ Status CheckNoMarker(Directory& directory) {
 
 namespace {
 
-// Writes a file and notes its name in `own`, unless the name was taken: then it is somebody else's,
-// perhaps part of a checkpoint (R-CMT-15).
+// Writes a file and notes its name in `own_files`, which a failure removes. A name that was taken
+// is another attempt's file, perhaps part of a checkpoint, and is not noted (R-CMT-15).
 Status WriteOwnFile(Directory& directory, const std::string& name, ByteSpan content,
-                    std::vector<std::string>& own) {
+                    std::vector<std::string>& own_files) {
   Status status = WriteFileDurably(directory, name, content);
-  if (status.code() != Code::kAlreadyExists) own.push_back(name);
+  if (status.code() != Code::kAlreadyExists) own_files.push_back(name);
   return status;
 }
 
 Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
                            const Bytes& index_file, const MarkerBytes& marker,
-                           std::vector<std::string>& own) {
-  SEALPOINT_RETURN_IF_ERROR(WriteOwnFile(directory, IndexName(options.attempt), index_file, own));
+                           std::vector<std::string>& own_files) {
   SEALPOINT_RETURN_IF_ERROR(
-      WriteOwnFile(directory, UnpublishedMarkerName(options.attempt), marker, own));
+      WriteOwnFile(directory, IndexName(options.attempt), index_file, own_files));
+  SEALPOINT_RETURN_IF_ERROR(
+      WriteOwnFile(directory, UnpublishedMarkerName(options.attempt), marker, own_files));
+  // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
+  // not outlive the index that it pins.
   return directory.Sync();
 }
 
@@ -153,9 +192,12 @@ Status CheckFeatures(const FileHeader& header) {
                    " has compat features ", unknown, " that this version cannot merge");
 }
 
-// The marker first: what remains after a crash in between is then no attempt to publish.
-void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own) {
-  for (; !own.empty(); own.pop_back()) static_cast<void>(directory.Remove(own.back()));
+// The unpublished marker first: after a crash in between only an index is left, which nobody can
+// publish any more. The other way round a marker without its index would be left.
+void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files) {
+  for (; !own_files.empty(); own_files.pop_back()) {
+    static_cast<void>(directory.Remove(own_files.back()));
+  }
 }
 
 }  // namespace
@@ -165,7 +207,7 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
   blobs.reserve(summaries.size());
   for (const BlobSummary& summary : summaries) {
     const DecodedSummary* const decoded = InternalAccess::DecodedOf(summary);
-    if (decoded == nullptr) return InvalidArgument("a summary is that of no blob");
+    if (decoded == nullptr) return InvalidArgument("summary is empty (default-constructed)");
     SEALPOINT_RETURN_IF_ERROR(CheckFeatures(decoded->header));
     blobs.push_back({.pin = decoded->pin, .attempt = decoded->header.attempt});
   }
@@ -175,6 +217,8 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
                              const IndexMaker& make_index, PhaseRecorder& recorder) {
+  // Up to WriteIndexAndMarker nothing is written: a crash leaves the blobs of an attempt that was
+  // never committed, which Series::RemoveUncommitted finds.
   CommitInfo info{.directory = directory.path()};
   recorder.Begin(Phase::kCheckBlobs);
   SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, blobs));
@@ -186,19 +230,25 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              CheckIndexAndMakeMarker(options, index_file, info));
   const MarkerBytes marker_bytes = EncodeMarker(marker);
   recorder.Begin(Phase::kWriteIndex, index_file->size());
-  std::vector<std::string> own;
-  Status status = WriteIndexAndMarker(directory, options, *index_file, marker_bytes, own);
+  // A crash from here on leaves an index, and perhaps `<attempt>.commit`, beside the blobs: still
+  // an uncommitted attempt, since no reader looks at any name but `COMMIT`.
+  std::vector<std::string> own_files;
+  Status status = WriteIndexAndMarker(directory, options, *index_file, marker_bytes, own_files);
   recorder.Progress(index_file->size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
     status = recorder.failure();  // the last moment at which the save can be given up
   }
+  // A crash within leaves the directory either uncommitted or committed, never in between: `COMMIT`
+  // appears with its whole content, and all that it pins is durable.
   if (status.ok()) {
     status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,
                             marker_bytes);
   }
   recorder.End();
-  if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, own);
+  // If the outcome is unknown the checkpoint may exist: removing its index would destroy it
+  // (R-CMT-07).
+  if (!status.ok() && !OutcomeIsUnknown(status)) RemoveOwnFiles(directory, own_files);
   if (!status.ok()) return status;
   info.report = recorder.report();
   return info;

@@ -16,7 +16,7 @@
 
 namespace sealpoint::internal {
 
-// AlreadyExists where the directory holds a marker, void or not, readable or not (R-CMT-01).
+// AlreadyExists if the directory holds a marker, void or not, readable or not (R-CMT-01).
 Status CheckNoMarker(Directory& directory);
 
 // InvalidArgument for what cannot be stored, and for provenance keys that are reserved or given
@@ -28,17 +28,18 @@ Status CheckParent(const std::optional<ParentRef>& parent);
 // What the committer knows of a blob: fixed in size, whatever the blob holds.
 struct CommittedBlob {
   BlobPin pin{};
-  AttemptId attempt{};  // zero where its writer did not know it
+  AttemptId attempt{};  // zero if its writer did not know it
   friend bool operator==(const CommittedBlob&, const CommittedBlob&) = default;
 };
-// Of summaries. Errors: InvalidArgument (a summary of no blob).
+// Those of summaries. Errors: InvalidArgument (a default-constructed summary).
 Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries);
 
 // Makes the FlatBuffer of the index.
 using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& facts)>;
 
-// The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` is set.
-// Phases are told to `recorder`; its report is in the result.
+// The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` must be set.
+// Reports its phases to `recorder`, whose report is in the result. After an error whose outcome is
+// not unknown, the index and marker that it wrote are gone again; the blobs stay.
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
                              const IndexMaker& make_index, PhaseRecorder& recorder);

@@ -12,24 +12,24 @@ void InFlightChunks::BeginChunk(const ChunkRecord& record, std::size_t number,
   chunks_.push_back({record, number, expected, record.raw_size});
 }
 
-void InFlightChunks::AddPiece(ByteSpan bytes, std::uint64_t offset,
+void InFlightChunks::AddBytes(ByteSpan bytes, std::uint64_t offset,
                               const DeviceCopies::Point& arrival) {
-  pieces_.push_back({bytes, offset, arrival});
+  parts_.push_back({bytes, offset, arrival});
 }
 
 std::optional<std::uint64_t> InFlightChunks::first_offset() const {
-  if (pieces_.empty()) return std::nullopt;
-  return pieces_.front().offset;
+  if (parts_.empty()) return std::nullopt;
+  return parts_.front().offset;
 }
 
 Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
-  SEALPOINT_CHECK(!pieces_.empty() && !chunks_.empty());
-  const Piece piece = pieces_.front();
-  SEALPOINT_RETURN_IF_ERROR(copies_.Wait(piece.arrival));
-  hasher_.Update(piece.bytes);
-  pieces_.pop_front();
+  SEALPOINT_CHECK(!parts_.empty() && !chunks_.empty());
+  const Part part = parts_.front();
+  SEALPOINT_RETURN_IF_ERROR(copies_.Wait(part.arrival));
+  hasher_.Update(part.bytes);
+  parts_.pop_front();
   Chunk& chunk = chunks_.front();
-  chunk.bytes_left -= piece.bytes.size();
+  chunk.bytes_left -= part.bytes.size();
   if (chunk.bytes_left > 0) return {};
   chunk.record.raw_digest = hasher_.Finish();
   const Status status = CheckArrived(chunk.record.raw_digest, chunk.expected);
@@ -41,7 +41,8 @@ Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
 Status CheckArrived(const Digest& found, const Digest* expected) {
   if (expected == nullptr || found == *expected) return {};
   return MakeError(Code::kDevice,
-                   "what arrived from the device is not what its memory held: digests differ");
+                   "device copy corrupted: digest mismatch, computed in device memory ",
+                   expected->ToHex(), ", of the copy ", found.ToHex());
 }
 
 }  // namespace sealpoint::internal

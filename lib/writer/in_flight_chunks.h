@@ -17,7 +17,9 @@
 namespace sealpoint::internal {
 
 // The chunks of one blob whose bytes are on their way from a device into staging memory. They are
-// hashed in their order once they are there, by which time the copies behind them are under way.
+// hashed once they have arrived, in the order of the file, while later copies are still running.
+// The stream must not write (FileStream::HoldFrom) what is behind first_offset(): it is not there
+// yet.
 class InFlightChunks {
  public:
   explicit InFlightChunks(DeviceCopies& copies) : copies_(copies) {}
@@ -26,12 +28,12 @@ class InFlightChunks {
   // copies have arrived.
   void BeginChunk(const ChunkRecord& record, std::size_t number, const Digest* expected);
   // The next bytes of the chunk begun last, at `offset` of the file.
-  void AddPiece(ByteSpan bytes, std::uint64_t offset, const DeviceCopies::Point& arrival);
+  void AddBytes(ByteSpan bytes, std::uint64_t offset, const DeviceCopies::Point& arrival);
 
   // Where the oldest that has not been completed lies in the file.
   std::optional<std::uint64_t> first_offset() const;
-  // Waits for the oldest piece and hashes it; the last one of a chunk completes its record in
-  // `records`. Errors: Device, also where the digests differ. Precondition: there is one.
+  // Waits for the oldest bytes and hashes them; the last ones of a chunk complete its record in
+  // `records`. Errors: Device, also if the digests differ. Precondition: there is one.
   Status CompleteOldest(MutableByteSpan records);
 
  private:
@@ -41,7 +43,7 @@ class InFlightChunks {
     const Digest* expected = nullptr;
     std::uint64_t bytes_left = 0;  // to be hashed
   };
-  struct Piece {
+  struct Part {
     ByteSpan bytes{};
     std::uint64_t offset = 0;
     DeviceCopies::Point arrival{};
@@ -50,11 +52,11 @@ class InFlightChunks {
   DeviceCopies& copies_;
   Hasher hasher_;
   std::deque<Chunk> chunks_;
-  std::deque<Piece> pieces_;  // of the chunks, in their order
+  std::deque<Part> parts_;  // of the chunks, in their order
 };
 
-// Device where a digest of what arrived is not the one that the device computed; `expected` may be
-// null.
+// Device if the digest of what arrived is not the one that the device computed. `expected` may be
+// null: then nothing is compared.
 Status CheckArrived(const Digest& found, const Digest* expected);
 
 }  // namespace sealpoint::internal

@@ -15,7 +15,9 @@ Result<BlobSummary> ReadSummaryFrom(const ReadableFile& file, const BlobId& blob
                                     const Limits& limits) {
   const std::uint64_t size = file.size_bytes();
   if (size < internal::kHeaderSize + internal::kTrailerSize) {
-    return internal::RuleError(Code::kIncomplete, "R-BLB-01", "the blob has only ", size, " bytes");
+    return internal::RuleError(Code::kIncomplete, "R-BLB-01", "blob has ", size,
+                               " bytes, expected at least ",
+                               internal::kHeaderSize + internal::kTrailerSize);
   }
   Bytes header(internal::kHeaderSize);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, header));
@@ -24,12 +26,14 @@ Result<BlobSummary> ReadSummaryFrom(const ReadableFile& file, const BlobId& blob
   SEALPOINT_ASSIGN_OR_RETURN(const internal::Trailer trailer,
                              internal::DecodeTrailer(trailer_bytes));
   if (trailer.blob != blob || trailer.file_size != size) {
-    return internal::RuleError(Code::kCorrupt, "R-BLB-03",
-                               "the trailer is that of another blob or length");
+    return internal::RuleError(Code::kCorrupt, "R-BLB-03", "trailer is of blob ",
+                               trailer.blob.ToHex(), " with ", trailer.file_size,
+                               " bytes, expected blob ", blob.ToHex(), " with ", size, " bytes");
   }
   if (trailer.manifest_size > limits.manifest_size_max_bytes) {
-    return internal::RuleError(Code::kLimitExceeded, "R-IDX-01", "the manifest has ",
-                               trailer.manifest_size, " bytes");
+    return internal::RuleError(Code::kLimitExceeded, "R-IDX-01", "manifest has ",
+                               trailer.manifest_size, " bytes, the limit is ",
+                               limits.manifest_size_max_bytes);
   }
   SEALPOINT_ASSIGN_OR_RETURN(
       const internal::BlobSections sections,

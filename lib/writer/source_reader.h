@@ -12,7 +12,7 @@
 namespace sealpoint::internal {
 
 // Delivers the bytes of a region in row-major (run) order. Dense memory is handed out as it lies;
-// strided memory is gathered piece by piece into a small buffer that stays in the cache.
+// strided memory is gathered, a part at a time, into a small buffer that stays in the cache.
 class SourceReader {
  public:
   // Precondition: CheckSource passed. Borrows the memory.
@@ -21,7 +21,7 @@ class SourceReader {
   explicit SourceReader(ByteSpan bytes);
 
   std::uint64_t remaining_bytes() const { return end_ - position_; }
-  // The next bytes, at most `size_max`; valid until the next call. At least one element where
+  // The next bytes, at most `size_max`; valid until the next call. At least one element if
   // something remains. Preconditions: size_max is a positive multiple of the element size; the
   // memory is the host's.
   ByteSpan Next(std::uint64_t size_max);

@@ -11,13 +11,14 @@ namespace sealpoint::internal {
 
 void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
   AddEmpty(tensor);
-  // One that is larger than a blob is cut into pieces of at least half of one, or of a chunk.
-  const std::uint64_t piece = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
-  const std::uint64_t pieces = raw_size / piece + 1;
-  streamed_ += raw_size + pieces * kLargeShardAlignment;
+  // BlobWriterImpl::AddChecked cuts a shard that is larger than a blob into parts of at least half
+  // a blob, or of a chunk.
+  const std::uint64_t part = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
+  const std::uint64_t parts = raw_size / part + 1;
+  streamed_ += raw_size + parts * kLargeShardAlignment;
   projected_ +=
       BlobFile::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
-      pieces * BlobFile::RoomToDeclare(tensor);
+      parts * BlobFile::RoomToDeclare(tensor);
 }
 
 void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
@@ -34,9 +35,10 @@ void StagingEstimate::AddObject(std::string_view name, std::string_view media_ty
   groups_.insert("");
 }
 
-// A blob is closed when what it holds and the next piece together pass the limit, and each piece is
-// counted so at most twice: hence at most two closed blobs per limit of what is projected. Each
-// blob, closed or not, leaves a buffer partly filled.
+// An upper bound: with fewer buffers the writer, which may not write before Bind, would wait for
+// one for ever. A blob is closed when what it holds and the next part together pass the limit. Each
+// part is counted so at most twice, hence at most two closed blobs per limit of what is projected.
+// Each blob, closed or not, leaves a buffer partly filled.
 std::uint64_t StagingEstimate::buffer_count() const {
   const std::uint64_t overhead = kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t room =

@@ -19,14 +19,13 @@ std::span<const PlanChunk> ChunksOf(const ReadPlanData& plan, const PlanRange& r
   return std::span(plan.chunks).subspan(range.first_chunk, range.chunk_count);
 }
 
-// What is read in place is hashed while it is in the cache: a piece is half of a small L2.
-constexpr std::uint64_t kPieceBytes = 256 * kKiB;
+// What is read in place is hashed while it is in the cache: a hash block is half of a small L2.
+constexpr std::uint64_t kHashBlockBytes = 256 * kKiB;
 
 // R-CHK-02.
 Status CheckRaw(const PlanChunk& chunk, const Digest& found) {
   if (found == chunk.raw_digest) return {};
-  return RuleError(Code::kCorrupt, "R-CHK-02", "the digest of a chunk of ", chunk.raw_size,
-                   " bytes differs");
+  return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
 }
 
 }  // namespace
@@ -72,11 +71,11 @@ Result<bool> ChunkReader::ReadInPlace(const PlanRange& range) {
     const std::uint64_t end = chunk.offset - range.offset + chunk.raw_size;
     for (std::uint64_t at = chunk.offset - range.offset; at < end;) {
       if (at == fetched) {
-        const MutableByteSpan piece =
-            target.subspan(fetched, std::min(kPieceBytes, range.size - fetched));
-        Status status = (*file)->ReadAt(range.offset + fetched, piece);
+        const MutableByteSpan block =
+            target.subspan(fetched, std::min(kHashBlockBytes, range.size - fetched));
+        Status status = (*file)->ReadAt(range.offset + fetched, block);
         if (!status.ok()) return At(range, chunk, std::move(status));
-        fetched += piece.size();
+        fetched += block.size();
       }
       const std::uint64_t hashed_end = std::min(end, fetched);
       hasher_.Update(target.subspan(at, hashed_end - at));
@@ -91,9 +90,9 @@ Result<bool> ChunkReader::ReadInPlace(const PlanRange& range) {
 Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
   ByteSpan raw = stored;
   if (chunk.codec != Codec::kNone) {
-    if (ComputeDigest(stored) != chunk.stored_digest) {
-      return RuleError(Code::kCorrupt, "R-CHK-01", "the digest of the ", stored.size(),
-                       " stored bytes of a chunk differs");
+    // Before the decoder sees them: it must not run over bytes that nobody vouches for.
+    if (const Digest found = ComputeDigest(stored); found != chunk.stored_digest) {
+      return DigestError("R-CHK-01", "stored chunk", found, chunk.stored_digest);
     }
     if (decoded_.size() < chunk.raw_size) {
       SEALPOINT_RETURN_IF_ERROR(ResizeBytes(decoded_, chunk.raw_size));
@@ -106,7 +105,7 @@ Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
   return raw;
 }
 
-// What an inner frame named already stays. An offset of a codec's error counts in the chunk.
+// What an inner frame named already stays: the offset of a codec's error is one in the chunk.
 Status ChunkReader::At(const PlanRange& range, const PlanChunk& chunk, Status error) const {
   if (error.ok()) return error;
   return source_.plan.AtItem(

@@ -28,7 +28,7 @@ struct PlanSource {
   std::shared_ptr<DeviceRuntime> device;
 };
 
-// Fetches ranges and verifies their chunks, on one thread: it keeps the decoder and a buffer.
+// Fetches ranges and verifies their chunks. One per thread: it keeps the decoder and a buffer.
 // Errors carry rule, tensor, file and offset: Corrupt (R-CHK-01, R-CHK-02, R-COD-*), Incomplete,
 // Io.
 class ChunkReader {
@@ -42,8 +42,8 @@ class ChunkReader {
   // The same over `memory` of the caller, of at least ReadPlanData::range_pages_max: raw bytes of
   // chunks without a codec lie in it, and stay valid until it changes.
   Status ReadRangeInto(MutableByteSpan memory, const PlanRange& range, const Take& take);
-  // Reads the range where its bytes belong and verifies them there; false where the file is read
-  // directly, which needs aligned memory. Small pieces, so that it is one pass over the memory.
+  // Reads the range where its bytes belong and verifies them there; false if the file is opened
+  // for direct I/O, which needs aligned memory. Each block is hashed while it is in the cache.
   // Precondition: range.in_place.
   Result<bool> ReadInPlace(const PlanRange& range);
 

@@ -52,7 +52,7 @@ class Resolver {
   // What is wanted of a stored tensor.
   struct Wanted {
     bool is_wanted = false;
-    std::vector<Region> regions;  // kept only where coverage is checked
+    std::vector<Region> regions;  // kept only if coverage is checked
   };
 
   Status Resolve(const ReadItem& item);
@@ -139,7 +139,7 @@ Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
   return Differ(contract_.dtype, Kind::kDType, item.tensor, std::move(detail));
 }
 
-// Nothing where the elements are wanted as they are stored.
+// Empty if the elements are requested as they are stored.
 Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem& item,
                                                                   const TensorView& tensor) {
   if (!item.convert || item.convert->to == tensor.dtype()) return std::optional<ElementConverter>();

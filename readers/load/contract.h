@@ -20,7 +20,7 @@ namespace sealpoint::internal {
 // An item that is stored and passed the contract.
 struct ResolvedItem {
   std::size_t tensor = 0;                  // in the index
-  std::optional<Destination> destination;  // nothing where there is nothing to read
+  std::optional<Destination> destination;  // empty if there is nothing to read
 };
 
 struct ResolvedRequest {
@@ -28,11 +28,11 @@ struct ResolvedRequest {
   std::vector<LoadFinding> findings;
 };
 
-// What the reports and errors of one process and of many ranks say.
+// Texts that the reports and errors of one process and of many ranks share.
 std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom);
 std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom);
-// Of `count` differences that the contract forbids the first.
+// The error for `count` differences that the contract forbids; it names the first.
 Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count);
 
 // Compares the request with what is stored. Errors: Mismatch (differences that the contract

@@ -9,7 +9,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Where the element with this row-major number in the box lies in the tensor.
+// Coordinates in the tensor of the element with this row-major number in the box.
 std::vector<std::uint64_t> CoordinatesIn(const Box& box, std::uint64_t number) {
   std::vector<std::uint64_t> at = box.offset;
   for (std::size_t d = at.size(); d-- > 0;) {
@@ -19,17 +19,17 @@ std::vector<std::uint64_t> CoordinatesIn(const Box& box, std::uint64_t number) {
   return at;
 }
 
-// `number` is that of the element in the part.
-Status Refuse(const ReadPlanData& plan, const ConvertedPart& part, std::uint64_t number,
-              const std::byte* element) {
+// `number` is the row-major number of the element in the part.
+Status RefuseElement(const ReadPlanData& plan, const ConvertedPart& part, std::uint64_t number,
+                     const std::byte* element) {
   const PlanConversion& conversion = plan.conversions[part.conversion];
   return MakeError(Code::kMismatch, "element ", ShapeToString(CoordinatesIn(part.box, number)),
                    " of region ", conversion.region.ToString(), ": ",
                    conversion.converter.Describe(element));
 }
 
-// Converts all elements of the plan's copy, or those of one part after the other: the
-// parts in row-major order.
+// Converts the elements of a planned copy, at once or part by part. Parts must come in row-major
+// order: an element that does not convert is named by how many were converted before it.
 class ConversionOut {
  public:
   ConversionOut(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy,
@@ -57,7 +57,7 @@ Status ConversionOut::Run(const StridedCopy& copy, std::byte* target) {
     done_ += good;
     if (good == row.count) return true;
     const std::int64_t at = source_at + static_cast<std::int64_t>(good) * row.source_stride_bytes;
-    status = Refuse(plan_, part_, done_, raw_.data() + at);
+    status = RefuseElement(plan_, part_, done_, raw_.data() + at);
     if (chunk_.codec == Codec::kNone) {
       status = Status(std::move(status).AtOffset(chunk_.offset + static_cast<std::uint64_t>(at)));
     }

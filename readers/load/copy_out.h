@@ -9,12 +9,12 @@
 
 namespace sealpoint::internal {
 
-// Copies what the plan wants of a chunk's raw bytes to its destinations, in the dtype that each
-// wants: to host memory at once, to that of devices by `devices`, which is there if the plan has
-// such destinations. `raw_stays`: as CopiesToDevices::Copy says of raw bytes; else they are staged.
-// Errors: Device; Mismatch, where an element has no counterpart in that dtype; the place has the
-// tensor and, in a chunk without a codec, the offset of the element in the file. Later copies are
-// left out then.
+// Copies the requested parts of a chunk's raw bytes to their destinations, each in its dtype: to
+// host memory at once, to device memory through `devices`, which must be given if the plan has such
+// destinations. `raw_stays`: as CopiesToDevices::Copy says of raw bytes; else they are staged.
+// Errors: Device; Mismatch if an element has no counterpart in the dtype; the place has the tensor
+// and, in a chunk without a codec, the offset of the element in the file. Later copies are left out
+// then.
 Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
                CopiesToDevices* devices = nullptr, bool raw_stays = false);
 

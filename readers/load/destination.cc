@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "readers/load/destination.h"
+
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/layout/box_copy.h"
 #include "lib/layout/region_algebra.h"
 #include "lib/layout/view_checks.h"
-#include "readers/load/plan_builder.h"
 
 namespace sealpoint::internal {
 

@@ -14,7 +14,7 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::size_t kSlotsMax = 3;
+constexpr std::size_t kWindowsMax = 3;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBufferMinBytes = 64 * kKiB;
 
@@ -45,17 +45,19 @@ DeviceStaging DeviceStaging::Divide(const ReadPlanData& plan, int threads,
   const std::uint64_t others = staging.window_bytes + staging.digest_bytes;
   staging.buffer_bytes = std::min(
       buffer_bytes, std::bit_ceil(others + std::min(buffer_bytes, kBufferMinBytes)) - others);
-  const auto fits = [&](std::uint64_t thread_count, std::uint64_t slot_count) {
+  const auto fits = [&](std::uint64_t thread_count, std::uint64_t window_count) {
     // The pool lends powers of two.
-    const std::uint64_t lent = std::bit_ceil(thread_count * slot_count * staging.slot_bytes());
+    const std::uint64_t lent =
+        std::bit_ceil(thread_count * window_count * staging.bytes_per_window());
     return lent + thread_count * 2 * plan.decoded_size_max <= memory_budget_bytes;
   };
   const std::size_t range_count = std::max<std::size_t>(1, plan.ranges.size());
   auto thread_count = std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), range_count);
   while (thread_count > 1 && !fits(thread_count, 1)) --thread_count;
   staging.threads = static_cast<int>(thread_count);
-  staging.slot_count = std::min(kSlotsMax, range_count);
-  while (staging.slot_count > 1 && !fits(thread_count, staging.slot_count)) --staging.slot_count;
+  staging.window_count = std::min(kWindowsMax, range_count);
+  while (staging.window_count > 1 && !fits(thread_count, staging.window_count))
+    --staging.window_count;
   return staging;
 }
 
@@ -82,7 +84,7 @@ void DeviceReader::UseMemory(MutableByteSpan memory) {
     rest = rest.subspan(size);
     return taken;
   };
-  for (std::size_t i = 0; i < staging_.slot_count; ++i) {
+  for (std::size_t i = 0; i < staging_.window_count; ++i) {
     Window window{.memory = take(staging_.window_bytes)};
     const MutableByteSpan digests = take(staging_.digest_bytes);
     const std::size_t count = digests.size() / sizeof(Digest);
@@ -91,7 +93,7 @@ void DeviceReader::UseMemory(MutableByteSpan memory) {
     window.digests = {first, count};
     windows_.push_back(std::move(window));
   }
-  copies_->UseStaging(take(staging_.slot_count * staging_.buffer_bytes), staging_.slot_count);
+  copies_->UseStaging(take(staging_.window_count * staging_.buffer_bytes), staging_.window_count);
 }
 
 Status DeviceReader::ReadRange(const PlanRange& range) {
@@ -110,7 +112,7 @@ Status DeviceReader::ReadRange(const PlanRange& range) {
   return copies_->queued().Mark(window.fence);
 }
 
-// False where the host must read the range.
+// False if the host must read the range.
 Result<bool> DeviceReader::ReadDirectly(const PlanRange& range) {
   if (direct_files_ == nullptr) return false;
   const std::vector<DirectRun> runs = DirectRunsOf(source_.plan, range);
@@ -168,16 +170,20 @@ Status DeviceReader::QueueSeries(const Window& window) {
                                window.digests.subspan(series.first_digest, series.chunks.count()));
 }
 
-// Waits for what was copied out of the window, so that it may be filled again.
+// Waits for what was copied out of the window, so that it may be filled again, and compares the
+// digests that the device computed: they are in the window's memory once the fence is passed.
 Status DeviceReader::Complete(Window& window) {
   SEALPOINT_RETURN_IF_ERROR(copies_->queued().Wait(window.fence));
   for (std::size_t i = 0; i < window.checked.size(); ++i) {
     const PlanChunk& chunk = *window.checked[i];
     if (window.digests[i] != chunk.raw_digest) {
       SEALPOINT_RETURN_IF_ERROR(CheckFile(window));
-      return reader_.At(*window.range, chunk,
-                        MakeError(Code::kDevice, "in device memory the digest of a chunk of ",
-                                  chunk.raw_size, " bytes differs, which was right on the host"));
+      return reader_.At(
+          *window.range, chunk,
+          MakeError(Code::kDevice,
+                    "device copy corrupted: chunk digest mismatch, computed in "
+                    "device memory ",
+                    window.digests[i].ToHex(), ", recorded ", chunk.raw_digest.ToHex()));
     }
     bytes_.verified += chunk.raw_size;
     if (window.is_direct) bytes_.read_directly += chunk.raw_size;
@@ -186,7 +192,8 @@ Status DeviceReader::Complete(Window& window) {
   return {};
 }
 
-// Of what the host has not seen: where the file is damaged, it says so as of all that it reads.
+// The host has not seen what a device read by itself. It reads that now, so that damage of the file
+// is reported as such, with its rule, and not as a fault of the device.
 Status DeviceReader::CheckFile(const Window& window) {
   if (!window.is_direct) return {};
   return reader_.ReadRangeInto(window.memory, *window.range,

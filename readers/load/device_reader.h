@@ -18,17 +18,17 @@ namespace sealpoint::internal {
 // one range each with the digests of what is checked on the device, and as many staging buffers.
 struct DeviceStaging {
   int threads = 1;
-  std::size_t slot_count = 1;
+  std::size_t window_count = 1;
   std::uint64_t window_bytes = 0;
   std::uint64_t digest_bytes = 0;
   std::uint64_t buffer_bytes = 0;
 
-  // More threads come before more slots; from three slots on neither reading nor copying waits for
-  // the other.
+  // More threads come before more windows; with three windows reading does not wait for copying,
+  // nor copying for reading.
   static DeviceStaging Divide(const ReadPlanData& plan, int threads,
                               std::uint64_t memory_budget_bytes, bool with_digests);
-  std::uint64_t slot_bytes() const { return window_bytes + digest_bytes + buffer_bytes; }
-  std::uint64_t thread_bytes() const { return slot_count * slot_bytes(); }
+  std::uint64_t bytes_per_window() const { return window_bytes + digest_bytes + buffer_bytes; }
+  std::uint64_t thread_bytes() const { return window_count * bytes_per_window(); }
 };
 
 struct DeviceBytes {
@@ -53,7 +53,7 @@ class DeviceReader {
   Status ReadRange(const PlanRange& range);
   // Waits until all has arrived, and checks what was to be verified on devices.
   Status Finish();
-  // What was.
+  // What was verified and read directly so far.
   const DeviceBytes& bytes() const { return bytes_; }
   // For ranges that are read elsewhere.
   ChunkReader& chunk_reader() { return reader_; }

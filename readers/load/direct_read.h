@@ -22,20 +22,19 @@ struct DirectRun {
   std::uint64_t size_bytes = 0;
 };
 
-// All chunks of the range; none where one of them does not go, as it is stored, to one piece of
-// device memory.
+// All chunks of the range; none if one of them does not go, as it is stored, to contiguous memory
+// of one device.
 std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& range);
 
-// The blobs of a plan as files that devices read. What cannot be such a file, for whatever reason,
-// is left to the host, which tells the reason if it is one to be told. Thread safety: all
-// functions.
+// The blobs of a plan as files that devices read. A blob that cannot be such a file is left to the
+// host, whose own read reports the error if the file has one. Thread safety: all functions.
 class DirectFiles {
  public:
-  // `files` says which; they are opened anew, for direct I/O. Borrows what those borrow.
+  // The blobs of `files`, opened again for direct I/O. Borrows what `files` borrows.
   DirectFiles(const BlobFiles& files, DeviceRuntime& devices)
       : files_(files.InMode(IoMode::kDirect)), devices_(devices) {}
 
-  // Null where the host must read it.
+  // Null if the host must read the blob.
   std::shared_ptr<DeviceFile> Open(std::uint32_t blob);
   // Devices could not read it after all.
   void Refuse(std::uint32_t blob);
@@ -44,7 +43,7 @@ class DirectFiles {
   struct Entry {
     std::uint32_t blob = 0;
     std::shared_ptr<const ReadableFile> file{};  // outlives what is made of its descriptor
-    std::unique_ptr<DeviceFile> device_file{};   // null where there is none
+    std::unique_ptr<DeviceFile> device_file{};   // null if devices cannot read it
   };
   std::shared_ptr<Entry> Make(std::uint32_t blob);
 

@@ -40,7 +40,7 @@ bool Continues(const PlanCopy& before, const PlanCopy& next) {
          Bits(a.target_offset_bytes) + a.element_size == Bits(b.target_offset_bytes);
 }
 
-// The memory of a chunk whose raw bytes are wanted as they are stored, in one piece; else null.
+// The destination of a chunk whose raw bytes are requested as they are stored and whole; else null.
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/read_plan.h"
 
-#include <cstdio>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -14,16 +13,6 @@
 
 namespace sealpoint {
 namespace internal {
-
-std::string CountText(std::uint64_t count, std::string_view noun) {
-  return StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
-std::string RatioText(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "x %.3f", ratio);
-  return text;
-}
 
 Status CheckHasMemory(const ReadPlanData& plan) {
   if (!plan.plan_only_name) return {};

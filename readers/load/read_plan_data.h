@@ -31,7 +31,7 @@ struct PlanCopy {
   std::byte* first_byte() const { return target + copy.target_offset_bytes; }
 };
 
-// What an item wants in another dtype.
+// An item that is converted to another dtype.
 struct PlanConversion {
   ElementConverter converter;
   Region region;
@@ -56,7 +56,7 @@ struct PlanChunk {
   Digest stored_digest;
 };
 
-// A chunk's raw bytes, as they are stored, in one piece of device memory: where the copy puts them.
+// Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
   return copy.device != kHostDevice && !copy.is_converted() &&
          copy.copy.element_size == chunk.raw_size;
@@ -74,7 +74,7 @@ struct PlanRange {
   std::byte* in_place = nullptr;
 };
 
-// A stream behind whose work the copies to memory of its device come.
+// A stream; copies to memory of its device run after what is on it.
 struct PlanStream {
   int device = 0;
   void* stream = nullptr;

@@ -18,7 +18,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// True where the range needed no copies.
+// True if the range was read in place and so needs no copies.
 Result<bool> RunInPlace(const PlanRange& range, bool isolate, ChunkReader& reader) {
   if (range.in_place == nullptr || isolate) return false;
   return reader.ReadInPlace(range);
@@ -32,7 +32,7 @@ Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
       range, [&plan](const PlanChunk& chunk, ByteSpan raw) { return CopyOut(plan, chunk, raw); });
 }
 
-// A body for ParallelFor that counts what is done.
+// Runs `read` for all ranges in parallel and reports the bytes read as progress.
 using ReadOne = std::function<Status(std::size_t worker, const PlanRange& range)>;
 Status ReadAll(const ReadPlanData& plan, int threads, PhaseRecorder& phases, const ReadOne& read) {
   std::mutex mutex;  // guards `phases` and `bytes_done`
@@ -59,21 +59,23 @@ Status CheckDigests(const PlanSource& source) {
   return {};
 }
 
-// Whether devices may read by themselves: what the host has not seen, they must verify.
+// Whether devices may read files by themselves. They must then be able to verify, since the host
+// does not see those bytes.
 bool ReadsDirectly(const PlanSource& source) {
   return source.device->CheckFiles().ok() && CheckDigests(source).ok();
 }
 
-// The queues of all threads are made, and ordered behind the callers' streams, before anything is
-// read. Readers are gone, and with them all that was queued, when this returns.
+// The queues of all threads are made, and ordered behind the caller's streams, before anything is
+// read: a destination may be in use by work that is on its stream now. When this returns, also with
+// an error, the readers are destroyed, and nothing that they queued runs any more.
 Result<DeviceBytes> RunWithDevices(const PlanSource& source, const ReadOptions& options,
                                    std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
-  // Destinations that get verified bytes only get them from the host.
+  // Isolated destinations get verified bytes only; a device writes before it verifies.
   const bool may_read_directly = options.gpudirect_storage && !options.isolate;
   const DeviceStaging staging =
       DeviceStaging::Divide(source.plan, options.threads, memory_budget_bytes,
                             options.verify_on_device || may_read_directly);
-  // Both outlive the readers.
+  // Declared before the readers, because they must outlive them.
   StagingBuffer memory;
   std::optional<DirectFiles> direct_files;
   std::vector<std::unique_ptr<DeviceReader>> readers;

@@ -12,8 +12,8 @@
 
 namespace sealpoint::internal {
 
-// How many threads the budget allows: each needs a range, and a decoded chunk with the work space
-// of the byte split. At least one.
+// How many of `threads` the budget allows, at least one: each needs a range, and twice the largest
+// decoded chunk, since undoing the byte split takes a second buffer.
 int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes);
 
 // Fetches and verifies all ranges on up to `threads` threads and hands each chunk's raw bytes to
@@ -21,8 +21,8 @@ int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memor
 Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
                   const ChunkReader::Take& take);
 
-// Fetches, verifies and copies everything that the plan names; when it returns, nothing that it
-// queued on a device runs any more. Progress goes to the phase under way.
+// Fetches, verifies and copies everything that the plan names. When it returns, also with an error,
+// nothing that it queued on a device runs any more. Progress goes to the current phase.
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
                             std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
 

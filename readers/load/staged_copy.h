@@ -17,13 +17,13 @@ struct StagedCopy {
   StridedCopy place;  // from staging to the target; normalized, with rows back to back in staging
 };
 
-// `target_element_size` is that of staging and target; another than that of the source where
-// elements are converted by the first step. Precondition: no two elements share a byte of the
+// `target_element_size` is that of staging and target; it differs from that of the source if
+// the first step converts elements. Precondition: no two elements share a byte of the
 // target.
 StagedCopy StageCopy(const StridedCopy& copy, std::uint64_t target_element_size);
 
 // The copy in parts that take at most `size_max_bytes` of the target each (of a single element
-// more), in row-major order. `target_element_size` is 0 where elements stay as they are: then parts
+// more), in row-major order. `target_element_size` is 0 if elements stay as they are: then parts
 // may have another element size, and an element that is too large is cut.
 std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_size,
                                  std::uint64_t size_max_bytes);

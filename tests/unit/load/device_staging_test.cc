@@ -20,11 +20,11 @@ ReadPlanData PlanOf(std::size_t ranges, std::uint64_t pages) {
   return plan;
 }
 
-TEST(DeviceStagingTest, ThreadsComeBeforeSlotsWithinTheBudget) {
+TEST(DeviceStagingTest, ThreadsComeBeforeWindowsWithinTheBudget) {
   const ReadPlanData plan = PlanOf(100, 8 * kMiB);
   const auto divide = [&](int threads, std::uint64_t budget) {
     const DeviceStaging staging = DeviceStaging::Divide(plan, threads, budget, false);
-    return std::pair(staging.threads, staging.slot_count);
+    return std::pair(staging.threads, staging.window_count);
   };
   EXPECT_EQ(divide(1, 256 * kMiB), std::pair(1, std::size_t{3}));
   EXPECT_EQ(divide(8, 256 * kMiB), std::pair(8, std::size_t{3}));
@@ -37,8 +37,8 @@ TEST(DeviceStagingTest, ThreadsComeBeforeSlotsWithinTheBudget) {
 TEST(DeviceStagingTest, NoMoreThanThereAreRanges) {
   const DeviceStaging staging = DeviceStaging::Divide(PlanOf(2, 64 * kKiB), 8, 256 * kMiB, false);
   EXPECT_EQ(staging.threads, 2);
-  EXPECT_EQ(staging.slot_count, 2u);
-  EXPECT_EQ(DeviceStaging::Divide(PlanOf(1, 64 * kKiB), 8, 256 * kMiB, false).slot_count, 1u);
+  EXPECT_EQ(staging.window_count, 2u);
+  EXPECT_EQ(DeviceStaging::Divide(PlanOf(1, 64 * kKiB), 8, 256 * kMiB, false).window_count, 1u);
 }
 
 TEST(DeviceStagingTest, DecodedChunksCount) {
@@ -46,7 +46,7 @@ TEST(DeviceStagingTest, DecodedChunksCount) {
   plan.decoded_size_max = 4 * kMiB;
   const DeviceStaging staging = DeviceStaging::Divide(plan, 8, 64 * kMiB, false);
   EXPECT_EQ(staging.threads, 4);
-  EXPECT_EQ(staging.slot_count, 1u);
+  EXPECT_EQ(staging.window_count, 1u);
 }
 
 // A transposed copy is packed so that what is dense in the target is dense in staging.

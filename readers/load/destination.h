@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_LOAD_DESTINATION_H_
+#define SEALPOINT_READERS_LOAD_DESTINATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/convert/element_converter.h"
+#include "sealpoint/dtype.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Memory that receives a region, with a stride for each dimension of its box.
+struct Destination {
+  std::byte* data = nullptr;
+  Region region;
+  std::vector<std::int64_t> strides_bytes;
+  std::uint32_t element_size = 1;  // in the memory
+  int device = kHostDevice;
+  void* stream = nullptr;  // of a device
+  bool is_plan_only = false;
+  // Added to where an element lies by the strides: not 0 for a view with an origin, nor for a run,
+  // whose first element is not that of its box.
+  std::int64_t shift_bytes = 0;
+  std::optional<ElementConverter> converter{};  // if its dtype is not the stored one
+
+  // `element_size` is that of the memory. Precondition: the view fits the region
+  // (CheckDestination).
+  static Destination Make(const MutableMemoryView& view, const Region& region,
+                          std::uint32_t element_size);
+};
+
+// Of a stride of either sign.
+inline std::uint64_t Magnitude(std::int64_t stride_bytes) {
+  const auto bits = static_cast<std::uint64_t>(stride_bytes);
+  return stride_bytes < 0 ? 0 - bits : bits;
+}
+
+// `dtype` and `element_size` are those of the memory. Errors: InvalidArgument: those of CheckView;
+// strides for a run, or so short that elements overlap. Precondition: the region is valid.
+Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,
+                        std::uint32_t element_size);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_LOAD_DESTINATION_H_
