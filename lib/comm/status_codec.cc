@@ -83,7 +83,7 @@ std::optional<Status> DecodeStatus(ByteSpan bytes) {
   if (!rest.empty()) return std::nullopt;
   const auto& [message, rule, path, tensor, object, host] = texts;
   Status status(static_cast<Code>(code), std::string(message));
-  if (status.ok()) return {};
+  if (status.ok()) return Status();  // {} would be an empty optional
   status = Status(std::move(status).AtRule(rule).AtPath(path).AtTensor(tensor).AtObject(object));
   if ((parts & kHasOffset) != 0) {
     status = Status(std::move(status).AtOffset(LoadLe<std::uint64_t>(bytes, kOffsetAt)));
