@@ -224,19 +224,25 @@ void MakeCoded(Engine& engine, const std::string& path) {
   Maker maker(engine, path, FixedId(0x51), 1);
   constexpr std::uint64_t kCount = 50 * kKiB;  // f32, so 50 chunks of 4 KiB
   auto writer = maker.Writer();
-  AddWhole(*writer, {.name = "plain", .shape = {kCount}, .chunk_size_bytes = 4 * kKiB},
+  AddWhole(*writer,
+           {.name = "plain", .dtype = DType::kF32, .shape = {kCount}, .chunk_size_bytes = 4 * kKiB},
            Ramp(4 * kCount));
-  AddWhole(*writer, {.name = "zeros", .shape = {kCount}, .codec = Codec::kByteSplitZstd},
-           std::vector<std::byte>(4 * kCount));
+  AddWhole(
+      *writer,
+      {.name = "zeros", .dtype = DType::kF32, .shape = {kCount}, .codec = Codec::kByteSplitZstd},
+      std::vector<std::byte>(4 * kCount));
   // Its second chunk cannot be made smaller.
   std::vector<std::byte> half(8 * kKiB);
   std::mt19937 random(1);
   std::generate(half.begin() + 4 * kKiB, half.end(),
                 [&] { return static_cast<std::byte>(random() & 0xff); });
-  AddWhole(
-      *writer,
-      {.name = "half", .shape = {2 * kKiB}, .chunk_size_bytes = 4 * kKiB, .codec = Codec::kZstd},
-      half);
+  AddWhole(*writer,
+           {.name = "half",
+            .dtype = DType::kF32,
+            .shape = {2 * kKiB},
+            .chunk_size_bytes = 4 * kKiB,
+            .codec = Codec::kZstd},
+           half);
   maker.Finish(std::move(writer));
   maker.Commit({});
 }
@@ -246,7 +252,7 @@ void MakeNames(Engine& engine, const std::string& path) {
   auto writer = maker.Writer();
   for (const char* const name :
        {"größe", "zebra", "apple", "重み.一", "重み.二", "e\u0301.x", "rtl\u202etxt", "🦭"}) {
-    AddWhole(*writer, {.name = name, .shape = {4}}, Ramp(16));
+    AddWhole(*writer, {.name = name, .dtype = DType::kF32, .shape = {4}}, Ramp(16));
   }
   Check(writer->AddObject("状態", "text/plain", AsBytes("x")));
   maker.Finish(std::move(writer));

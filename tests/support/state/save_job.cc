@@ -87,6 +87,7 @@ Declaration UsualDeclaration(const Communicator& comm) {
   Declaration declaration;
   declaration
       .Add({.tensor = {.name = "w",
+                       .dtype = DType::kF32,
                        .shape = {size * kUsualRows, kUsualColumns},
                        .chunk_size_bytes = 16 * kKiB},
             .region = Region::Of(
