@@ -185,7 +185,7 @@ TEST(CollectiveObjectTest, WhatIsNotThereFailsOnAll) {
     ASSERT_NE(reader, nullptr);
     const Status error = reader->ReadObject("object 7").status();
     EXPECT_THAT(error, HasCode(Code::kNotFound));
-    EXPECT_EQ(error.place().tensor, "object 7");
+    EXPECT_EQ(error.place().object, "object 7");
     EXPECT_TRUE(IsSameOnAll(comm, error.ToString()));
   });
 }
@@ -202,7 +202,7 @@ TEST(CollectiveObjectTest, DamageThatOneRankReadsFailsOnAll) {
     const Status error = reader->ReadObject("object 4").status();
     EXPECT_THAT(error, FailsRule(Code::kCorrupt, "R-CHK-02"));
     EXPECT_EQ(error.place().path, "c/" + blob.name);
-    EXPECT_EQ(error.place().tensor, "object 4");
+    EXPECT_EQ(error.place().object, "object 4");
     EXPECT_EQ(error.place().rank, 4 % comm.size());
     EXPECT_TRUE(IsSameOnAll(comm, error.ToString()));
     EXPECT_TRUE(reader->ReadObject("object 3").ok());

@@ -163,7 +163,7 @@ TEST(SaveFailureTest, RefusesAnObjectThatTwoRanksHold) {
         ASSERT_TRUE(declaration.AddObject({.name = "rng", .media_type = "t"}).ok());
         const Status status = job.Save(declaration).status();
         EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-18"));
-        EXPECT_EQ(status.place().tensor, "rng");
+        EXPECT_EQ(status.place().object, "rng");
         ExpectCleanFailure(job, status);
       },
       2);
@@ -323,7 +323,7 @@ TEST(SaveFailureTest, AnObjectThatIsNotBoundIsTheSameErrorEverywhere) {
     const Status status =
         SaveInMode(*job.saver, SaveTarget::Directory(job.path("ckpt")), {}, nothing).status();
     EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
-    EXPECT_EQ(status.place().tensor, "o");
+    EXPECT_EQ(status.place().object, "o");
     ExpectCleanFailure(job, status);
   });
 }

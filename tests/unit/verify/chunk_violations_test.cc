@@ -85,7 +85,7 @@ TEST_F(ChunkViolations, ObjectIsNamed) {
   const VerifyReport report = Check();
   EXPECT_THAT(report.violations,
               ElementsAre(Violates(Code::kCorrupt, "R-CHK-02", BlobPath(1), offset)));
-  EXPECT_EQ(report.violations.front().place().tensor, "rng");
+  EXPECT_EQ(report.violations.front().place().object, "rng");
 }
 
 TEST_F(ChunkViolations, EachDamagedChunkIsListed) {

@@ -82,7 +82,7 @@ TEST(BlobSummaryTest, TooShortIsToldFromAMissingManifest) {
   parts.trailer.pop_back();
   const Status status = Check(parts);
   EXPECT_THAT(status, HasCode(Code::kCorrupt));
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("too short"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("expected at least 384"));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST_F(BlobWriterErrorsTest, RefusesAnObjectTwiceAlsoInAnotherBlob) {
   ASSERT_TRUE(writer->AddObject("filler", "t", Bytes(kMiB)).ok());
   const Status status = writer->AddObject("o", "t", {});
   EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
-  EXPECT_EQ(status.place().tensor, "o");
+  EXPECT_EQ(status.place().object, "o");
 }
 
 TEST_F(BlobWriterErrorsTest, RefusesATensorThatChangedAlsoInAnotherBlob) {

@@ -233,7 +233,7 @@ TEST_F(CommitTest, RefusesASummaryTwiceAndAnObjectInTwoBlobs) {
   const BlobSummary b = WriteObject("rng");
   const Status status = CommitAll({whole, a, b}).status();
   EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
-  EXPECT_EQ(status.place().tensor, "rng");
+  EXPECT_EQ(status.place().object, "rng");
 }
 
 TEST_F(CommitTest, RefusesABlobOfAnotherAttempt) {
