@@ -3,6 +3,7 @@
 #define SEALPOINT_CHECKPOINT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -139,6 +140,8 @@ class SEALPOINT_EXPORT Checkpoint {
   // Sorted by name. tensor(i) builds one description; tensors() all of them.
   virtual std::size_t tensor_count() const = 0;
   virtual TensorInfo tensor(std::size_t i) const = 0;
+  // Its name alone, without a copy; valid while the checkpoint lives.
+  virtual std::string_view tensor_name(std::size_t i) const = 0;
   std::vector<TensorInfo> tensors() const;
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
   // Those whose names begin with this. O(log n + matches).
@@ -149,6 +152,9 @@ class SEALPOINT_EXPORT Checkpoint {
   // is searched for, so that the cost is that of the names that begin with it. Errors: NotFound (a
   // pattern that matches nothing), InvalidArgument (a backslash at the end).
   virtual Result<std::vector<TensorInfo>> MatchTensors(
+      const std::vector<std::string>& patterns) const = 0;
+  // Their numbers instead, ascending: for callers that look at one after the other.
+  virtual Result<std::vector<std::size_t>> MatchTensorNumbers(
       const std::vector<std::string>& patterns) const = 0;
   virtual std::size_t object_count() const = 0;
   virtual ObjectInfo object(std::size_t i) const = 0;
@@ -162,6 +168,10 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual Result<StoredChunks> TensorChunks(std::string_view tensor) const = 0;
   // In stored order. Errors: NotFound.
   virtual Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const = 0;
+  // The same one after the other, without a list of them, which may take far more memory than the
+  // index does.
+  virtual Status ForEachShard(std::string_view tensor,
+                              const std::function<void(const ShardInfo&)>& visit) const = 0;
 
   // Which ranges of which files the requests need. Reads the chunk records it needs (they are
   // verified against the index). Errors: Mismatch (contract), InvalidArgument (region outside the

@@ -251,6 +251,11 @@ TensorInfo CheckpointImpl::tensor(std::size_t i) const {
           .placement = view.placement()};
 }
 
+std::string_view CheckpointImpl::tensor_name(std::size_t i) const {
+  SEALPOINT_CHECK(i < index().tensor_count());
+  return index().tensor(i).name();
+}
+
 std::optional<TensorInfo> CheckpointImpl::FindTensor(std::string_view name) const {
   const std::optional<std::size_t> found = index().FindTensor(name);
   if (!found) return std::nullopt;
@@ -265,10 +270,14 @@ std::vector<TensorInfo> CheckpointImpl::TensorsWithPrefix(std::string_view prefi
   return found;
 }
 
+Result<std::vector<std::size_t>> CheckpointImpl::MatchTensorNumbers(
+    const std::vector<std::string>& patterns) const {
+  return internal::MatchTensors(index(), patterns);
+}
+
 Result<std::vector<TensorInfo>> CheckpointImpl::MatchTensors(
     const std::vector<std::string>& patterns) const {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> numbers,
-                             internal::MatchTensors(index(), patterns));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::size_t> numbers, MatchTensorNumbers(patterns));
   std::vector<TensorInfo> found;
   found.reserve(numbers.size());
   for (const std::size_t i : numbers) found.push_back(tensor(i));
@@ -312,19 +321,23 @@ Result<StoredChunks> CheckpointImpl::TensorChunks(std::string_view tensor) const
 }
 
 Result<std::vector<ShardInfo>> CheckpointImpl::Shards(std::string_view tensor) const {
+  std::vector<ShardInfo> shards;
+  SEALPOINT_RETURN_IF_ERROR(
+      ForEachShard(tensor, [&](const ShardInfo& shard) { shards.push_back(shard); }));
+  return shards;
+}
+
+Status CheckpointImpl::ForEachShard(std::string_view tensor,
+                                    const std::function<void(const ShardInfo&)>& visit) const {
   const std::optional<std::size_t> found = index().FindTensor(tensor);
   if (!found) {
     return MakeError(Code::kNotFound, "the checkpoint has no such tensor").AtTensor(tensor);
   }
   const TensorView view = index().tensor(*found);
-  std::vector<Region> regions = view.regions();
-  std::vector<ShardInfo> shards;
-  shards.reserve(regions.size());
-  for (std::size_t i = 0; i < regions.size(); ++i) {
-    shards.push_back(
-        {.region = std::move(regions[i]), .blob = index().blob(view.shard_ref(i).blob).id});
-  }
-  return shards;
+  view.ForEachShard([&](std::size_t shard, Region region) {
+    visit({.region = std::move(region), .blob = index().blob(view.shard_ref(shard).blob).id});
+  });
+  return {};
 }
 
 }  // namespace sealpoint::internal

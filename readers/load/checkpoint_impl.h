@@ -44,9 +44,12 @@ class CheckpointImpl final : public Checkpoint {
 
   std::size_t tensor_count() const override { return index().tensor_count(); }
   TensorInfo tensor(std::size_t i) const override;
+  std::string_view tensor_name(std::size_t i) const override;
   std::optional<TensorInfo> FindTensor(std::string_view name) const override;
   std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const override;
   Result<std::vector<TensorInfo>> MatchTensors(
+      const std::vector<std::string>& patterns) const override;
+  Result<std::vector<std::size_t>> MatchTensorNumbers(
       const std::vector<std::string>& patterns) const override;
   std::size_t object_count() const override { return index().object_count(); }
   ObjectInfo object(std::size_t i) const override;
@@ -55,6 +58,8 @@ class CheckpointImpl final : public Checkpoint {
       const std::vector<std::string>& patterns) const override;
   Result<StoredChunks> TensorChunks(std::string_view tensor) const override;
   Result<std::vector<ShardInfo>> Shards(std::string_view tensor) const override;
+  Status ForEachShard(std::string_view tensor,
+                      const std::function<void(const ShardInfo&)>& visit) const override;
 
   Result<ReadPlan> Plan(const ReadRequest& request, const LoadContract& contract) const override;
   Result<LoadReport> Read(const ReadPlan& plan, const ReadOptions& options) const override;

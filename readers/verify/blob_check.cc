@@ -224,11 +224,12 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
     return std::nullopt;
   }
   CheckPadding(pin_.table_offset + list_size, RecordsOffset(pin_.table_offset, pin_.record_count));
-  const auto group_list = std::make_shared<const Bytes>(std::move(*read));
+  const auto groups = std::make_shared<BlobGroups>(
+      BlobGroups{.digests = std::move(*read), .is_bad = std::vector<bool>(group_count)});
   RecordWalker walker(input_.map, blob_, pin_.table_offset);
   for (std::uint32_t group = 0; group < group_count;) {
     const std::uint32_t end = std::min(group_count, group + kBatchGroups);
-    CheckGroups(group, end, group_list, walker, units);
+    CheckGroups(group, end, groups, walker, units);
     group = end;
   }
   return walker.last_end();
@@ -236,8 +237,9 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
 
 // Bytes of the chunks whose records are good.
 std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
-                                   const Bytes& group_list, RecordWalker& walker) {
-  if (const Status status = CheckGroup(group_list, group, records); !status.ok()) {
+                                   BlobGroups& groups, RecordWalker& walker) {
+  if (const Status status = CheckGroup(groups.digests, group, records); !status.ok()) {
+    groups.is_bad[group] = true;
     ReportAt(group_at, status.code(), status.place().rule, status.message());
     walker.Skip(RecordsInGroup(group, pin_.record_count));
     return 0;
@@ -253,7 +255,7 @@ std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, 
 
 // Reads the records of some groups in one go.
 void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
-                            const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
+                            const std::shared_ptr<BlobGroups>& groups, RecordWalker& walker,
                             std::vector<ScanUnit>& units) {
   const std::uint64_t at = RecordsOffset(pin_.table_offset, pin_.record_count) +
                            std::uint64_t{first_group} * kRecordGroupSize;
@@ -267,14 +269,14 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
                 .first_group = first_group,
                 .end_group = first_group,
                 .walker = walker,
-                .group_list = group_list};
+                .groups = groups};
   std::uint64_t unit_bytes = 0;
   ByteSpan rest = range->bytes;
   for (std::uint32_t group = first_group; group < end_group; ++group) {
     const ByteSpan records = rest.first(RecordsInGroup(group, pin_.record_count) * kRecordSize);
     rest = rest.subspan(records.size());
     const std::uint64_t group_at = at + (group - first_group) * kRecordGroupSize;
-    unit_bytes += WalkGroup(group, group_at, records, *group_list, walker);
+    unit_bytes += WalkGroup(group, group_at, records, *groups, walker);
     unit.end_group = group + 1;
     if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;
     if (context_.options.level == VerifyLevel::kFull) units.push_back(unit);
@@ -340,9 +342,9 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
              StrCat("the trailer counts ", trailer.raw_bytes, " raw bytes, the shards have ",
                     raw_bytes));
   }
-  for (Status& violation : CompareManifest(*manifest, input_.map, blob_, input_.empties)) {
+  CompareManifest(*manifest, input_.map, blob_, input_.empties, [&](Status violation) {
     Report(std::move(violation).AtOffset(sections.manifest));
-  }
+  });
 }
 
 }  // namespace sealpoint::internal

@@ -18,13 +18,19 @@
 
 namespace sealpoint::internal {
 
+// The record groups of a whole blob.
+struct BlobGroups {
+  Bytes digests;             // the group list; verified
+  std::vector<bool> is_bad;  // by group: reported already
+};
+
 // Consecutive record groups of a blob whose chunks one thread reads in one go.
 struct ScanUnit {
   std::size_t blob = 0;
   std::uint32_t first_group = 0;
   std::uint32_t end_group = 0;
-  RecordWalker walker;                      // stands before the first record of `first_group`
-  std::shared_ptr<const Bytes> group_list;  // of the whole blob; verified
+  RecordWalker walker;  // stands before the first record of `first_group`
+  std::shared_ptr<const BlobGroups> groups;
 };
 
 // What the checks of all blobs have in common.
@@ -60,9 +66,9 @@ class BlobCheck {
   // Yields where the chunk area ends, as far as the records say.
   std::optional<std::uint64_t> CheckTable(std::vector<ScanUnit>& units);
   std::uint64_t WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
-                          const Bytes& group_list, RecordWalker& walker);
+                          BlobGroups& groups, RecordWalker& walker);
   void CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
-                   const std::shared_ptr<const Bytes>& group_list, RecordWalker& walker,
+                   const std::shared_ptr<BlobGroups>& groups, RecordWalker& walker,
                    std::vector<ScanUnit>& units);
   void CheckAreaEnd(std::optional<std::uint64_t> last_end, const std::optional<Trailer>& trailer);
   void CheckManifest(const Trailer& trailer, const BlobSections& sections,

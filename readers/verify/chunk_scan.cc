@@ -82,11 +82,13 @@ Result<std::vector<WalkedChunk>> UnitScan::ReadChunkList(const ReadableFile& fil
     const std::uint64_t group_at = std::uint64_t{group - unit_.first_group} * kRecordGroupSize;
     const ByteSpan records =
         range.bytes.subspan(group_at, std::min(kRecordGroupSize, range.bytes.size() - group_at));
-    if (const Status status = CheckGroup(*unit_.group_list, group, records); !status.ok()) {
-      // The same finding as that of the first read, unless this one went wrong alone.
-      Report(Status(status.code(), status.message())
-                 .AtRule(status.place().rule)
-                 .AtOffset(at + group_at));
+    if (const Status status = CheckGroup(unit_.groups->digests, group, records); !status.ok()) {
+      // The first read found the same, unless this one went wrong alone.
+      if (!unit_.groups->is_bad[group]) {
+        Report(Status(status.code(), status.message())
+                   .AtRule(status.place().rule)
+                   .AtOffset(at + group_at));
+      }
       walker.Skip(static_cast<std::uint32_t>(records.size() / kRecordSize));
       continue;
     }

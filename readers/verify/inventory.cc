@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/verify/inventory.h"
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "lib/base/errors.h"
+#include "lib/base/macros.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -27,39 +32,61 @@ bool HasBlob(const Metadata& index, const BlobId& id) {
   return low < index.blob_count() && index.blob(low).id == id;
 }
 
-bool IsPinned(const ParsedName& name, const Marker* marker, const Metadata* index) {
+bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
+  if (!pinned.is_known) return false;
   switch (name.kind) {
     case NameKind::kMarker:
     case NameKind::kKeep:
     case NameKind::kForeign:
-      return true;  // none of them is ever left over
+      return false;
     case NameKind::kIndex:
-      return marker != nullptr && name.id == marker->attempt;
+      return pinned.marker == nullptr || name.id != pinned.marker->attempt;
     case NameKind::kBlob:
-      return index != nullptr && HasBlob(*index, name.id);
+      return pinned.index == nullptr || !HasBlob(*pinned.index, name.id);
     case NameKind::kUnpublishedMarker:
     case NameKind::kProbe:
-      return false;
+      return true;
   }
-  return false;
+  return true;
 }
+
+// Adds the first notes of one kind to the report, and counts the others.
+class Notes {
+ public:
+  Notes(std::vector<std::string>& notes, std::string_view kind) : notes_(notes), kind_(kind) {}
+
+  template <typename... Pieces>
+  void Add(const Pieces&... pieces) {
+    if (++count_ <= kNotedMax) notes_.push_back(StrCat(pieces...));
+  }
+  void Finish() {
+    if (count_ > kNotedMax) notes_.push_back(StrCat(count_ - kNotedMax, " more ", kind_));
+  }
+
+ private:
+  std::vector<std::string>& notes_;
+  const std::string_view kind_;
+  std::uint64_t count_ = 0;
+};
 
 }  // namespace
 
-void Inventory::NoteForeign(VerifyReport& report) const {
-  for (const EntryInfo& entry : entries_) {
+Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
+  Notes foreign(report.notes, "foreign files");
+  for (const EntryInfo& entry : entries) {
     if (Parse(entry).kind != NameKind::kForeign) continue;
-    report.notes.push_back(StrCat("foreign, not checked: ", entry.name));
+    foreign.Add("foreign, not checked: ", entry.name);
   }
-}
-
-void Inventory::NoteLeftovers(const Marker* marker, const Metadata* index,
-                              VerifyReport& report) const {
-  for (const EntryInfo& entry : entries_) {
-    if (IsPinned(Parse(entry), marker, index)) continue;
+  foreign.Finish();
+  Notes leftovers(report.notes, "leftovers");
+  for (const EntryInfo& entry : entries) {
+    if (!IsLeftOver(Parse(entry), pinned)) continue;
     report.leftover_bytes += entry.size_bytes;
-    report.notes.push_back(StrCat("leftover of ", entry.size_bytes, " bytes: ", entry.name));
+    leftovers.Add("leftover of ", entry.size_bytes, " bytes: ", entry.name);
   }
+  leftovers.Finish();
+  return {};
 }
 
 }  // namespace sealpoint::internal

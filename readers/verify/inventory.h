@@ -2,9 +2,7 @@
 #ifndef SEALPOINT_READERS_VERIFY_INVENTORY_H_
 #define SEALPOINT_READERS_VERIFY_INVENTORY_H_
 
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include <cstddef>
 
 #include "lib/format/marker.h"
 #include "lib/metadata/metadata.h"
@@ -13,19 +11,21 @@
 
 namespace sealpoint::internal {
 
-// What lies in the directory, by names alone.
-class Inventory {
- public:
-  explicit Inventory(std::vector<EntryInfo> entries) : entries_(std::move(entries)) {}
-
-  // R-DIR-04.
-  void NoteForeign(VerifyReport& report) const;
-  // R-DIR-03. `marker` null: nothing is pinned, so all files of ours are left over.
-  void NoteLeftovers(const Marker* marker, const Metadata* index, VerifyReport& report) const;
-
- private:
-  std::vector<EntryInfo> entries_;
+// Which files of a checkpoint belong in its directory.
+struct PinnedFiles {
+  // With a damaged marker or index nobody knows: nothing is then called left over.
+  bool is_known = false;
+  // Null: nothing is pinned, so all files of an attempt are left over.
+  const Marker* marker = nullptr;
+  const Metadata* index = nullptr;
 };
+
+// Of foreign files and of leftovers so many are noted each, the first by name.
+inline constexpr std::size_t kNotedMax = 1000;
+
+// Notes in the report what else lies in the directory, by names alone: R-DIR-04 and R-DIR-03.
+// Errors: those of listing.
+Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report);
 
 }  // namespace sealpoint::internal
 

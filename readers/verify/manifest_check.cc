@@ -25,30 +25,30 @@ Status Disagreement(const Parts&... parts) {
 
 class Comparison {
  public:
-  Comparison(const Metadata& manifest, const ShardMap& map, std::size_t blob)
+  Comparison(const Metadata& manifest, const ShardMap& map, std::size_t blob, SeenEmpties& empties,
+             const ReportViolation& report)
       : manifest_(manifest),
         map_(map),
+        empties_(empties),
+        report_(report),
         shards_(map.OfBlob(blob)),
         matched_(shards_.size(), false) {}
 
-  std::vector<Status> Run(SeenEmpties& empties) {
+  void Run() {
     for (std::size_t i = 0; i < manifest_.tensor_count(); ++i) CompareTensor(manifest_.tensor(i));
     for (std::size_t i = 0; i < manifest_.object_count(); ++i) CompareObject(manifest_.object(i));
     for (std::size_t s = 0; s < shards_.size(); ++s) {
       if (matched_[s]) continue;
-      violations_.push_back(
+      report_(
           map_.AtItemOf(shards_[s], Disagreement("the manifest lacks the shard at record ",
                                                  shards_[s].first_record, " as the index has it")));
     }
-    empties.SawTensors(empty_tensors_);
-    empties.SawObjects(empty_objects_);
-    return std::move(violations_);
   }
 
  private:
   template <typename View, typename... Parts>
   void Report(const View& item, const Parts&... parts) {
-    violations_.push_back(AtItem(Disagreement(parts...), item));
+    report_(AtItem(Disagreement(parts...), item));
   }
 
   void CompareTensor(const TensorView& tensor) {
@@ -65,7 +65,7 @@ class Comparison {
     if (tensor.chunk_size() != pinned.chunk_size()) {
       Report(tensor, "chunk sizes of manifest and index differ");
     }
-    if (tensor.shard_count() == 0) empty_tensors_.push_back(*found);
+    if (tensor.shard_count() == 0) empties_.SawTensor(*found);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
       MatchShard(tensor, ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,
                  ShardMap::RegionDigest(region));
@@ -86,7 +86,7 @@ class Comparison {
       Report(object, "chunk sizes of manifest and index differ");
     }
     if (object.size() == 0) {
-      empty_objects_.push_back(*found);
+      empties_.SawObject(*found);
     } else {
       MatchShard(object, ShardMap::ObjectItem(*found), object.shard_ref().first_record, {});
     }
@@ -111,11 +111,10 @@ class Comparison {
 
   const Metadata& manifest_;
   const ShardMap& map_;
+  SeenEmpties& empties_;
+  const ReportViolation& report_;
   const std::span<const ShardEntry> shards_;
   std::vector<bool> matched_;
-  std::vector<std::size_t> empty_tensors_;
-  std::vector<std::size_t> empty_objects_;
-  std::vector<Status> violations_;
 };
 
 }  // namespace
@@ -131,14 +130,14 @@ SeenEmpties::SeenEmpties(const Metadata& index) : index_(index) {
   }
 }
 
-void SeenEmpties::SawTensors(const std::vector<std::size_t>& tensors) {
+void SeenEmpties::SawTensor(std::size_t tensor) {
   const std::lock_guard lock(mutex_);
-  for (const std::size_t i : tensors) tensors_[i] = true;
+  tensors_[tensor] = true;
 }
 
-void SeenEmpties::SawObjects(const std::vector<std::size_t>& objects) {
+void SeenEmpties::SawObject(std::size_t object) {
   const std::lock_guard lock(mutex_);
-  for (const std::size_t i : objects) objects_[i] = true;
+  objects_[object] = true;
 }
 
 void SeenEmpties::MissedManifest() {
@@ -146,26 +145,24 @@ void SeenEmpties::MissedManifest() {
   missed_manifest_ = true;
 }
 
-std::vector<Status> SeenEmpties::Violations() const {
+void SeenEmpties::ForEachViolation(const ReportViolation& report) const {
   const std::lock_guard lock(mutex_);
-  std::vector<Status> violations;
-  if (missed_manifest_) return violations;
+  if (missed_manifest_) return;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i]) continue;
-    violations.push_back(
+    report(
         AtItem(Disagreement("no manifest has this empty tensor of the index"), index_.tensor(i)));
   }
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     if (objects_[i]) continue;
-    violations.push_back(
+    report(
         AtItem(Disagreement("no manifest has this empty object of the index"), index_.object(i)));
   }
-  return violations;
 }
 
-std::vector<Status> CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
-                                    SeenEmpties& empties) {
-  return Comparison(manifest, map, blob).Run(empties);
+void CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
+                     SeenEmpties& empties, const ReportViolation& report) {
+  Comparison(manifest, map, blob, empties, report).Run();
 }
 
 }  // namespace sealpoint::internal

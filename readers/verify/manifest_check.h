@@ -3,6 +3,7 @@
 #define SEALPOINT_READERS_VERIFY_MANIFEST_CHECK_H_
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -12,19 +13,22 @@
 
 namespace sealpoint::internal {
 
+// Takes one violation at a time: there may be more of them than memory.
+using ReportViolation = std::function<void(Status)>;
+
 // Tensors and objects of the index without bytes: no record tells of them, so some manifest must.
 // Thread safety: all functions.
 class SeenEmpties {
  public:
   explicit SeenEmpties(const Metadata& index);
 
-  void SawTensors(const std::vector<std::size_t>& tensors);
-  void SawObjects(const std::vector<std::size_t>& objects);
+  void SawTensor(std::size_t tensor);
+  void SawObject(std::size_t object);
   // A manifest could not be used: what it would have named is unknown.
   void MissedManifest();
 
-  // R-BLB-07 for each that no manifest names; none where a manifest was missed.
-  std::vector<Status> Violations() const;
+  // R-BLB-07 for each that no manifest names; none if a manifest was missed.
+  void ForEachViolation(const ReportViolation& report) const;
 
  private:
   const Metadata& index_;
@@ -34,10 +38,10 @@ class SeenEmpties {
   bool missed_manifest_ = false;
 };
 
-// R-BLB-07: what the manifest of a blob says and the index does not, and the other way round. The
-// errors have rule and tensor.
-std::vector<Status> CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
-                                    SeenEmpties& empties);
+// R-BLB-07: reports what the manifest of a blob says and the index does not, and the other way
+// round. The errors have rule and tensor.
+void CompareManifest(const Metadata& manifest, const ShardMap& map, std::size_t blob,
+                     SeenEmpties& empties, const ReportViolation& report);
 
 }  // namespace sealpoint::internal
 

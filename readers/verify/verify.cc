@@ -56,7 +56,7 @@ class Verification {
 
  private:
   Status CheckDirectory(const Directory& directory);
-  void CheckPinned(const VerifyContext& context, const Inventory& inventory);
+  void CheckPinned(const VerifyContext& context);
   Status CheckBlobs(const VerifyContext& context, const Marker& marker, const Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
   void NoteMarker(const Marker& marker);
@@ -95,29 +95,25 @@ Status Verification::Run() {
 Status Verification::CheckDirectory(const Directory& directory) {
   const VerifyContext context{
       .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
-  Result<std::vector<EntryInfo>> entries = directory.List();
-  findings_.Add(kDirectoryRank, entries.error());
-  const Inventory inventory(entries ? std::move(*entries) : std::vector<EntryInfo>());
-  inventory.NoteForeign(report_);
-  CheckPinned(context, inventory);
+  CheckPinned(context);
+  // Of an attempt that was never committed nothing is pinned.
+  const bool is_attempt = !marker_ && findings_.verdict() == Verdict::kUncommitted;
+  findings_.Add(kDirectoryRank, NoteOtherFiles(directory,
+                                               {.is_known = is_attempt || index_.has_value(),
+                                                .marker = marker_ ? &*marker_ : nullptr,
+                                                .index = index_ ? &index_->contents : nullptr},
+                                               report_));
   if (!index_) return {};
   return CheckBlobs(context, *marker_, index_->contents);
 }
 
-void Verification::CheckPinned(const VerifyContext& context, const Inventory& inventory) {
+void Verification::CheckPinned(const VerifyContext& context) {
   marker_ = CheckMarker(context, workers_.front());
-  if (!marker_) {
-    // With a damaged marker nobody knows what it pinned.
-    if (findings_.verdict() == Verdict::kUncommitted) {
-      inventory.NoteLeftovers(nullptr, nullptr, report_);
-    }
-    return;
-  }
+  if (!marker_) return;
   NoteMarker(*marker_);
   index_ = CheckIndex(context, workers_.front(), *marker_);
   if (!index_) return;
   NoteIndex(index_->contents);
-  inventory.NoteLeftovers(&*marker_, &index_->contents, report_);
 }
 
 void Verification::NoteMarker(const Marker& marker) {
@@ -180,10 +176,10 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
         BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
         return Status();
       }));
-  for (Status& violation : empties.Violations()) {
+  empties.ForEachViolation([&](Status violation) {
     findings_.Add(kIndexRank,
                   std::move(violation).AtPath(context.PathOf(IndexName(marker.attempt))));
-  }
+  });
   std::vector<ScanUnit> units;
   for (const std::vector<ScanUnit>& some : units_of_worker) {
     units.insert(units.end(), some.begin(), some.end());

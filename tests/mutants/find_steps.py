@@ -22,7 +22,7 @@ STORAGE_CALL = re.compile(
     r"^(Sync\w*|Close|WriteAt|WriteAll|Publish\w*|WriteFileDurably|fsync|close|linkat|renameat2|pwrite)$")
 CALL_OF_A_STEP = re.compile(
     r"^(Check|Verify|Sync|Close|Publish|Write|Read|Finish|Run|Decompress|Note|Remove|Agree|Require|Prove)")
-REPORT = re.compile(r"(return )?(Report\w*|[\w.]*findings_?\.Add|\w*violations_?\.push_back)\(")
+REPORT = re.compile(r"(return )?([Rr]eport\w*|[\w.]*findings_?\.Add|\w*violations_?\.push_back)\(")
 COMPARISON = re.compile(r"(?<= )(<=|>=|<|>)(?= )")
 IGNORED = ("::sealpoint::mutants::Ignore($OUT, ::sealpoint::mutants::Noted(", ", $NOTE))")
 SWAPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}

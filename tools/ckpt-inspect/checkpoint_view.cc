@@ -13,12 +13,14 @@ Result<CheckpointView> ViewCheckpoint(const std::string& path) {
   Result<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path, {.check_files = false});
   if (!checkpoint) return view;
   view.checkpoint = std::move(*checkpoint);
-  for (const TensorInfo& tensor : view.checkpoint->tensors()) {
+  for (std::size_t i = 0; i < view.checkpoint->tensor_count(); ++i) {
+    const TensorInfo tensor = view.checkpoint->tensor(i);
     view.shard_count += tensor.shard_count;
     view.tensor_bytes += tensor.raw_bytes;
   }
-  for (const ObjectInfo& object : view.checkpoint->objects())
-    view.object_bytes += object.size_bytes;
+  for (std::size_t i = 0; i < view.checkpoint->object_count(); ++i) {
+    view.object_bytes += view.checkpoint->object(i).size_bytes;
+  }
   for (const BlobInfo& blob : view.checkpoint->blobs()) view.blob_bytes += blob.file_size_bytes;
   return view;
 }

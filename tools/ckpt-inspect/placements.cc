@@ -66,6 +66,15 @@ class Tally {
   std::string example_;
 };
 
+// Rules of a training are short; what is longer is none of our rules, and takes no memory.
+Result<Placement> ParseStored(const std::vector<std::string>& texts) {
+  constexpr std::size_t kTextMax = 1024;
+  std::size_t size = 0;
+  for (const std::string& text : texts) size += text.size();
+  if (size > kTextMax) return UsageError("the placement is too long");
+  return ParsePlacement(texts);
+}
+
 class Chooser {
  public:
   Chooser(const Mesh& wanted, const std::vector<PlaceOption>& options)
@@ -73,8 +82,11 @@ class Chooser {
 
   // To be called before the first Choose.
   Status MatchOptions(const Checkpoint& checkpoint);
+  // Tensors in ascending order.
   void Choose(TensorInfo tensor) {
     chosen_.placements.push_back(PlacementOf(tensor));
+    // Texts that many tensors share in the file would here be as many copies.
+    tensor.placement = {};
     chosen_.tensors.push_back(std::move(tensor));
   }
   Result<ChosenPlacements> Finish() &&;
@@ -87,7 +99,7 @@ class Chooser {
 
   const Mesh& wanted_;
   const std::vector<PlaceOption>& options_;
-  std::map<std::string, const PlaceOption*> given_;  // by tensor
+  std::map<std::size_t, const PlaceOption*> given_;  // by number of tensor
   ChosenPlacements chosen_;
   MeshAxes stored_axes_;  // that the wanted mesh lacks
   Tally whole_;
@@ -98,11 +110,11 @@ class Chooser {
 
 Status Chooser::MatchOptions(const Checkpoint& checkpoint) {
   for (const PlaceOption& option : options_) {
-    const auto tensors = checkpoint.MatchTensors({option.pattern});
+    const auto tensors = checkpoint.MatchTensorNumbers({option.pattern});
     if (!tensors.ok()) {
       return UsageError(fmt::format("--place {}: {}", option.text, tensors.error().message()));
     }
-    for (const TensorInfo& tensor : *tensors) given_[tensor.name] = &option;
+    for (const std::size_t tensor : *tensors) given_[tensor] = &option;
   }
   return {};
 }
@@ -122,11 +134,11 @@ bool Chooser::AdoptAxes(const Placement& stored) {
 }
 
 Placement Chooser::PlacementOf(const TensorInfo& tensor) {
-  if (const auto given = given_.find(tensor.name); given != given_.end()) {
+  if (const auto given = given_.find(chosen_.tensors.size()); given != given_.end()) {
     ++chosen_.given_count;
     return given->second->placement;
   }
-  Result<Placement> stored = ParsePlacement(tensor.placement);
+  Result<Placement> stored = ParseStored(tensor.placement);
   if (stored.ok() && !stored->empty() && AdoptAxes(*stored)) {
     ++chosen_.stored_count;
     return *std::move(stored);
@@ -203,7 +215,7 @@ Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Me
                                           const std::vector<PlaceOption>& options) {
   Chooser chooser(wanted, options);
   if (Status matched = chooser.MatchOptions(checkpoint); !matched.ok()) return matched;
-  for (TensorInfo& tensor : checkpoint.tensors()) chooser.Choose(std::move(tensor));
+  for (std::size_t i = 0; i < checkpoint.tensor_count(); ++i) chooser.Choose(checkpoint.tensor(i));
   return std::move(chooser).Finish();
 }
 

@@ -44,17 +44,17 @@ struct TreeRow {
 class TreePrinter {
  public:
   TreePrinter(const Checkpoint& checkpoint, const Options& options)
-      : checkpoint_(checkpoint), options_(options), name_width_(NameWidth(OtherWidth())) {}
+      : checkpoint_(checkpoint),
+        options_(options),
+        tree_(checkpoint),
+        name_width_(NameWidth(OtherWidth())) {}
 
   Status Print() {
     tools::Print(
         "\n{}\n",
         Bold(Text({"tensor", "dtype", "shape", "bytes", "shards", "codec", "stored", "ratio"})));
-    const TreeNode root = BuildTree(checkpoint_.tensors());
-    for (const TreeLine& line : FlattenTree(root, options_.depth_max)) {
-      if (Status status = PrintLine(line); !status.ok()) return status;
-    }
-    return {};
+    return tree_.ForEachLine(options_.depth_max,
+                             [this](const TreeLine& line) { return PrintLine(line); });
   }
 
  private:
@@ -84,18 +84,18 @@ class TreePrinter {
   }
 
   Status PrintLine(const TreeLine& line) const {
-    const TreeNode& node = *line.node;
     const std::string name = std::string(2 * line.depth, ' ') + Printable(line.label);
-    const bool is_leaf = node.tensor && node.children.empty();
     // A prefix may be a tensor itself, which then has the first line of its own.
-    if (node.tensor) {
-      if (Status status = PrintTensorRow(name, *node.tensor); !status.ok()) return status;
+    if (line.tensor) {
+      Status status = PrintTensorRow(name, checkpoint_.tensor(*line.tensor));
+      if (!status.ok()) return status;
     }
-    if (is_leaf) return {};
-    PrintRow({.name = name + (node.tensor ? ".*" : ""),
-              .shape = FormatCount(node.tensor_count, "tensor"),
-              .bytes = BytesText(node.bytes),
-              .shards = fmt::format("{}", node.shard_count)});
+    if (line.below() == 0) return {};
+    const TensorTree::Sums sums = tree_.SumsOf(line.begin, line.end);
+    PrintRow({.name = name + (line.tensor ? ".*" : ""),
+              .shape = FormatCount(line.below(), "tensor"),
+              .bytes = BytesText(sums.bytes),
+              .shards = fmt::format("{}", sums.shard_count)});
     return {};
   }
 
@@ -118,6 +118,7 @@ class TreePrinter {
 
   const Checkpoint& checkpoint_;
   const Options& options_;
+  const TensorTree tree_;
   const std::size_t name_width_;
 };
 

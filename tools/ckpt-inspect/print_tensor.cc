@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/ckpt-inspect/print.h"
@@ -14,11 +16,22 @@
 namespace sealpoint::tools {
 namespace {
 
+// Walks the shards twice, so that the columns fit and no list of them is made.
+Status PrintShards(const Checkpoint& checkpoint, const std::string& tensor) {
+  std::size_t width = std::string_view("region").size();
+  Status status = checkpoint.ForEachShard(tensor, [&](const ShardInfo& shard) {
+    width = std::max(width, shard.region.ToString().size());
+  });
+  if (!status.ok()) return status;
+  Print("\n{}\n", Bold(fmt::format("{:<{}}  {}", "region", width, "blob")));
+  return checkpoint.ForEachShard(tensor, [&](const ShardInfo& shard) {
+    Print("{:<{}}  {}\n", shard.region.ToString(), width, shard.blob.ToHex());
+  });
+}
+
 Status PrintTensor(const Checkpoint& checkpoint, const TensorInfo& tensor) {
   const Result<StoredChunks> stored = checkpoint.TensorChunks(tensor.name);
   if (!stored) return stored.error();
-  const Result<std::vector<ShardInfo>> shards = checkpoint.Shards(tensor.name);
-  if (!shards) return shards.error();
   PrintFact("tensor", Printable(tensor.name));
   PrintFact("dtype",
             fmt::format("{}, {} per element", DTypeText(tensor), BytesText(tensor.element_size)));
@@ -31,33 +44,25 @@ Status PrintTensor(const Checkpoint& checkpoint, const TensorInfo& tensor) {
   for (const std::string& placement : tensor.placement) {
     PrintFact("placement", Printable(placement));
   }
-  PrintFact("shards", fmt::format("{}", shards->size()));
-  if (shards->empty()) return {};
-  std::size_t width = 0;
-  for (const ShardInfo& shard : *shards) width = std::max(width, Width(shard.region.ToString()));
-  Print("\n{}\n", Bold(fmt::format("{:<{}}  {}", "region", width, "blob")));
-  for (const ShardInfo& shard : *shards) {
-    Print("{:<{}}  {}\n", shard.region.ToString(), width, shard.blob.ToHex());
-  }
-  return {};
+  PrintFact("shards", fmt::format("{}", tensor.shard_count));
+  return tensor.shard_count == 0 ? Status() : PrintShards(checkpoint, tensor.name);
 }
 
 Status WriteTensorWithShards(const Checkpoint& checkpoint, const TensorInfo& tensor,
                              JsonWriter& json) {
   const Result<StoredChunks> stored = checkpoint.TensorChunks(tensor.name);
   if (!stored) return stored.error();
-  const Result<std::vector<ShardInfo>> shards = checkpoint.Shards(tensor.name);
-  if (!shards) return shards.error();
   json.BeginObject();
   WriteTensor(json, tensor);
   WriteStored(json, *stored);
   json.BeginArray("shards");
-  for (const ShardInfo& shard : *shards) {
+  Status status = checkpoint.ForEachShard(tensor.name, [&](const ShardInfo& shard) {
     json.Element({{"offset", shard.region.box.offset},
                   {"extent", shard.region.box.extent},
                   {"run", {shard.region.run.begin, shard.region.run.end}},
                   {"blob", shard.blob.ToHex()}});
-  }
+  });
+  if (!status.ok()) return status;
   json.End();
   json.End();
   return {};
@@ -66,25 +71,25 @@ Status WriteTensorWithShards(const Checkpoint& checkpoint, const TensorInfo& ten
 }  // namespace
 
 Status PrintTensors(const Checkpoint& checkpoint, const std::vector<std::string>& patterns) {
-  const Result<std::vector<TensorInfo>> tensors = SelectTensors(checkpoint, patterns);
+  const Result<std::vector<std::size_t>> tensors = SelectTensors(checkpoint, patterns);
   if (!tensors) return tensors.error();
-  for (const TensorInfo& tensor : *tensors) {
-    if (&tensor != &tensors->front()) Print("\n");
-    if (Status status = PrintTensor(checkpoint, tensor); !status.ok()) return status;
+  for (const std::size_t tensor : *tensors) {
+    if (tensor != tensors->front()) Print("\n");
+    Status status = PrintTensor(checkpoint, checkpoint.tensor(tensor));
+    if (!status.ok()) return status;
   }
   return {};
 }
 
 Status PrintTensorsJson(const Checkpoint& checkpoint, const std::vector<std::string>& patterns,
                         JsonWriter& json) {
-  const Result<std::vector<TensorInfo>> tensors = SelectTensors(checkpoint, patterns);
+  const Result<std::vector<std::size_t>> tensors = SelectTensors(checkpoint, patterns);
   if (!tensors) return tensors.error();
   json.BeginObject();
   json.BeginArray("tensors");
-  for (const TensorInfo& tensor : *tensors) {
-    if (Status status = WriteTensorWithShards(checkpoint, tensor, json); !status.ok()) {
-      return status;
-    }
+  for (const std::size_t tensor : *tensors) {
+    Status status = WriteTensorWithShards(checkpoint, checkpoint.tensor(tensor), json);
+    if (!status.ok()) return status;
   }
   json.End();
   json.End();

@@ -9,11 +9,11 @@
 
 namespace sealpoint::tools {
 
-// What the patterns name: each is a name as it stands, or else a pattern of
-// Checkpoint::MatchTensors. Errors: NotFound, which names the option for
-// the other kind if that has the name; InvalidArgument (a backslash at the end).
-Result<std::vector<TensorInfo>> SelectTensors(const Checkpoint& checkpoint,
-                                              const std::vector<std::string>& patterns);
+// What the patterns name, ascending by name; of tensors their numbers. Each is a name as it stands,
+// or else a pattern of Checkpoint::MatchTensors. Errors: NotFound, which names the option for the
+// other kind if that has the name; InvalidArgument (a backslash at the end).
+Result<std::vector<std::size_t>> SelectTensors(const Checkpoint& checkpoint,
+                                               const std::vector<std::string>& patterns);
 Result<std::vector<ObjectInfo>> SelectObjects(const Checkpoint& checkpoint,
                                               const std::vector<std::string>& patterns);
 

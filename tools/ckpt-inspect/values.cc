@@ -204,10 +204,10 @@ Status WriteOne(const Values& values, JsonWriter& json) {
 
 template <typename Show>
 Status ForEachSelected(const Checkpoint& checkpoint, const Options& options, const Show& show) {
-  Result<std::vector<TensorInfo>> tensors = SelectTensors(checkpoint, options.patterns);
-  if (!tensors) return std::move(tensors).error();
-  for (TensorInfo& tensor : *tensors) {
-    const Result<Values> values = Values::Make(checkpoint, std::move(tensor), options);
+  const Result<std::vector<std::size_t>> tensors = SelectTensors(checkpoint, options.patterns);
+  if (!tensors) return tensors.error();
+  for (const std::size_t tensor : *tensors) {
+    const Result<Values> values = Values::Make(checkpoint, checkpoint.tensor(tensor), options);
     if (!values) return values.error();
     if (Status status = show(*values); !status.ok()) return status;
   }

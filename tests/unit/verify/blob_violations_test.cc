@@ -404,6 +404,20 @@ TEST_F(BlobViolations, DamagedGroupHidesOnlyItsOwnChunks) {
   EXPECT_EQ(report.violations[1].place().tensor, "t1130");
 }
 
+// Groups are read a second time when their chunks are.
+TEST_F(BlobViolations, EachViolationIsReportedOnceAsItIsFound) {
+  Store(ManyScalars());
+  FlipByte(Sections().records + 4096 + 40);
+  const VerifyReport report = Check();
+  std::vector<Status> found;
+  const auto again = Verify("ckpt", {.storage = storage_, .on_violation = [&](const Status& one) {
+                                       found.push_back(one);
+                                     }});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(found, report.violations);
+  EXPECT_EQ(report.violation_count, 1u);
+}
+
 TEST_F(BlobViolations, ChunksAreCheckedWithoutTrailerAndManifest) {
   const std::uint64_t offset = container_.blobs.at(0).records[0].offset;
   FlipByte(Sections().trailer);

@@ -199,6 +199,15 @@ TEST_F(VerifyDirectory, ForeignNamesAreNotes) {
   EXPECT_EQ(report.leftover_bytes, 0u);
 }
 
+TEST_F(VerifyDirectory, ManyForeignNamesAreNotedInPartAndCounted) {
+  for (int i = 0; i < 1003; ++i) Put("x" + std::to_string(10'000 + i), {});
+  const VerifyReport report = Check();
+  ASSERT_EQ(report.notes.size(), 1001u);
+  EXPECT_EQ(report.notes.front(), "foreign, not checked: x10000");
+  EXPECT_EQ(report.notes[999], "foreign, not checked: x10999");
+  EXPECT_EQ(report.notes.back(), "3 more foreign files");
+}
+
 TEST_F(VerifyDirectory, FilesOfOtherAttemptsAreLeftovers) {
   Put(internal::BlobName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 10));
   Put(internal::IndexName(MiniSpec::MakeId(0x77)), NoiseBytes(1, 20));
