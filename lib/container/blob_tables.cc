@@ -88,9 +88,9 @@ Result<BlobTables::SharedBytes> BlobTables::GroupList(const Table& table) {
   SEALPOINT_ASSIGN_OR_RETURN(
       Bytes bytes,
       Read(table, pin.table_offset, std::uint64_t{GroupCount(pin.record_count)} * kDigestSize));
-  if (ComputeDigest(bytes) != pin.group_list_digest) {
-    return RuleError(Code::kCorrupt, "R-BLB-05",
-                     "the digest of the group list is not that of the index")
+  const Digest computed = ComputeDigest(bytes);
+  if (computed != pin.group_list_digest) {
+    return DigestError("R-BLB-05", "group list", computed, pin.group_list_digest)
         .AtOffset(pin.table_offset);
   }
   auto list = std::make_shared<const Bytes>(std::move(bytes));

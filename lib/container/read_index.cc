@@ -66,9 +66,9 @@ Status CheckTotals(const Metadata& contents, const Marker& marker) {
 Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits) {
   SEALPOINT_RETURN_IF_ERROR(CheckSizeLimit(marker, limits));
   SEALPOINT_RETURN_IF_ERROR(CheckIndexSize(marker, bytes.size()));
-  if (ComputeDigest(bytes) != marker.index_digest) {
-    return RuleError(Code::kCorrupt, "R-MRK-06",
-                     "the digest of the index is not that of the marker");
+  const Digest computed = ComputeDigest(bytes);
+  if (computed != marker.index_digest) {
+    return DigestError("R-MRK-06", "index", computed, marker.index_digest);
   }
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
   const ByteSpan all(*owner);

@@ -219,8 +219,10 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
     return std::nullopt;
   }
   context_.meter.Add(list_size);
-  if (ComputeDigest(*read) != pin_.group_list_digest) {
-    ReportAt(pin_.table_offset, Code::kCorrupt, "R-BLB-05", "digest of the group list differs");
+  const Digest computed = ComputeDigest(*read);
+  if (computed != pin_.group_list_digest) {
+    Report(DigestError("R-BLB-05", "group list", computed, pin_.group_list_digest)
+               .AtOffset(pin_.table_offset));
     return std::nullopt;
   }
   CheckPadding(pin_.table_offset + list_size, RecordsOffset(pin_.table_offset, pin_.record_count));
@@ -323,8 +325,10 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
     return input_.empties.MissedManifest();
   }
   context_.meter.Add(read->size());
-  if (ComputeDigest(*read) != trailer.manifest_digest) {
-    ReportAt(sections.manifest, Code::kCorrupt, "R-BLB-06", "digest of the manifest differs");
+  const Digest computed = ComputeDigest(*read);
+  if (computed != trailer.manifest_digest) {
+    Report(DigestError("R-BLB-06", "manifest", computed, trailer.manifest_digest)
+               .AtOffset(sections.manifest));
     return input_.empties.MissedManifest();
   }
   const auto bytes = std::make_shared<const Bytes>(std::move(*read));

@@ -206,9 +206,12 @@ void UnitScan::TakeCoded(const WalkedChunk& chunk, ByteSpan bytes) {
 // R-CHK-01, then R-COD-*, then R-CHK-02.
 void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
   const ChunkRecord& record = chunk.record;
-  if (ComputeDigest(stored) != record.stored_digest) {
-    return ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-01", "digest of the ", stored.size(),
-                                        " stored bytes of chunk ", record.chunk, " differs"));
+  const Digest computed = ComputeDigest(stored);
+  if (computed != record.stored_digest) {
+    return ReportChunk(
+        chunk, DigestError("R-CHK-01",
+                           StrCat("chunk ", record.chunk, " (", stored.size(), " stored bytes)"),
+                           computed, record.stored_digest));
   }
   const Result<StagingBuffer> raw = worker_.pool->AcquireScratch(record.raw_size);
   if (!raw) return ReportChunk(chunk, raw.error());
@@ -223,8 +226,10 @@ void UnitScan::CheckCoded(const WalkedChunk& chunk, ByteSpan stored) {
 
 void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {
   if (digest == chunk.record.raw_digest) return;
-  ReportChunk(chunk, RuleError(Code::kCorrupt, "R-CHK-02", "digest of the ", chunk.record.raw_size,
-                               " bytes of chunk ", chunk.record.chunk, " differs"));
+  ReportChunk(chunk, DigestError("R-CHK-02",
+                                 StrCat("chunk ", chunk.record.chunk, " (", chunk.record.raw_size,
+                                        " bytes)"),
+                                 digest, chunk.record.raw_digest));
 }
 
 }  // namespace
