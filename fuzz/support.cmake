@@ -11,9 +11,11 @@ set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
 set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential CACHE INTERNAL "")
 set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
 
-# Names of their own that others have, too.
-set_source_files_properties(${conformance}/corpus_bad_files.cc ${conformance}/corpus_coded.cc ${fuzz}/support/damage.cc
-                            PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# Names of their own that others have, too; and what sealpoint_test_support has as well, so that a program that links both
+# takes it once.
+set_source_files_properties(
+  ${conformance}/corpus_bad_files.cc ${conformance}/corpus_coded.cc ${fuzz}/support/damage.cc
+  ${support}/container/mini_container.cc ${support}/storage/reading_storage.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 add_library(
   sealpoint_corpus STATIC EXCLUDE_FROM_ALL
