@@ -69,7 +69,7 @@ TEST(SaveWriterRanks, WriteAllThatTheirGroupsHold) {
 void ExpectRefused(const Declaration& declaration, SaveJob& job, const char* name) {
   const Status status = job.Save(declaration).status();
   EXPECT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-27"));
-  EXPECT_EQ(status.place().tensor, name);
+  EXPECT_EQ(status.place().tensor + status.place().object, name);
   EXPECT_EQ(status.place().rank, 1);
   job.ExpectSameOnAllRanks(status);
   EXPECT_THAT(FileNames(*job.posix, job.path("")), ::testing::IsEmpty());

@@ -91,6 +91,7 @@ TEST_F(ContractTest, OtherShapeReadsTheRegion) {
   ReadItem item = Item("a");
   item.shape = Shape{4, 8};
   item.region = Region::Of({{1, 0}, {1, 4}});
+  item.destination.size_bytes = 16;
   EXPECT_EQ(Load(item, LoadContract::Partial()).status().code(), Code::kMismatch);
   LoadContract contract = LoadContract::Partial();
   contract.shape = OnMismatch::kReport;
@@ -104,6 +105,7 @@ TEST_F(ContractTest, OtherShapeWithoutRegionNeverPassesTheBelievedMemory) {
   contract.shape = OnMismatch::kAllow;
   ReadItem item = Item("a");
   item.shape = Shape{2, 2};
+  item.destination.size_bytes = 16;
   EXPECT_TRUE(Load(item, contract).ok());
   EXPECT_THAT(Bytes(out_.begin() + 16, out_.end()), Each(std::byte{0xee}));
   item.shape = Shape{4, 8};
@@ -140,6 +142,7 @@ class ContractMessageTest : public ContractTest {
   ReadItem RowOf(const std::string& name) {
     ReadItem item = Item(name);
     item.region = Region::Of({{1, 0}, {1, 4}});
+    item.destination.size_bytes = 16;
     return item;
   }
 };

@@ -54,9 +54,12 @@ class ConvertTest : public LoadFixture {
   Result<LoadReport> Load(const std::string& tensor, std::optional<Region> region,
                           std::vector<T>& out, const Conversion& conversion,
                           std::vector<std::int64_t> strides = {}) {
+    auto memory = MutableMemoryView::Host(out, std::move(strides)).WithDType(conversion.to);
+    // The first elements of `out`, if it has more than the region.
+    if (memory.is_dense() && region) memory.size_bytes = region->element_count() * sizeof(T);
     return LoadItem({.tensor = tensor,
                      .region = std::move(region),
-                     .destination = MutableMemoryView::Host(out, std::move(strides)),
+                     .destination = std::move(memory),
                      .convert = conversion});
   }
   Result<LoadReport> LoadItem(ReadItem item, const LoadContract& contract = {}) {
@@ -130,7 +133,7 @@ TEST_F(ConvertTest, WhatHasNoCounterpartIsNamed) {
   const Status error = Load("w", {}, out, {DType::kUInt16}).error();
   EXPECT_EQ(error.code(), Code::kMismatch);
   EXPECT_EQ(error.message(),
-            "element [2, 3] of region [0:3, 0:700]: the f32 value 65536 is no u16");
+            "element [2, 3] of region [0:3, 0:700]: the f32 value 65536 has no u16 counterpart");
   EXPECT_EQ(error.place().tensor, "w");
   EXPECT_EQ(error.place().path, BlobPath(0));
   const std::uint64_t first = container_.blobs.at(0).records[0].offset;

@@ -201,7 +201,9 @@ TEST_F(BlobWriterErrorsTest, ABlobHas4294967295ChunksAtMost) {
   const auto add_chunks = [&](std::uint64_t chunk_count) {
     TensorSpec tensor = ByteTensor("w", chunk_count * kChunk);
     tensor.chunk_size_bytes = kChunk;
-    return AddWhole(*Writer({.size_max_bytes = std::uint64_t{1} << 60}), tensor);
+    const auto view = MemoryView::Host(bytes_.data(), chunk_count * kChunk);
+    return Writer({.size_max_bytes = std::uint64_t{1} << 60})
+        ->Add(tensor, Region::Whole(tensor.shape), view);
   };
   failing_->Fail({.op = StorageOp::kWrite, .nth = 0});
   EXPECT_THAT(add_chunks(kChunksMax), HasCode(Code::kIo));
