@@ -61,19 +61,29 @@ ProbeState::ProbeState(int rank, int size, std::uint64_t row_count, std::uint64_
   Expect(sources_->BindObject(ObjectName(rank), memory_[2]));
 }
 
+namespace {
+
+Result<Bytes> LoadWhole(const Checkpoint& checkpoint, const TensorInfo& tensor) {
+  Bytes bytes(tensor.raw_bytes);
+  if (bytes.empty()) return bytes;
+  ReadRequest request;
+  request.Add(tensor.name, MutableMemoryView::Host(bytes));
+  const auto loaded = checkpoint.Load(request, LoadContract::Partial());
+  if (!loaded.ok()) return loaded.error();
+  return bytes;
+}
+
+}  // namespace
+
 std::string FindWrongBytes(const std::string& directory) {
   const auto opened = Checkpoint::Open(directory);
   if (!opened.ok()) return opened.error().ToString();
   const Checkpoint& checkpoint = **opened;
   if (checkpoint.tensor_count() != 3) return "not three tensors";
   for (const TensorInfo& tensor : checkpoint.tensors()) {
-    Bytes found(tensor.raw_bytes);
-    if (found.empty()) continue;
-    ReadRequest request;
-    request.Add(tensor.name, MutableMemoryView::Host(found));
-    const auto loaded = checkpoint.Load(request, LoadContract::Partial());
-    if (!loaded.ok()) return loaded.error().ToString();
-    if (found != Content(tensor.name, checkpoint.step(), 0, found.size())) {
+    const Result<Bytes> found = LoadWhole(checkpoint, tensor);
+    if (!found.ok()) return found.error().ToString();
+    if (*found != Content(tensor.name, checkpoint.step(), 0, found->size())) {
       return tensor.name + " holds other bytes";
     }
   }
