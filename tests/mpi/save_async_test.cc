@@ -334,7 +334,8 @@ TEST(SaveAsyncTest, ADestroyedSaverCancelsWhatIsUnderWay) {
   auto saver = Saver::Create(*engine, comm).value();
   const Declaration nothing;
   const Sources sources(nothing);
-  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
+  const auto pending =
+      saver->SaveAsync(SaveTarget::Directory("ckpt"), {.allow_empty = true}, sources).value();
   while (!has_begun) std::this_thread::yield();
   std::thread destroyer([&] { saver.reset(); });
   while (!comm.was_interrupted()) std::this_thread::yield();  // the last that is done to the save
@@ -349,8 +350,8 @@ TEST(SaveAsyncTest, AForegroundSaveWaitsForThePendingOnes) {
     const auto pending = trainer.Begin(1).value();
     Declaration nothing;
     const Sources sources(nothing);
-    const auto info =
-        trainer.saver().Save(SaveTarget::InSeries(job.path("run")), {.step = 2}, sources);
+    const auto info = trainer.saver().Save(SaveTarget::InSeries(job.path("run")),
+                                           {.step = 2, .allow_empty = true}, sources);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     EXPECT_EQ(pending->Poll(), SaveState::kCommitted);
     EXPECT_EQ(info->parent, pending->Wait()->attempt);
@@ -373,7 +374,9 @@ TEST(SaveAsyncTest, TheNextSaveWaitsNoLongerThanTheDeadlineOfTheOneBefore) {
     const Declaration nothing;
     const Sources sources(nothing);
     const Status next =
-        trainer.saver().Save(SaveTarget::Directory(job.path("next")), {}, sources).status();
+        trainer.saver()
+            .Save(SaveTarget::Directory(job.path("next")), {.allow_empty = true}, sources)
+            .status();
     // Comm on a rank whose deadline had not passed when another one left.
     EXPECT_TRUE(next.code() == Code::kTimeout || next.code() == Code::kComm) << next.ToString();
     EXPECT_FALSE(OutcomeIsUnknown(next)) << "it did not begin";

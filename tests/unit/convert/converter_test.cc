@@ -93,7 +93,7 @@ TEST(ElementConverter, DescribesAnElement) {
   EXPECT_EQ(describe(DType::kF64, std::nan(""), DType::kInt8),
             "the f64 value NaN has no i8 counterpart");
   EXPECT_EQ(describe(DType::kComplex128, std::complex<double>(1, 0.5), DType::kComplex64),
-            "the c128 value 1, 0.5 is no c64");
+            "the c128 value 1, 0.5 has no c64 counterpart");
 }
 
 }  // namespace

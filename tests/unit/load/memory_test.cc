@@ -69,7 +69,8 @@ std::uint64_t PeakOf(const std::shared_ptr<Storage>& files,
   const auto storage = std::make_shared<ReadingStorage>(files);
   const auto checkpoint =
       Checkpoint::Open("c", {.storage = storage, .memory_budget_bytes = kBudgetBytes}).value();
-  Bytes out(kRows * kMiB);
+  // What is converted is converted to elements of half the size.
+  Bytes out((convert ? kRows / 2 : kRows) * kMiB);
   ReadRequest request;
   request.Add("w", MutableMemoryView::Host(out));
   request.items.back().convert = convert;
@@ -90,7 +91,7 @@ std::uint64_t PeakOfDevice(const std::shared_ptr<Storage>& files,
                            const std::optional<Conversion>& convert, const ReadOptions& options) {
   const auto devices = std::make_shared<HostDevice>(
       HostDeviceOptions{.delay_max = std::chrono::microseconds(100), .link_bytes_per_second = 2e9});
-  const auto memory = devices->Allocate(0, kRows * kMiB);
+  const auto memory = devices->Allocate(0, (convert ? kRows / 2 : kRows) * kMiB);
   const auto checkpoint =
       Checkpoint::Open("c", {.storage = files, .memory_budget_bytes = kBudgetBytes}).value();
   UseDevices(*checkpoint, devices);

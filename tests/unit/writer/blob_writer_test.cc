@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -331,7 +332,7 @@ TEST_F(BlobWriterTest, ShardsBeginWhereTheFormatSays) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     ASSERT_TRUE(writer
                     ->Add(ByteTensor(std::to_string(i), sizes[i]), Slice(0, sizes[i]),
-                          MemoryView::Host(bytes))
+                          MemoryView::Host(std::span(bytes).first(sizes[i])))
                     .ok());
   }
   static_cast<void>(FinishAndOpen(*writer));

@@ -99,7 +99,7 @@ TEST_F(CommitTest, ChoosesAnAttemptAndBeginsALineage) {
 }
 
 TEST_F(CommitTest, NoBlobIsACheckpointOfNothing) {
-  EXPECT_EQ(CommitAll({}).value().blob_count, 0u);
+  EXPECT_EQ(CommitAll({}, {.allow_empty = true}).value().blob_count, 0u);
   EXPECT_EQ(FindDamage(memory_, kDir), "");
   EXPECT_EQ(OpenFrom(memory_, kDir)->tensor_count(), 0u);
 }
