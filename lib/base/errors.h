@@ -45,6 +45,10 @@ Status RuleError(Code code, std::string_view rule, const Parts&... parts) {
 // Corrupt: "<what> digest mismatch: computed <hex>, recorded <hex>".
 Status DigestError(std::string_view rule, std::string_view what, const Digest& computed,
                    const Digest& recorded);
+// Corrupt: "<what> digest mismatch: found <hex>, recorded <hex>", if the digest that is compared
+// is one that another file or section stores, and not one that was computed.
+Status StoredDigestError(std::string_view rule, std::string_view what, const Digest& found,
+                         const Digest& recorded);
 
 // The Status of a failed system call: NoSpace for ENOSPC and EDQUOT, NotFound for ENOENT,
 // AlreadyExists for EEXIST, else Io; the message is "<operation>: <strerror> (errno <n>)".

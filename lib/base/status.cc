@@ -144,6 +144,12 @@ Status DigestError(std::string_view rule, std::string_view what, const Digest& c
                    ", recorded ", recorded.ToHex());
 }
 
+Status StoredDigestError(std::string_view rule, std::string_view what, const Digest& found,
+                         const Digest& recorded) {
+  return RuleError(Code::kCorrupt, rule, what, " digest mismatch: found ", found.ToHex(),
+                   ", recorded ", recorded.ToHex());
+}
+
 Status ErrnoError(std::string_view operation, int error_number) {
   Code code = Code::kIo;
   switch (error_number) {

@@ -133,9 +133,8 @@ std::optional<FileHeader> BlobCheck::CheckHeader(const Digest& pinned_digest) {
   // The pin before the content: a header that is not the committed one is corrupt, whatever version
   // it claims to have.
   if (const Digest stored = StoredHeaderDigest(range->bytes); stored != pinned_digest) {
-    ReportAt(
-        kHeaderDigestAt, Code::kCorrupt, "R-BLB-03",
-        StrCat("header digest is ", stored.ToHex(), ", the trailer has ", pinned_digest.ToHex()));
+    Report(
+        StoredDigestError("R-BLB-03", "header", stored, pinned_digest).AtOffset(kHeaderDigestAt));
     return std::nullopt;
   }
   Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
@@ -175,9 +174,8 @@ std::optional<Trailer> BlobCheck::CheckTrailer() {
   if (!range) return std::nullopt;
   context_.meter.Add(kTrailerSize);
   if (const Digest stored = StoredTrailerDigest(range->bytes); stored != pin_.trailer_digest) {
-    ReportAt(at + kTrailerDigestAt, Code::kCorrupt, "R-BLB-03",
-             StrCat("trailer digest is ", stored.ToHex(), ", the index pins ",
-                    pin_.trailer_digest.ToHex()));
+    Report(StoredDigestError("R-BLB-03", "trailer", stored, pin_.trailer_digest)
+               .AtOffset(at + kTrailerDigestAt));
     return std::nullopt;
   }
   const Result<Trailer> trailer = DecodeTrailer(range->bytes);

@@ -44,7 +44,7 @@ def make_damaged():
 
     flip(blobs_of(copy("bad-chunk"))[0], 130)
     both = blobs_of(copy("bad-many"))[0]
-    for offset in (100, 130, both.stat().st_size - 10):
+    for offset in (100, 130, 130 + 16384, both.stat().st_size - 10):
         flip(both, offset)
     blobs_of(copy("no-blob"))[0].unlink()
     (copy("no-marker") / "COMMIT").unlink()
@@ -104,7 +104,7 @@ class Runner:
             text = text.replace(stem, f"<blob {number}>")
         text = sort_notes(text)
         text = re.sub(r"sealpoint \d+\.\d+\.\d+", "sealpoint <version>", text)
-        text = re.sub(r"\b(computed|recorded) [0-9a-f]{32}\b", r"\1 <digest>", text)
+        text = re.sub(r"\b(computed|found|recorded) [0-9a-f]{32}\b", r"\1 <digest>", text)
         text = re.sub(r"\d+\.\d\d s\b", "<seconds>", text)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<time>", text)
         text = re.sub(r'"(seconds|created_unix_ns)": [^,\n]+', r'"\1": "<time>"', text)

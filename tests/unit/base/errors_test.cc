@@ -75,6 +75,17 @@ TEST(DigestError, HasTheComputedAndTheRecordedDigest) {
             "recorded 00000000000000000000000000000000");
 }
 
+TEST(StoredDigestError, HasTheFoundAndTheRecordedDigest) {
+  Digest found;
+  found.bytes[15] = std::byte{0xcd};
+  const Status status = StoredDigestError("R-BLB-03", "trailer", found, Digest());
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_EQ(status.place().rule, "R-BLB-03");
+  EXPECT_EQ(status.message(),
+            "trailer digest mismatch: found 000000000000000000000000000000cd, "
+            "recorded 00000000000000000000000000000000");
+}
+
 Status FailIf(bool fails) { return fails ? InvalidArgument("inner") : Status(); }
 Status Outer(bool fails) {
   SEALPOINT_RETURN_IF_ERROR(FailIf(fails));
