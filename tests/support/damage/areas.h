@@ -39,6 +39,7 @@ struct BlobArea {
   std::uint32_t record = 0;  // of a chunk, or of the chunk after the padding
   std::uint32_t group = 0;   // of that record; or the group itself
   std::string owner{};       // tensor or object of a chunk
+  bool is_object = false;    // what the owner is
 };
 
 // A stored chunk and its content.

@@ -80,7 +80,9 @@ DamageModel::DamageModel(const DamageCase& one) : case_(one) {
         FindBlobAreas(one.container.files.at(blob.name));
     for (BlobArea& area : areas) {
       if (area.kind != AreaKind::kPlainChunk && area.kind != AreaKind::kCodedChunk) continue;
-      area.owner = owners.at(blob.name).at(area.record).owner;
+      const ChunkOf& chunk = owners.at(blob.name).at(area.record);
+      area.owner = chunk.owner;
+      area.is_object = chunk.is_object;
     }
   }
 }
@@ -187,6 +189,7 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
       finding.rule = area.kind == AreaKind::kPlainChunk ? "R-CHK-02" : "R-CHK-01";
       finding.offset = area.begin;
       finding.owner = area.owner;
+      finding.is_object = area.is_object;
       finding.is_required = !hides_this;
       break;
     case AreaKind::kChunkPadding:
@@ -249,7 +252,11 @@ bool IsExpected(const ExpectedFinding& expected, const Status& violation, bool w
       place.path != JoinPath(DamageStorage::kPath, expected.file)) {
     return false;
   }
-  if (!expected.owner.empty() && place.tensor != expected.owner) return false;
+  if (!expected.owner.empty()) {
+    const std::string& named = expected.is_object ? place.object : place.tensor;
+    const std::string& other = expected.is_object ? place.tensor : place.object;
+    if (named != expected.owner || !other.empty()) return false;
+  }
   return !with_place || !expected.offset || place.offset == expected.offset;
 }
 

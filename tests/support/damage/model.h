@@ -23,7 +23,8 @@ struct ExpectedFinding {
   std::string rule{};
   std::string file{};                     // name in the directory
   std::optional<std::uint64_t> offset{};  // of a chunk or of a byte of padding
-  std::string owner{};                    // of a chunk
+  std::string owner{};                    // tensor or object of a chunk
+  bool is_object = false;                 // what the owner is
   bool is_required = true;                // false if other damage hides it
   bool stops_load = true;                 // loading everything touches it
 };
