@@ -206,6 +206,7 @@ WrittenState TakeState(ByteSpan bytes) {
     state.has_null_source = true;
   }
   if (input.TakeBool()) std::ranges::reverse(state.parts);
+  state.commit.allow_empty = !(state.parts.empty() && TakeIllegal(input, state));
   return state;
 }
 
