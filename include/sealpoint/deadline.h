@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "sealpoint/export.h"
+
 namespace sealpoint {
 
 // As a deadline: no limit. Whatever hangs then hangs the program.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Of the MPI adapter; included by mpi_communicator.h and by nobody else.
+
+// Before the guard: the class below is nested in one that mpi_communicator.h defines, and the
+// functions that it includes at its end need both. So each order of including them is good.
+#include "sealpoint/mpi_communicator.h"
+
 #ifndef SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
 #define SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
 
@@ -16,7 +21,6 @@
 #include <utility>
 
 #include "sealpoint/deadline.h"
-#include "sealpoint/mpi_communicator.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint {

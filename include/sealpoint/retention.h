@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "sealpoint/export.h"
+
 namespace sealpoint {
 
 // The newest checkpoint of each period (an hour, a day; counted from 1970-01-01 00:00 UTC), for the
