@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-CASE = re.compile(r"^#(?:el)?if MISUSE == (\d+)  // ([^:\n]+)(?:: (.+))?$", re.MULTILINE)
+CASE = re.compile(r"^#(?:el)?if MISUSE == (\d+) +// ([^:\n]+)(?:: (.+))?$", re.MULTILINE)
 
 
 def compile_case(args, number):
