@@ -162,10 +162,22 @@ class Scan {
   bool ReadMarkerOf(const EntryInfo& info, SeriesDetail detail, DirectoryLook& look) const {
     if (detail != SeriesDetail::kMarkers) return false;
     auto marker = series_.ReadFileIn(info.name, kMarkerName, kMarkerReadMax);
-    if (!marker.ok()) return false;
+    if (marker.error().code() == Code::kNotFound) return false;
+    if (!marker.ok()) {
+      look = LookAfterError(info, marker.error());
+      return true;
+    }
     look.kind = Kind::kOurs;
     TakeMarker(std::move(marker).value(), look.entry);
     return true;
+  }
+
+  // The error stands, whatever a second read of the marker gives, unless there is no directory or
+  // no file to be read.
+  DirectoryLook LookAfterError(const EntryInfo& info, const Status& error) const {
+    DirectoryLook look = Open(info);
+    const bool has_marker = look.kind == Kind::kOurs && look.entry.verdict != Verdict::kUncommitted;
+    return has_marker ? Unreadable(std::move(look.entry), error) : look;
   }
 
   DirectoryLook Open(const EntryInfo& info) const {
