@@ -106,18 +106,25 @@ Status PrepareDirectory(Directory& directory, Announcement& announcement) {
   return status;
 }
 
-// Returns the levels that were made here, outermost first.
-Result<std::vector<std::string>> MakeDirectory(Storage& storage, const std::string& path) {
+// Notes the levels that are made here. They can be removed again through the handle of the
+// directory around them, which is opened before: it may not open any more after a failure.
+Status MakeDirectory(Storage& storage, Attempt& attempt) {
   std::vector<std::string> missing;
-  const std::vector<std::string> levels = PathPrefixes(path);
-  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
-    const auto before = storage.OpenDirectory(*level);
-    if (before.ok()) break;
-    if (before.error().code() != Code::kNotFound) return before.error();
-    missing.insert(missing.begin(), *level);
+  std::vector<std::string> levels = PathPrefixes(attempt.directory);
+  if (!levels.empty()) levels.insert(levels.begin(), ParentPath(levels.front()));
+  for (std::size_t i = levels.size(); i-- > 0 && !attempt.made_in;) {
+    auto before = storage.OpenDirectory(levels[i]);
+    if (before.ok()) {
+      attempt.made_in = std::move(before).value();
+    } else if (i > 0 && before.error().code() == Code::kNotFound) {
+      missing.insert(missing.begin(), std::string(LastComponent(levels[i])));
+    } else {
+      return std::move(before).error();
+    }
   }
-  SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(path));
-  return missing;
+  SEALPOINT_RETURN_IF_ERROR(storage.CreateDirectories(attempt.directory));
+  attempt.made_levels = std::move(missing);
+  return {};
 }
 
 // Fills in what only rank 0 knows of the attempt: its handle and whether it made the directory.
@@ -131,8 +138,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   attempt.directory = announcement.directory;
-  SEALPOINT_ASSIGN_OR_RETURN(attempt.made_directories,
-                             MakeDirectory(storage, announcement.directory));
+  SEALPOINT_RETURN_IF_ERROR(MakeDirectory(storage, attempt));
   auto opened = storage.OpenDirectory(announcement.directory);
   Status prepared = opened.status();
   if (prepared.ok()) {
@@ -140,7 +146,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
     attempt.opened = std::move(opened).value();
   }
   if (prepared.ok()) return EncodeAnnouncement(announcement);
-  RemoveEmptyDirectories(storage, attempt);
+  RemoveEmptyDirectories(attempt);
   return prepared;
 }
 
@@ -211,15 +217,23 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
   }
   if (agreed.ok()) return attempt;
-  if (is_root) RemoveEmptyDirectories(storage, attempt);
+  if (is_root) RemoveEmptyDirectories(attempt);
   return agreed;
 }
 
-void RemoveEmptyDirectories(const Storage& storage, const Attempt& attempt) {
-  const std::vector<std::string>& made = attempt.made_directories;
-  for (auto level = made.rbegin(); level != made.rend(); ++level) {
-    const auto parent = storage.OpenDirectory(ParentPath(*level));
-    if (!parent.ok() || !(*parent)->RemoveSubdirectory(LastComponent(*level)).ok()) return;
+void RemoveEmptyDirectories(const Attempt& attempt) {
+  const std::vector<std::string>& made = attempt.made_levels;
+  std::vector<std::unique_ptr<Directory>> opened;  // of all made levels but the innermost
+  const auto parent_of = [&](std::size_t i) -> Directory& {
+    return i == 0 ? *attempt.made_in : *opened[i - 1];
+  };
+  for (std::size_t i = 0; i + 1 < made.size(); ++i) {
+    auto directory = parent_of(i).OpenSubdirectory(made[i]);
+    if (!directory.ok()) return;
+    opened.push_back(std::move(directory).value());
+  }
+  for (std::size_t i = made.size(); i-- > 0;) {
+    if (!parent_of(i).RemoveSubdirectory(made[i]).ok()) return;
   }
 }
 

@@ -19,8 +19,10 @@ struct Attempt {
   std::optional<ParentRef> parent{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
-  // On rank 0: the levels of its path that were made for this attempt, outermost first.
-  std::vector<std::string> made_directories{};
+  // On rank 0: the levels of its path that were made for this attempt, by name, outermost first;
+  // and the directory in which they were made, which was there before.
+  std::vector<std::string> made_levels{};
+  std::unique_ptr<Directory> made_in{};
 };
 
 // Collective (spec/commit.md, step "preflight"): rank 0 makes the directory and the attempt, looks
@@ -32,7 +34,7 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
 
 // Rank 0 removes the attempt's directory, and those above it, as far as they were made for it and
 // nothing is left in them. Not collective.
-void RemoveEmptyDirectories(const Storage& storage, const Attempt& attempt);
+void RemoveEmptyDirectories(const Attempt& attempt);
 
 }  // namespace sealpoint::internal
 

@@ -162,7 +162,7 @@ Status SaveRun::Fail(BlobWriter* writer, Status why) {
     static_cast<void>(NoteFailure(barrier));
     return why;
   }
-  if (comm_.rank() == 0) RemoveEmptyDirectories(engine_.storage(), attempt_);
+  if (comm_.rank() == 0) RemoveEmptyDirectories(attempt_);
   return why;
 }
 

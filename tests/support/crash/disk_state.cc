@@ -84,8 +84,10 @@ CrashNodeId CrashDisk::State::Add(VolatileNode node) {
 Result<CrashNodeId> CrashDisk::State::FindDirectory(std::string_view path) const {
   CrashNodeId node = 0;
   for (const std::string& level : internal::PathPrefixes(path)) {
+    const std::string_view name = internal::LastComponent(level);
+    if (name == ".") continue;
     const auto& entries = nodes[static_cast<std::size_t>(node)].entries;
-    const auto found = entries.find(internal::LastComponent(level));
+    const auto found = entries.find(name);
     if (found == entries.end()) return internal::ErrnoError("open", ENOENT).AtPath(level);
     node = found->second;
     if (!nodes[static_cast<std::size_t>(node)].is_directory) {
