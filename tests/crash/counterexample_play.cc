@@ -89,8 +89,8 @@ const std::map<std::string, Found> kFound{
     {"crash keeps marker loses content of index",
      {Bad::kMarkerWithoutFiles, Loss{".index", false}}},
     {"crash loses marker", {Bad::kReportedAndGone}},
-    {"crash loses the marker of a commit that was told", {Bad::kReportedAndGone}},
-    {"attempt 0 was told committed and its marker is not there", {Bad::kReportedAndGone}},
+    {"crash loses the marker of a commit that was reported", {Bad::kReportedAndGone}},
+    {"attempt 0 was reported committed and its marker is not there", {Bad::kReportedAndGone}},
     {"crash may leave no checkpoint at all", {Bad::kNoCheckpoint}},
 };
 const std::string kDeadlock = "nobody goes on: ranks wait for ever";
@@ -101,10 +101,14 @@ const std::map<std::string, int> kActors{
 };
 
 const std::map<std::string, std::string> kOperations{
-    {"published", "publish COMMIT"},      {"the publication takes effect late", "publish COMMIT"},
-    {"told committed", "report success"}, {"index removed", "remove *.index"},
-    {"blob removed", "remove *.blob"},    {"files removed", "remove *."},
-    {"own files removed", "remove *."},   {"the listed files removed", "remove *."},
+    {"published", "publish COMMIT"},
+    {"the publication takes effect late", "publish COMMIT"},
+    {"reported committed", "report success"},
+    {"index removed", "remove *.index"},
+    {"blob removed", "remove *.blob"},
+    {"files removed", "remove *."},
+    {"own files removed", "remove *."},
+    {"the listed files removed", "remove *."},
     {"marker removed", "remove COMMIT"},
 };
 
