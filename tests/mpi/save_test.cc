@@ -133,9 +133,15 @@ TEST(SaveTest, SeveralRegionsPerRankAndRanksWithNothing) {
   });
 }
 
-TEST(SaveTest, NothingAtAllIsACheckpoint) {
+TEST(SaveTest, NothingAtAllIsACheckpointIfThatIsAllowed) {
   OnJobs([](SaveJob& job) {
-    const auto info = job.Save(Declaration());
+    const auto target = SaveTarget::Directory(job.path("ckpt"));
+    const Status refused = job.Save(Declaration(), target).status();
+    EXPECT_THAT(refused, HasCode(Code::kInvalidArgument));
+    job.ExpectSameOnAllRanks(refused);
+    EXPECT_THAT(FileNames(*job.posix, job.path("")), ::testing::IsEmpty());
+    job.Barrier();
+    const auto info = job.Save(Declaration(), target, {.allow_empty = true});
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     EXPECT_EQ(info->blob_count, 0u);
     EXPECT_EQ(FindDamage(job.posix, job.path("ckpt")), "");
