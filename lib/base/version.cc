@@ -6,10 +6,14 @@ namespace {
 
 // The build defines SEALPOINT_PROJECT_* from the version of the CMake project, which packages
 // carry.
-static_assert(SEALPOINT_PROJECT_MAJOR == SEALPOINT_VERSION_MAJOR &&
-                  SEALPOINT_PROJECT_MINOR == SEALPOINT_VERSION_MINOR &&
-                  SEALPOINT_PROJECT_PATCH == SEALPOINT_VERSION_PATCH,
-              "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ");
+static_assert(
+    SEALPOINT_PROJECT_MAJOR == SEALPOINT_VERSION_MAJOR,
+    "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ in the major part");
+static_assert(
+    SEALPOINT_PROJECT_MINOR == SEALPOINT_VERSION_MINOR,
+    "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ in the minor part");
+static_assert(SEALPOINT_PROJECT_PATCH == SEALPOINT_VERSION_PATCH,
+              "sealpoint/version.h and project(VERSION) in CMakeLists.txt differ in the patch");
 
 }  // namespace
 
