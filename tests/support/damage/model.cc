@@ -175,6 +175,12 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
   if (!at) return;
   ExpectedFinding finding{.file = damage.name};
   const bool hides_this = damage.HidesRecord(area.record);
+  const auto expect_padding = [&](bool is_required) {
+    finding.rule = "R-BLB-08";
+    finding.offset = at;
+    finding.stops_load = false;
+    finding.is_required = is_required;
+  };
   switch (area.kind) {
     case AreaKind::kHeader:
       finding.stops_load = false;
@@ -193,37 +199,24 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
       finding.is_required = !hides_this;
       break;
     case AreaKind::kChunkPadding:
-      finding.rule = "R-BLB-08";
-      finding.offset = at;
-      finding.stops_load = false;
-      finding.is_required =
-          !hides_this && (area.record == 0 || !damage.HidesRecord(area.record - 1));
+      expect_padding(!hides_this && (area.record == 0 || !damage.HidesRecord(area.record - 1)));
       break;
     case AreaKind::kAreaPadding:
-      finding.rule = "R-BLB-08";
-      finding.offset = at;
-      finding.stops_load = false;
-      finding.is_required =
-          !damage.trailer || !(damage.group_list || damage.groups.contains(damage.last_group));
+      expect_padding(!damage.trailer ||
+                     !(damage.group_list || damage.groups.contains(damage.last_group)));
       break;
     case AreaKind::kGroupList:
       finding.rule = "R-BLB-05";
       break;
     case AreaKind::kGroupListPadding:
-      finding.rule = "R-BLB-08";
-      finding.offset = at;
-      finding.stops_load = false;
-      finding.is_required = !damage.group_list;
+      expect_padding(!damage.group_list);
       break;
     case AreaKind::kGroup:
       finding.rule = "R-BLB-05";
       finding.is_required = !damage.group_list;
       break;
     case AreaKind::kManifestPadding:
-      finding.rule = "R-BLB-08";
-      finding.offset = at;
-      finding.stops_load = false;
-      finding.is_required = !damage.trailer;
+      expect_padding(!damage.trailer);
       break;
     case AreaKind::kManifest:
       finding.rule = "R-BLB-06";
