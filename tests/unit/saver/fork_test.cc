@@ -11,6 +11,9 @@
 namespace sealpoint::testing {
 namespace {
 
+// So that only the fork is a reason to refuse.
+const SaveOptions kNothing{.allow_empty = true};
+
 // The threads of an engine are not there in a child.
 TEST(SaverForkTest, RefusesUseAfterForkBeforeItTouchesAnything) {
   FailingStorage* const storage = new FailingStorage(MemoryStorage());
@@ -20,7 +23,7 @@ TEST(SaverForkTest, RefusesUseAfterForkBeforeItTouchesAnything) {
   const Declaration declaration;
   const Sources sources(declaration);
   EXPECT_TRUE(HoldsInChild([&] {
-    const Status saved = saver->Save(SaveTarget::Directory("ckpt"), {}, sources).status();
+    const Status saved = saver->Save(SaveTarget::Directory("ckpt"), kNothing, sources).status();
     const Status made = Saver::Create(*engine, *comm).status();
     return saved.code() == Code::kInvalidArgument && made.code() == Code::kInvalidArgument &&
            storage->calls().empty();
@@ -33,10 +36,10 @@ TEST(SaverForkTest, RefusesSavesInTheBackgroundAfterFork) {
   const auto saver = Saver::Create(*engine, *comm).value();
   const Declaration declaration;
   const Sources sources(declaration);
-  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), {}, sources).value();
+  const auto pending = saver->SaveAsync(SaveTarget::Directory("ckpt"), kNothing, sources).value();
   ASSERT_TRUE(pending->Wait().ok());
   EXPECT_TRUE(HoldsInChild([&] {
-    const Status further = saver->SaveAsync(SaveTarget::Directory("b"), {}, sources).status();
+    const Status further = saver->SaveAsync(SaveTarget::Directory("b"), kNothing, sources).status();
     return pending->Poll() == SaveState::kFailed &&
            pending->Wait().status().code() == Code::kInvalidArgument &&
            further.code() == Code::kInvalidArgument;
