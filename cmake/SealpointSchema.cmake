@@ -23,7 +23,7 @@ add_custom_command(
   VERBATIM)
 add_custom_target(sealpoint_schema_generated DEPENDS ${sealpoint_schema_header})
 
-# Included as "schema/index_generated.h"; a system folder, so that our warnings do not judge generated code.
+# Included as "schema/index_generated.h"; a system folder, so that our warnings do not apply to generated code.
 add_library(sealpoint_schema INTERFACE)
 add_dependencies(sealpoint_schema sealpoint_schema_generated)
 get_target_property(sealpoint_flatbuffers_includes flatbuffers::flatbuffers INTERFACE_INCLUDE_DIRECTORIES)

@@ -92,7 +92,7 @@ def stages_of(mutant, noted_by):
     return [(order[0], program, tests) for order, program, tests in chosen]
 
 
-def judge(mutant, noted_by, is_equivalent):
+def check(mutant, noted_by, is_equivalent):
     """("killed" and by whom, "alive", or "unreached"), seconds. Equivalent: no slow tests are spent on it."""
     started = time.monotonic()
     runs = [(program, tests) for is_slow, program, tests in stages_of(mutant, noted_by)
@@ -131,7 +131,7 @@ def run_all(chosen, equivalent, everything, jobs):
     stale, noted_by = [], tests_by_note(everything)
 
     def judge_one(mutant):
-        return judge(mutant, noted_by, mutant.name in equivalent)
+        return check(mutant, noted_by, mutant.name in equivalent)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for mutant, (verdict, seconds) in zip(chosen, pool.map(judge_one, chosen)):
