@@ -24,13 +24,7 @@ struct Job {
   explicit Job(Communicator& communicator) : comm(communicator) {}
 
   static MiniContainer Container(std::uint8_t number) {
-    MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
-    tensor.shards.push_back({.region = Slice(0, 5), .bytes = NoiseBytes(number, 5)});
-    return BuildMini({.tensors = {tensor},
-                      .attempt = MiniSpec::MakeId(number),
-                      .parent = MiniSpec::MakeId(static_cast<std::uint8_t>(number - 1)),
-                      .sequence = number,
-                      .step = number});
+    return BuildInSeries(number, static_cast<std::uint8_t>(number - 1), number);
   }
   void Put(std::uint8_t number) {
     StoreFiles(*memory, "run/" + std::to_string(number), Container(number).files);

@@ -278,6 +278,16 @@ MiniContainer BuildMini(const MiniSpec& spec) {
   return container;
 }
 
+MiniContainer BuildInSeries(std::uint8_t attempt, std::uint8_t parent, std::uint64_t sequence) {
+  MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
+  tensor.shards.push_back({.region = Region::Whole(tensor.shape), .bytes = NoiseBytes(attempt, 5)});
+  return BuildMini({.tensors = {tensor},
+                    .attempt = MiniSpec::MakeId(attempt),
+                    .parent = MiniSpec::MakeId(parent),
+                    .sequence = sequence,
+                    .step = 100u + sequence});
+}
+
 void StoreFiles(Storage& storage, const std::string& directory,
                 const std::map<std::string, Bytes>& files) {
   SEALPOINT_CHECK(storage.CreateDirectories(directory).ok());

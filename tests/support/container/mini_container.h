@@ -109,6 +109,9 @@ struct MiniContainer {
 };
 
 MiniContainer BuildMini(const MiniSpec& spec);
+// One tensor "w" of five bytes that depend on the attempt; step 100 + sequence. The ids are
+// MiniSpec::MakeId of these numbers; no parent if it is 0.
+MiniContainer BuildInSeries(std::uint8_t attempt, std::uint8_t parent, std::uint64_t sequence);
 
 // Makes the directory and its files. Aborts if a file is there already.
 void StoreFiles(Storage& storage, const std::string& directory,

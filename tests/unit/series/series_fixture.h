@@ -22,13 +22,7 @@ class SeriesTest : public ::testing::Test {
 
   static MiniContainer Container(std::uint8_t attempt, std::uint8_t parent = 0,
                                  std::uint64_t sequence = 1) {
-    MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
-    tensor.shards.push_back({.region = Slice(0, 5), .bytes = NoiseBytes(attempt, 5)});
-    return BuildMini({.tensors = {tensor},
-                      .attempt = MiniSpec::MakeId(attempt),
-                      .parent = MiniSpec::MakeId(parent),
-                      .sequence = sequence,
-                      .step = 100u + sequence});
+    return BuildInSeries(attempt, parent, sequence);
   }
   void Put(const std::string& name, std::uint8_t attempt, std::uint8_t parent = 0,
            std::uint64_t sequence = 1) {

@@ -24,7 +24,11 @@ namespace {
 // everything at once, without the storage's log.
 class World {
  public:
-  explicit World(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
+  // A listing looks at the directories by name: at the oldest checkpoint first, or at the newest.
+  enum class Order : std::uint8_t { kOldestFirst, kNewestFirst };
+
+  World(std::shared_ptr<Storage> storage, Order order)
+      : storage_(std::move(storage)), order_(order) {}
 
   void Begin(std::uint8_t number) {
     auto files = Container(number).files;
@@ -53,7 +57,7 @@ class World {
   }
   void RemoveFolder(std::uint8_t number) {
     const auto series = storage_->OpenDirectory("series").value();
-    const Status removed = series->RemoveSubdirectory(std::to_string(number));
+    const Status removed = series->RemoveSubdirectory(Name(number));
     ASSERT_TRUE(removed.ok() || removed.code() == Code::kNotFound) << removed.ToString();
   }
   // The deletion of a checkpoint, in the order of R-SER-06, by what was done of it so far.
@@ -76,21 +80,17 @@ class World {
     static auto* const made = new std::map<std::uint8_t, MiniContainer>();
     const auto found = made->find(number);
     if (found != made->end()) return found->second;
-    return made->emplace(number, Make(number)).first->second;
+    const auto parent = static_cast<std::uint8_t>(number - 1);
+    return made->emplace(number, BuildInSeries(number, parent, number)).first->second;
   }
-  static MiniContainer Make(std::uint8_t number) {
-    MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
-    tensor.shards.push_back({.region = Slice(0, 5), .bytes = NoiseBytes(number, 5)});
-    return BuildMini({.tensors = {tensor},
-                      .attempt = MiniSpec::MakeId(number),
-                      .parent = MiniSpec::MakeId(static_cast<std::uint8_t>(number - 1)),
-                      .sequence = number,
-                      .step = number});
+  std::string Name(std::uint8_t number) const {
+    return std::to_string(order_ == Order::kOldestFirst ? 100 + number : 900 - number);
   }
-  static std::string Path(std::uint8_t number) { return "series/" + std::to_string(number); }
+  std::string Path(std::uint8_t number) const { return "series/" + Name(number); }
   void Note() { newest_.push_back(newest()); }
 
   const std::shared_ptr<Storage> storage_;
+  const Order order_;
   std::set<std::uint8_t> committed_;
   std::vector<std::uint64_t> newest_;
 };
@@ -99,10 +99,10 @@ struct Setting {
   const std::shared_ptr<Storage> memory = MemoryStorage();
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(memory);
   const Series series{"series", storage};
-  World world{memory};
+  World world;
 
   // 1 and 2 are committed, 3 is an attempt; a dead attempt and a foreign directory beside them.
-  Setting() {
+  explicit Setting(World::Order order = World::Order::kOldestFirst) : world(memory, order) {
     EXPECT_TRUE(memory->CreateDirectories("series/logs").ok());
     EXPECT_TRUE(memory->CreateDirectories("series/step-000000000009-09090909").ok());
     for (const std::uint8_t number : {std::uint8_t{1}, std::uint8_t{2}}) {
@@ -160,6 +160,8 @@ std::vector<std::vector<Event>> Scripts() {
       {publish(3), begin_and_publish(4), remove(2, 0), remove(2, 1), remove(2, 2), remove_all(1)},
       {publish(3), remove(1, 0), remove(1, 1), remove(1, 2), begin_and_publish(4), remove_all(2)},
       {publish(3), remove(2, 0), begin_and_publish(4), remove(3, 0), remove_all(1)},
+      // No name is new: only a second look finds that 3 has been published.
+      {publish(3), remove(2, 0)},
   };
 }
 
@@ -169,9 +171,9 @@ struct Run {
 };
 
 // The events happen before the operations of these numbers (ascending, from 0).
-Run RunOnce(const std::vector<Event>& script, const std::vector<std::uint64_t>& at,
-            Question question) {
-  Setting setting;
+Run RunOnce(World::Order order, const std::vector<Event>& script,
+            const std::vector<std::uint64_t>& at, Question question) {
+  Setting setting(order);
   Run run;
   std::size_t next = 0;
   setting.storage->SetHook([&](StorageOp, std::string_view) {
@@ -197,22 +199,32 @@ void ForEachPlacement(std::size_t count, std::uint64_t end,
   }
 }
 
+// Every placement of the first two events; the later ones follow at equal distances. The number of
+// runs, up to the first wrong answer.
+std::uint64_t RunAllPlacements(World::Order order, const std::vector<Event>& script,
+                               Question question) {
+  std::uint64_t runs = 0;
+  // Behind the last operation of an undisturbed call nothing of it is left to disturb.
+  const std::uint64_t end = RunOnce(order, {}, {}, question).calls;
+  ForEachPlacement(2, end, [&](const std::vector<std::uint64_t>& first) {
+    for (const std::uint64_t distance : {0u, 2u}) {
+      std::vector<std::uint64_t> at = first;
+      while (at.size() < script.size()) at.push_back(at.back() + distance);
+      ++runs;
+      if (!RunOnce(order, script, at, question).is_right) return false;
+    }
+    return true;
+  });
+  return runs;
+}
+
 TEST(SeriesRaceTest, EveryAnswerWasRightAtSomeMoment) {
   std::uint64_t runs = 0;
-  for (const Question question : kQuestions) {
-    for (const std::vector<Event>& script : Scripts()) {
-      // Behind the last operation of an undisturbed call nothing of it is left to disturb.
-      const std::uint64_t end = RunOnce({}, {}, question).calls;
-      // Every placement of the first two events; the later ones follow at equal distances.
-      ForEachPlacement(2, end, [&](const std::vector<std::uint64_t>& first) {
-        for (const std::uint64_t distance : {0u, 2u}) {
-          std::vector<std::uint64_t> at = first;
-          while (at.size() < script.size()) at.push_back(at.back() + distance);
-          ++runs;
-          if (!RunOnce(script, at, question).is_right) return false;
-        }
-        return true;
-      });
+  for (const auto order : {World::Order::kOldestFirst, World::Order::kNewestFirst}) {
+    for (const Question question : kQuestions) {
+      for (const std::vector<Event>& script : Scripts()) {
+        runs += RunAllPlacements(order, script, question);
+      }
     }
   }
   RecordRun({.row = "series-race",
