@@ -86,7 +86,7 @@ struct BlobWriterOptions {
   // runs at chunk borders; one chunk or one object that is larger makes a blob that passes it. At
   // least 1 MiB.
   std::uint64_t size_max_bytes = 64 * kGiB;
-  // Zero where the attempt is not known yet.
+  // Zero if the attempt is not known yet.
   AttemptId attempt{};
   std::uint64_t step = kNoStep;
   Limits limits{};
@@ -124,7 +124,7 @@ class SEALPOINT_EXPORT BlobWriter {
                            Codec codec = Codec::kNone) = 0;
 
   // Makes everything durable: writes tables, manifests and trailers, syncs and closes the files
-  // (close is checked), syncs the directory. One summary per blob, in order of creation; none where
+  // (close is checked), syncs the directory. One summary per blob, in order of creation; none if
   // nothing was added. The last call. Durability: the blobs survive a crash; no checkpoint exists
   // before Commit.
   virtual Result<std::vector<BlobSummary>> Finish() = 0;

@@ -72,11 +72,11 @@ struct BlobInfo {
 };
 
 struct OpenOptions {
-  std::shared_ptr<Storage> storage{};  // PosixStorage() where null
+  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
   Limits limits{};
   // Stat every blob, so that an incomplete copy is found here.
   bool check_files = true;
-  // Read payload past the page cache where the file system can.
+  // Read payload past the page cache if the file system can.
   bool direct_io = false;
   // Bound on staging memory of reads, at least 64 KiB; one chunk per thread is needed at least.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
@@ -102,7 +102,7 @@ struct ReadOptions {
   // else is read as without it, and so is what this machine, its library or its file system cannot
   // read so: LoadReport::bytes_by_gpudirect_storage tells how many bytes it was. They are in the
   // destination before they are verified, so `isolate` switches it off. Errors: as without it;
-  // Device, where what arrived is not what the file holds. This has not run on a real device yet.
+  // Device, if what arrived is not what the file holds. This has not run on a real device yet.
   bool gpudirect_storage = false;
   PhaseCallback on_phase{};
 };

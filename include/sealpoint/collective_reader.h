@@ -60,7 +60,7 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
   std::uint64_t bytes_wanted = 0;
   std::uint64_t bytes_read_alone = 0;
   std::uint64_t bytes_read = 0;
-  // bytes_read / bytes_wanted; less than 1 where ranks want the same. 0 where nothing is wanted.
+  // bytes_read / bytes_wanted; less than 1 if ranks want the same. 0 if nothing is wanted.
   double amplification = 0;
 
   // A line with the sums, then one per rank. For people.

@@ -18,7 +18,7 @@ namespace sealpoint {
 class Communicator;
 
 // A communicator for one thread in the background (Communicator::DuplicateForBackground). That
-// thread makes the collective calls; where only the program's own thread may speak to other ranks,
+// thread makes the collective calls; if only the program's own thread may speak to other ranks,
 // as with MPI, they are carried out inside Progress, which that one calls now and then.
 //
 // Thread safety: Progress and Interrupt may be called while the background thread is in a call of
@@ -32,12 +32,12 @@ class SEALPOINT_EXPORT BackgroundCommunicator {
   // For the background thread alone, but for the plain accessors.
   virtual Communicator& communicator() = 0;
   // Carries on what the background thread is in, and waits for nobody. Local: ranks need not call
-  // it equally often, but a call of one rank ends only after all have begun theirs. True where
+  // it equally often, but a call of one rank ends only after all have begun theirs. True if
   // something moved, and a further call at once may move more.
   virtual bool Progress() = 0;
   // The call that is under way and all later ones return `why`, whose code must be kComm or
   // kTimeout, since other ranks may be anywhere then. Local; the others notice at their deadline,
-  // or earlier where the implementation can tell them.
+  // or earlier if the implementation can tell them.
   virtual void Interrupt(const Status& why) = 0;
 
  protected:
@@ -86,7 +86,7 @@ class SEALPOINT_EXPORT Communicator {
   // of the two never meet. Its deadline is that of this one, counted for each call from when the
   // background thread makes it, and, if Progress carries the call, as AttendedDeadline does: time
   // in which nobody calls Progress is not the fault of other ranks. Errors: Comm, Timeout;
-  // Unsupported where an implementation has none, as here.
+  // Unsupported if an implementation has none, as here.
   virtual Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground();
 
  protected:

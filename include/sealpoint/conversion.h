@@ -13,7 +13,7 @@ enum class Rounding : std::uint8_t {
   // An error that names the element. Converting back gives the same value; a NaN stays a NaN.
   kExact,
   // A floating-point dtype takes the nearest of its values, of two the one whose last bit is 0.
-  // Beyond its greatest it takes infinity, or NaN where it has no infinity (as torch does). Any
+  // Beyond its greatest it takes infinity, or NaN if it has no infinity (as torch does). Any
   // other dtype converts exactly all the same.
   kNearestEven,
 };

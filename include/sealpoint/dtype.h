@@ -52,14 +52,14 @@ struct DTypeInfo {
 // All registered dtypes, ascending by id.
 SEALPOINT_EXPORT std::span<const DTypeInfo> RegisteredDTypes();
 
-// Nothing where the id is not registered.
+// Nothing if the id is not registered.
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(DType dtype);
 SEALPOINT_EXPORT std::optional<DTypeInfo> FindDType(std::string_view name);
 
-// The name, or "unknown" where the id is not registered.
+// The name, or "unknown" if the id is not registered.
 SEALPOINT_EXPORT std::string_view DTypeName(DType dtype);
 
-// The element size in bytes, or 0 where the id is not registered.
+// The element size in bytes, or 0 if the id is not registered.
 SEALPOINT_EXPORT std::uint32_t DTypeSizeBytes(DType dtype);
 
 // True for the integers that have a dtype, thus no character types: signed char, short, int, long,

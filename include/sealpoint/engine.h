@@ -24,9 +24,9 @@ struct EngineOptions {
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
   // Threads that write while the caller's thread copies and hashes; at least 1.
   int io_thread_count = 1;
-  // Write blobs past the page cache where the file system can.
+  // Write blobs past the page cache if the file system can.
   bool direct_io = true;
-  // PosixStorage() where null.
+  // PosixStorage() if null.
   std::shared_ptr<Storage> storage{};
 };
 
@@ -34,7 +34,7 @@ struct EngineStats {
   std::uint64_t mapping_count = 0;  // memory mappings made for staging since the engine was made
   std::uint64_t mapped_bytes = 0;
   // Of these, locked in memory for copies from and to devices: all once a device was used, less
-  // where the system refused, and copies are then slower.
+  // if the system refused, and copies are then slower.
   std::uint64_t pinned_bytes = 0;
 };
 

@@ -36,7 +36,7 @@ class SEALPOINT_EXPORT Mesh {
   const MeshAxes& axes() const { return axes_; }
   // Ranks in all: the product of the sizes.
   int size() const { return size_; }
-  // Position of an axis; nothing where there is none of this name.
+  // Position of an axis; nothing if there is none of this name.
   std::optional<std::size_t> Find(std::string_view axis) const;
 
   // One coordinate per axis. Errors: InvalidArgument (no such rank).

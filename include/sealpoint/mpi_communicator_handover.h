@@ -76,7 +76,7 @@ class MpiCommunicator::Handover {
     return {.status = interrupted_, .is_under_way = reached == State::kStarted};
   }
 
-  // On the thread that may call MPI: begins or tests what is handed over. True where it moved.
+  // On the thread that may call MPI: begins or tests what is handed over. True if it moved.
   bool Progress() {
     const std::lock_guard lock(mutex_);
     if (state_ != State::kWanted && state_ != State::kStarted) return false;

@@ -240,7 +240,7 @@ inline Result<MpiCommunicator::Numbers> MpiCommunicator::GatherSizes(std::uint64
   return std::move((*done)->receive_numbers);
 }
 
-// Bytes of one rank that go into one call, when `total` bytes meet on one rank: all of them where
+// Bytes of one rank that go into one call, when `total` bytes meet on one rank: all of them if
 // they fit, else an equal share of what one call may move.
 inline std::uint64_t MpiCommunicator::PieceLength(std::uint64_t total) const {
   const std::uint64_t limit = options_.message_max_bytes;

@@ -44,7 +44,7 @@ struct PhaseEvent {
   Phase phase = Phase::kPreflight;
   enum class Kind : std::uint8_t { kBegin, kProgress, kEnd } kind = Kind::kBegin;
   std::uint64_t bytes_done = 0;   // of this process, in this phase
-  std::uint64_t bytes_total = 0;  // 0 where it is not known or nothing is moved
+  std::uint64_t bytes_total = 0;  // 0 if it is not known or nothing is moved
   // Of the save; tells saves apart that are under way at the same time. kNoStep in a load.
   std::uint64_t step = kNoStep;
 };
@@ -65,7 +65,7 @@ struct SEALPOINT_EXPORT PhaseReport {
   std::vector<PhaseTime> phases{};
 
   double total_seconds() const;
-  // 0 where the phase did not run.
+  // 0 if the phase did not run.
   double seconds(Phase phase) const;
   // One line per phase: name, seconds, bytes, rate.
   std::string ToString() const;

@@ -114,7 +114,7 @@ SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> t
 struct LocalPart {
   Region region{};
   // Elements from the start of the local tensor to the first element of the region's box (of its
-  // run where there are no strides).
+  // run if there are no strides).
   std::uint64_t local_offset = 0;
   // In elements, one per dimension; empty: the run lies densely.
   std::vector<std::uint64_t> local_strides{};
@@ -123,10 +123,10 @@ struct LocalPart {
 
 // What one rank has of one tensor.
 struct LocalLayout {
-  // Extents of the local tensor, row-major and dense, padding included; one dimension where it is
+  // Extents of the local tensor, row-major and dense, padding included; one dimension if it is
   // flat.
   Shape shape{};
-  // In local order; none where this rank has no element.
+  // In local order; none if this rank has no element.
   std::vector<LocalPart> parts{};
   // All ranks with exactly these parts, this one among them, ascending.
   std::vector<int> replicas{};

@@ -21,18 +21,18 @@ struct ProgressFigures {
   std::uint64_t bytes_done = 0;   // of this process
   std::uint64_t bytes_total = 0;  // 0: not known, or nothing is moved
   double bytes_per_second = 0;    // of the last seconds; 0: not known yet
-  // Absent where total or rate are not known.
+  // Absent if total or rate are not known.
   std::optional<double> seconds_left{};
 };
 
 enum class BarStyle : std::uint8_t { kAscii, kUtf8 };
 
 // One line of at most `width` columns, without control characters: bar, share, bytes, rate, time
-// left, as much of it as there is room for. Empty where nothing is under way.
+// left, as much of it as there is room for. Empty if nothing is under way.
 SEALPOINT_EXPORT std::string RenderProgress(const ProgressFigures& figures, int width,
                                             BarStyle style);
 
-// Makes these figures out of events. Where saves overlap it follows the phase that began last, and
+// Makes these figures out of events. If saves overlap it follows the phase that began last, and
 // when that has ended, the next one of which it hears.
 //
 // Thread safety: any calls from any threads.
@@ -65,7 +65,7 @@ class SEALPOINT_EXPORT Progress {
   Clock::time_point sampled_{};
 };
 
-// Keeps one line of a terminal up to date. Draws nothing where the file descriptor is no terminal,
+// Keeps one line of a terminal up to date. Draws nothing if the file descriptor is no terminal,
 // so it may be used always; nothing either in the first moments, since what is over at once would
 // only flicker.
 //

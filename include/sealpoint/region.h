@@ -66,7 +66,7 @@ SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
 // Takes any values, however hostile. Errors: InvalidArgument unless the box has the shape's ndim,
 // no extent of 0 and lies in the shape, and the run is not empty and lies in the box; LimitExceeded
-// where the shape's element count does not fit 64 bits. An empty tensor has no region.
+// if the shape's element count does not fit 64 bits. An empty tensor has no region.
 SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
 
 // "[8192, 8192]".

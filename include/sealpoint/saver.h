@@ -25,7 +25,7 @@ struct SEALPOINT_EXPORT SaveTarget {
   // A new directory `step-<12 digits>-<8 hex of the attempt>` in this series; the parent is the
   // newest committed checkpoint there.
   static SaveTarget InSeries(std::string series_directory);
-  // Exactly this directory, made where it is missing; `parent` as the caller knows it.
+  // Exactly this directory, made if it is missing; `parent` as the caller knows it.
   static SaveTarget Directory(std::string directory, std::optional<ParentRef> parent = {});
 
   std::string path{};
@@ -37,7 +37,7 @@ struct SaveOptions {
   std::uint64_t step = kNoStep;  // required in a series
   MeshAxes mesh{};
   ProvenanceList provenance{};  // rank 0's is stored
-  // See CommitOptions: where no rank declares a tensor or an object. The same on all ranks.
+  // See CommitOptions: if no rank declares a tensor or an object. The same on all ranks.
   bool allow_empty = false;
 };
 
@@ -49,7 +49,7 @@ struct SaverOptions {
   std::vector<int> writer_ranks{};
   // Digests of dense device memory are also computed there, before the copy, and compared with
   // those of what arrived, so that the link is covered; a difference fails the save (Device). Costs
-  // the device a pass over the memory. Unsupported where the device cannot.
+  // the device a pass over the memory. Unsupported if the device cannot.
   bool check_device_copies = false;
   // Time that one collective call may wait for the other ranks; kForever: no limit. A save whose
   // wait ends so returns Timeout (on this rank), which names target, step, phase and rank, and the
@@ -75,7 +75,7 @@ enum class SaveState : std::uint8_t {
 // A save that goes on in the background. Destroying it abandons it, as Cancel does.
 //
 // Thread safety: the calls are for the thread that calls the saver. Not usable in a child after
-// fork (InvalidArgument, kFailed), where destroying it does nothing.
+// fork (InvalidArgument, kFailed); then destroying it does nothing.
 class SEALPOINT_EXPORT PendingSave {
  public:
   virtual ~PendingSave() = default;
@@ -85,13 +85,13 @@ class SEALPOINT_EXPORT PendingSave {
   // Local: takes some 50 µs, carries the exchange with other ranks as far as it goes, and may
   // answer differently on different ranks. Calling it now and then (once per training step, say)
   // lets the save come to its end while training goes on; a save needs about 40 such calls on each
-  // rank where they don't come together, else few.
+  // rank if they don't come together, else few.
   virtual SaveState Poll() = 0;
   // All ranks at the same point of the program. Returns the outcome, the same on all ranks (as
   // Saver::Save, with Cancelled and background_deadline's Timeout besides). May be repeated.
-  // Returns at once, and needs no other rank, where Poll no longer says kRunning.
+  // Returns at once, and needs no other rank, if Poll no longer says kRunning.
   virtual Result<CommitInfo> Wait() = 0;
-  // Local: asks for the save to fail with Cancelled, on all ranks, where it is not too late. One
+  // Local: asks for the save to fail with Cancelled, on all ranks, if it is not too late. One
   // rank's request is enough. The outcome is still to be waited for.
   virtual void Cancel() = 0;
 
@@ -105,7 +105,7 @@ class SEALPOINT_EXPORT PendingSave {
 // All ranks of the communicator call Create, Save and SaveAsync in the same order. Every rank runs
 // the same sequence of collectives whatever its own outcome; a failure of one rank becomes the same
 // error on all, naming the first cause (rank, host, operation, path, errno). After such a failure
-// each rank has removed its own files and no marker exists, unless OutcomeIsUnknown. Where the
+// each rank has removed its own files and no marker exists, unless OutcomeIsUnknown. If the
 // communicator itself fails, ranks may return different results: once a rank handed rank 0 what it
 // needs, the outcome is unknown to it (Comm or Timeout, with OutcomeIsUnknown). Payload never
 // travels through the communicator. Thread safety: one call at a time. Engine and communicator
@@ -130,7 +130,7 @@ class SEALPOINT_EXPORT Saver {
 
   // The same in the background. Returns when the state is copied to staging memory and hashed: the
   // sources and their declaration may change then, and what is stored is what they held before.
-  // Where EngineOptions::memory_budget_bytes holds all that this rank writes (and a little more),
+  // If EngineOptions::memory_budget_bytes holds all that this rank writes (and a little more),
   // on all ranks, that is all it waits for; else it first waits for pending saves, and then until
   // the last byte is staged while the first are being written. It never fails for want of that
   // memory. Chunks with a codec are encoded meanwhile.

@@ -50,15 +50,15 @@ struct SEALPOINT_EXPORT SeriesListing {
   // Names that are not directories of checkpoints; never touched.
   std::vector<std::string> foreign{};
 
-  // Greatest sequence (on a fork: then greatest attempt id); nothing where none is committed.
+  // Greatest sequence (on a fork: then greatest attempt id); nothing if none is committed.
   const SeriesEntry* newest() const;
-  // The first one that the storage failed to read (Io); nothing where all were read. It may be the
+  // The first one that the storage failed to read (Io); nothing if all were read. It may be the
   // newest, so that newest() is then a guess.
   const SeriesEntry* unread() const;
 };
 
 struct ResumeOptions {
-  // Go back to an older checkpoint where the newest one's files are missing or damaged, and pass by
+  // Go back to an older checkpoint if the newest one's files are missing or damaged, and pass by
   // what may be newer but has no marker that says so. What was passed over is reported. Off: that
   // is an error.
   bool allow_fallback = false;
@@ -117,7 +117,7 @@ class SEALPOINT_EXPORT Series {
   // of the parent; before that a newer one passes its file-level check and is synced. Only files of
   // our names are removed: with foreign files inside, the directory stays. A damaged one is removed
   // like a good one. Errors: InvalidArgument (it is the newest, no newer one is whole, KEEP is
-  // there, it was never committed, it is a symbolic link), NotFound, Io (also where its own marker
+  // there, it was never committed, it is a symbolic link), NotFound, Io (also if its own marker
   // or its KEEP cannot be seen).
   Status Delete(const std::string& name) const;
   // Deletes the committed checkpoints that the policy does not keep, the oldest first, one after

@@ -138,7 +138,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &Checked(); }
   const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
 
-  // The error, or the success Status where there is a value.
+  // The error, or the success Status if there is a value.
   const Status& error() const& { return has_value() ? OkStatus() : std::get<1>(state_); }
   Status error() && { return has_value() ? Status() : std::move(std::get<1>(state_)); }
   Status status() const { return error(); }

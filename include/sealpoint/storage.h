@@ -37,7 +37,7 @@ struct EntryInfo {
 
 struct SpaceInfo {
   std::uint64_t free_bytes = 0;   // for this user
-  std::uint64_t free_inodes = 0;  // ~0 where the file system has no such limit
+  std::uint64_t free_inodes = 0;  // ~0 if the file system has no such limit
 };
 
 enum class PublishMethod : std::uint8_t {
@@ -55,7 +55,7 @@ struct Capabilities {
   friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 
-// How a file is to be opened. `kDirect` falls back to buffered I/O where it is refused.
+// How a file is to be opened. `kDirect` falls back to buffered I/O if it is refused.
 enum class IoMode : std::uint8_t { kBuffered, kDirect };
 
 // A new file that is being written. Not durable before Sync() returned success *and* the directory
@@ -73,13 +73,13 @@ class SEALPOINT_EXPORT WritableFile {
   // Errors: Io, NoSpace, InvalidArgument (misaligned).
   virtual Status WriteAt(std::uint64_t offset, ByteSpan data) = 0;
   // Asks for the space up front, so that a full disk is found early; never changes the content.
-  // Success where the file system cannot do it. Errors: NoSpace, Io.
+  // Success if the file system cannot do it. Errors: NoSpace, Io.
   virtual Status Preallocate(std::uint64_t size_bytes) = 0;
   // Data and length are durable after success (as far as the device tells the truth).
   virtual Status Sync() = 0;
   // Reports what close(2) reports; the last call. Errors: Io, NoSpace.
   virtual Status Close() = 0;
-  // True where direct I/O is in force.
+  // True if direct I/O is in force.
   virtual bool is_direct() const = 0;
 
  protected:
@@ -97,11 +97,11 @@ class SEALPOINT_EXPORT ReadableFile {
   // Fills all of `out` from `offset` (short reads and EINTR are continued). With direct I/O the
   // alignment rules of WriteAt hold, except that a read may pass the end of the file: then
   // the bytes behind the end are zero only up to the next alignment boundary.
-  // Errors: Io; Incomplete where the file ends before the range does.
+  // Errors: Io; Incomplete if the file ends before the range does.
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
   virtual bool is_direct() const = 0;
   // The file descriptor behind it, open as long as this is: devices can read a file of the system
-  // without this process. Nothing where there is none.
+  // without this process. Nothing if there is none.
   virtual std::optional<int> descriptor() const { return std::nullopt; }
 
  protected:
@@ -143,7 +143,7 @@ class SEALPOINT_EXPORT Directory {
   // Removes an empty subdirectory, never what a link leads to, and syncs this directory. There is
   // no removal by path. Errors: NotFound, Io (also if it is not empty).
   virtual Status RemoveSubdirectory(std::string_view name) = 0;
-  // Gives the content of `from` the name `to` in one step that fails with AlreadyExists where
+  // Gives the content of `from` the name `to` in one step that fails with AlreadyExists if
   // `to` exists; never replaces. `from` may remain (kLink) or not (kRenameNoReplace). On any other
   // error the outcome is unknown until `to` was read back. Not durable before Sync().
   virtual Status PublishExclusive(std::string_view from, std::string_view to,

@@ -36,7 +36,7 @@ struct VerifyOptions {
   // At full level, read past the page cache, so that the disk is checked. Falls back to buffered.
   bool direct_io = true;
   Limits limits{};
-  std::shared_ptr<Storage> storage{};  // PosixStorage() where null
+  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
   // Called from any thread, one call at a time.
   std::function<void(const VerifyProgress&)> on_progress{};
   // The report lists so many violations of each file at most, the first by offset. All are counted.
@@ -69,12 +69,12 @@ struct VerifyReport {
   std::vector<std::string> notes{};
   std::uint64_t leftover_bytes = 0;
 
-  // Known where the marker was good.
+  // Known if the marker was good.
   AttemptId attempt{};
   AttemptId parent{};
   std::uint64_t sequence = 0;
   std::uint64_t step = kNoStep;
-  // Known where the index was good.
+  // Known if the index was good.
   std::uint64_t tensor_count = 0;
   std::uint64_t object_count = 0;
   std::uint64_t blob_count = 0;

@@ -129,7 +129,7 @@ Result<std::vector<std::size_t>> MatchObjects(const Metadata& index,
       if (pattern.Matches(index.object(i).name())) matches.push_back(i);
     }
     if (matches.size() == count_before) {
-      return MakeError(Code::kNotFound, "no object matches the pattern").AtTensor(text);
+      return MakeError(Code::kNotFound, "no object matches the pattern").AtObject(text);
     }
   }
   SortUnique(matches);

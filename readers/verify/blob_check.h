@@ -43,7 +43,7 @@ struct BlobCheckInput {
   std::uint64_t unit_size_bytes;
 };
 
-// R-BLB-01 and R-BLB-09. Findings go to the context. True where the rest can be checked: a longer
+// R-BLB-01 and R-BLB-09. Findings go to the context. True if the rest can be checked: a longer
 // file still holds all that is pinned.
 bool CheckBlobLength(const VerifyContext& context, const Metadata& index, std::size_t blob);
 
@@ -54,7 +54,7 @@ class BlobCheck {
  public:
   BlobCheck(const BlobCheckInput& input, std::size_t blob);
 
-  // Findings go to the context. Where the level is full, appends what is to be read of the chunk
+  // Findings go to the context. If the level is full, appends what is to be read of the chunk
   // area to `units`.
   void Run(Worker& worker, std::vector<ScanUnit>& units);
 
@@ -76,7 +76,7 @@ class BlobCheck {
 
   // The padding [begin, end) is zero (R-BLB-08).
   void CheckPadding(std::uint64_t begin, std::uint64_t end);
-  // Nothing where the bytes cannot be read, which is then among the findings.
+  // Nothing if the bytes cannot be read, which is then among the findings.
   std::optional<RangeBytes> Read(std::uint64_t offset, std::uint64_t size);
   void Report(Status violation);
   // A violation at an offset of the file.

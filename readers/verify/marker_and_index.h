@@ -9,11 +9,11 @@
 
 namespace sealpoint::internal {
 
-// Reads and checks COMMIT. Nothing where it is not a good commit marker; why is among the findings
-// (Uncommitted for none and for a void one, NotACheckpoint where no file of ours is there).
+// Reads and checks COMMIT. Nothing if it is not a good commit marker; why is among the findings
+// (Uncommitted for none and for a void one, NotACheckpoint if no file of ours is there).
 std::optional<Marker> CheckMarker(const VerifyContext& context, Worker& worker);
 
-// Reads and checks the index that the marker pins. Nothing where it cannot be used.
+// Reads and checks the index that the marker pins. Nothing if it cannot be used.
 std::optional<IndexFile> CheckIndex(const VerifyContext& context, Worker& worker,
                                     const Marker& marker);
 

@@ -45,8 +45,8 @@ Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
                                               std::optional<std::uint64_t> before) const {
   SEALPOINT_ASSIGN_OR_RETURN(const ChunkRecord record, DecodeRecord(bytes));
   if (record.shard != due.ordinal) {
-    return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard, " where ",
-                     due.ordinal, " is due")
+    return RuleError(Code::kCorrupt, "R-REC-01", "record of shard ", record.shard,
+                     ", expected shard ", due.ordinal)
         .AtOffset(kShardAt);
   }
   SEALPOINT_RETURN_IF_ERROR(CheckShardRecords(due.shape, due.chunk, std::span(&record, 1)));
@@ -54,8 +54,8 @@ Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
     const std::uint64_t alignment = due.chunk == 0 ? ShardAlignment(due.shape.raw_size) : 1;
     const std::uint64_t expected = AlignUp(*before, alignment);
     if (record.offset != expected) {
-      return RuleError(Code::kCorrupt, "R-REC-04", "chunk at ", record.offset, " where ", expected,
-                       " is due")
+      return RuleError(Code::kCorrupt, "R-REC-04", "chunk at ", record.offset, ", expected ",
+                       expected)
           .AtOffset(kOffsetAt);
     }
   }

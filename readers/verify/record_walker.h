@@ -18,7 +18,7 @@ struct WalkedChunk {
   ChunkRecord record;
   const ShardEntry* shard = nullptr;
   // End of the chunk before (or of the header): from there to the record's offset is padding.
-  // Absent where the record before was not good.
+  // Absent if the record before was not good.
   std::optional<std::uint64_t> padding_begin;
 
   std::uint64_t end() const { return record.offset + record.stored_size; }
@@ -38,7 +38,7 @@ class RecordWalker {
   void Skip(std::uint32_t count);
 
   std::uint32_t record_number() const { return record_number_; }
-  // End of the last chunk, where its record was good.
+  // End of the last chunk, if its record was good.
   std::optional<std::uint64_t> last_end() const { return last_end_; }
 
  private:

@@ -21,8 +21,8 @@ int DefaultThreads() {
 constexpr const char* kFooter =
     "Levels: files (marker, index, lengths of the blobs), structure (and all but the chunks),\n"
     "full (and every chunk and every padding byte, read past the page cache).\n"
-    "One line per violation: VERDICT: RULE FILE:OFFSET tensor \"NAME\": MESSAGE. A file with more\n"
-    "than 20 of them has one line in all, with their number, unless --all is given.\n"
+    "One line per violation: VERDICT: RULE FILE:OFFSET tensor|object \"NAME\": MESSAGE. A file\n"
+    "with more than 20 of them has one line in all, with their number, unless --all is given.\n"
     "Exit status: 0 valid, 1 corrupt, 2 uncommitted, 3 unsupported, 4 could not be read or "
     "nothing\n"
     "found, 5 incomplete, 64 usage, 74 standard output could not be written. Of several paths\n"
