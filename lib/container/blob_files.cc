@@ -16,28 +16,45 @@ constexpr std::size_t kOpenMax = 32;
 
 }  // namespace
 
+BlobFiles::File BlobFiles::OpenFiles::Find(std::uint32_t blob, IoMode mode) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(files_.begin(), files_.end(), [&](const OpenFile& open) {
+    return open.blob == blob && open.mode == mode;
+  });
+  return found != files_.end() ? found->file : nullptr;
+}
+
+void BlobFiles::OpenFiles::Keep(OpenFile file) {
+  const std::lock_guard lock(mutex_);
+  files_.push_back(std::move(file));
+  if (files_.size() > kOpenMax) files_.pop_front();
+}
+
+bool BlobFiles::OpenFiles::CloseAll() {
+  std::deque<OpenFile> closing;  // without the lock
+  const std::lock_guard lock(mutex_);
+  closing.swap(files_);
+  return !closing.empty();
+}
+
 Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(open_.begin(), open_.end(),
-                                    [blob](const Entry& entry) { return entry.first == blob; });
-    if (found != open_.end()) return found->second;
-  }
-  // Without the lock: on a network file system an open takes a while. Two threads may open the same
-  // blob; both files are good.
+  if (File file = open_->Find(blob, mode_)) return file;
+  // Two threads may open the same blob; both files are good.
   const BlobPin pin = index_.blob(blob);
   const std::string name = BlobName(pin.id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
+  // The process, or the machine, may have as many open files as it may (EMFILE, ENFILE).
+  while (!opened && opened.error().code() == Code::kIo && open_->CloseAll()) {
+    opened = directory_.OpenForRead(name, mode_);
+  }
   if (!opened && (opened.error().code() == Code::kNotFound || IsNoFile(directory_, name))) {
     return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing")
         .AtPath(JoinPath(directory_.path(), name));
   }
   if (!opened) return std::move(opened).error();
   SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(directory_.path(), pin, (*opened)->size_bytes()));
-  std::shared_ptr<const ReadableFile> file = std::move(*opened);
-  const std::lock_guard lock(mutex_);
-  open_.emplace_back(blob, file);
-  if (open_.size() > kOpenMax) open_.pop_front();
+  File file = std::move(*opened);
+  open_->Keep({.blob = blob, .mode = mode_, .file = file});
   return file;
 }
 

@@ -15,27 +15,47 @@
 namespace sealpoint::internal {
 
 // The blobs of an index, opened when they are needed; the latest few stay open, since a checkpoint
-// may have more blobs than a process may have files. Borrows directory and index.
+// may have more blobs than a process may have files. They are closed when nothing more can be
+// opened. Borrows directory and index.
 // Thread safety: all functions.
 class BlobFiles {
  public:
   BlobFiles(const Directory& directory, const Metadata& index, IoMode mode)
-      : directory_(directory), index_(index), mode_(mode) {}
+      : BlobFiles(directory, index, mode, std::make_shared<OpenFiles>()) {}
 
-  // The same blobs, to be opened in another mode.
-  BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode}; }
+  // The same blobs in another mode. Both together keep a few open.
+  BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode, open_}; }
 
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
   Result<std::shared_ptr<const ReadableFile>> Open(std::uint32_t blob);
 
  private:
-  using Entry = std::pair<std::uint32_t, std::shared_ptr<const ReadableFile>>;
+  using File = std::shared_ptr<const ReadableFile>;
+  struct OpenFile {
+    std::uint32_t blob = 0;
+    IoMode mode = IoMode::kBuffered;
+    File file;
+  };
+  // Thread safety: all functions.
+  class OpenFiles {
+   public:
+    File Find(std::uint32_t blob, IoMode mode);  // null if there is none
+    void Keep(OpenFile file);
+    bool CloseAll();  // false if there was none
+
+   private:
+    std::mutex mutex_;
+    std::deque<OpenFile> files_;  // oldest first
+  };
+
+  BlobFiles(const Directory& directory, const Metadata& index, IoMode mode,
+            std::shared_ptr<OpenFiles> open)
+      : directory_(directory), index_(index), mode_(mode), open_(std::move(open)) {}
 
   const Directory& directory_;
   const Metadata& index_;
   const IoMode mode_;
-  std::mutex mutex_;
-  std::deque<Entry> open_;  // oldest first
+  const std::shared_ptr<OpenFiles> open_;
 };
 
 }  // namespace sealpoint::internal

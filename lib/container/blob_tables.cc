@@ -17,7 +17,7 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kCacheMaxBytes = 64 * kMiB;
+constexpr std::uint64_t kCacheMaxBytes = 8 * kMiB;
 constexpr std::uint32_t kGroupsPerRead = 256;  // 1 MiB
 
 // Keys of the cache: the group list of a blob, and its groups.

@@ -39,6 +39,9 @@ class BlobTables {
   // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
   Result<std::vector<ChunkRecord>> Load(const ShardChunks& chunks, std::uint64_t& bytes_read);
 
+  // The blobs that the tables are read from.
+  const BlobFiles& files() const { return files_; }
+
  private:
   using SharedBytes = std::shared_ptr<const Bytes>;
 

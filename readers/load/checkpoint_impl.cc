@@ -57,6 +57,10 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedF
       pool_(std::move(pool)),
       tables_(*files_.directory, files_.index.contents) {}
 
+BlobFiles CheckpointImpl::BlobsToRead() const {
+  return tables_.files().InMode(options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+}
+
 PlanBuilder CheckpointImpl::NewPlan() const { return {index(), tables_, range_size_max_bytes()}; }
 
 std::uint64_t CheckpointImpl::range_size_max_bytes() const {
@@ -104,8 +108,7 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   SEALPOINT_RETURN_IF_ERROR(CheckHasMemory(data));
   PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
-  BlobFiles files(*files_.directory, index(),
-                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(data, files);
   Result<DeviceBytes> bytes = RunPlan(source, options, options_.memory_budget_bytes, phases);
   phases.End();
@@ -120,8 +123,7 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
 
 Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
                                   const ChunkReader::Take& take) const {
-  BlobFiles files(*files_.directory, index(),
-                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, files);
   return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
@@ -142,8 +144,7 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   Bytes object;
   const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_wanted);
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
-  BlobFiles files(*files_.directory, index(),
-                  options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);
+  BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, files);
   ChunkReader reader(source);
   std::uint64_t size = 0;

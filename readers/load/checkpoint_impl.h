@@ -88,6 +88,7 @@ class CheckpointImpl final : public Checkpoint {
   PlanSource SourceOf(const ReadPlanData& plan, BlobFiles& files) const {
     return {plan, index(), path_, files, *pool_, devices_};
   }
+  BlobFiles BlobsToRead() const;
   PlanBuilder NewPlan() const;
   Result<Bytes> Collect(const ReadPlanData& plan) const;
 
