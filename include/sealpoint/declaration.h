@@ -69,9 +69,9 @@ class SEALPOINT_EXPORT Declaration {
   // InvalidArgument (name, media type, codec, declared before).
   Status AddObject(HeldObject object);
 
-  const std::vector<HeldTensor>& tensors() const& { return tensors_; }
+  const std::vector<HeldTensor>& tensors() const&;
   const std::vector<HeldObject>& objects() const& { return objects_; }
-  std::vector<HeldTensor> tensors() && { return std::move(tensors_); }
+  std::vector<HeldTensor> tensors() &&;
   std::vector<HeldObject> objects() && { return std::move(objects_); }
   // Slots of a tensor, ascending; empty if it was not declared. Valid until the next Add. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&;
@@ -82,17 +82,16 @@ class SEALPOINT_EXPORT Declaration {
   Digest ComputeDigest() const;
 
   friend bool operator==(const Declaration& a, const Declaration& b) {
-    return a.tensors_ == b.tensors_ && a.objects_ == b.objects_;
+    return a.tensors() == b.tensors() && a.objects_ == b.objects_;
   }
 
  private:
   friend class InternalAccess;
-  struct Summary;  // what planning needs of the tensors, and the numbers behind the names
+  struct Summary;  // the tensors, what planning needs of them, the numbers behind the names
   Status CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const;
   const Summary& summary() const;
   Summary& mutable_summary();
 
-  std::vector<HeldTensor> tensors_;
   std::vector<HeldObject> objects_;
   std::unique_ptr<Summary> summary_;  // null: nothing was added
 };

@@ -26,9 +26,9 @@ struct ReadItem {
   std::optional<Region> region{};  // absent: the whole tensor
   MutableMemoryView destination{};
   // The region's place in `destination`, a dense local tensor (PlaceTensor). Absent: it is all of
-  // the destination, or lies there by its strides.
-  std::optional<LocalPart> part{};
-  // What the caller believes; compared under the LoadContract where present.
+  // the destination, or lies there by its strides. Copies of the request share it.
+  std::shared_ptr<const LocalPart> part{};
+  // What the caller believes; compared under the LoadContract if present.
   std::optional<DType> dtype{};
   std::optional<Shape> shape{};
   // The destination holds elements of another dtype than the stored one: each is converted once its
@@ -93,7 +93,7 @@ struct SEALPOINT_EXPORT PlanSummary {
   std::uint64_t files = 0;
   std::uint64_t requests = 0;  // coalesced ranges
   std::uint64_t chunks = 0;
-  double amplification = 0;  // bytes_read / bytes_wanted; 0 where nothing is wanted
+  double amplification = 0;  // bytes_read / bytes_wanted; 0 if nothing is wanted
   std::string ToString() const;
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };

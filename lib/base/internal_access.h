@@ -24,6 +24,7 @@ class InternalAccess {
  public:
   static internal::EngineParts& PartsOf(const Engine& engine);
   static const internal::DeclarationSummary& SummaryOf(const Declaration& declaration);
+  static BlobSummary MakeSummary(internal::DecodedSummary decoded);
   // Null for an empty summary (default-constructed).
   static const internal::DecodedSummary* DecodedOf(const BlobSummary& summary);
   static const internal::ReadPlanData& DataOf(const ReadPlan& plan);

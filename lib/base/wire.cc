@@ -11,6 +11,11 @@
 namespace sealpoint::internal {
 namespace {
 
+// Of a byte of a number: more follow.
+constexpr std::uint64_t kMore = 0x80;
+constexpr unsigned kBitsPerByte = 7;
+constexpr unsigned kNumberBits = 64;
+
 // Numbers first, first + step, first + 2 * step, …, modulo 2^64.
 struct Stretch {
   std::uint64_t first = 0;
@@ -35,15 +40,15 @@ std::vector<Stretch> CutIntoStretches(std::span<const std::uint64_t> numbers) {
 
 Status MalformedMessage() { return MakeError(Code::kComm, "malformed message from another rank"); }
 
-void WireWriter::Put(std::uint64_t number) { PutAll({&number, 1}); }
+void WireWriter::Put(std::uint64_t number) {
+  for (; number >= kMore; number >>= kBitsPerByte) {
+    out_.push_back(static_cast<std::byte>(number | kMore));
+  }
+  out_.push_back(static_cast<std::byte>(number));
+}
 
 void WireWriter::PutAll(std::span<const std::uint64_t> numbers) {
-  std::size_t at = out_.size();
-  out_.resize(at + numbers.size_bytes());
-  for (const std::uint64_t number : numbers) {
-    StoreLe(out_, at, number);
-    at += sizeof(number);
-  }
+  for (const std::uint64_t number : numbers) Put(number);
 }
 
 void WireWriter::Put(std::string_view text) {
@@ -71,10 +76,15 @@ void WireWriter::PutSequence(std::span<const std::uint64_t> numbers) {
 }
 
 Result<std::uint64_t> WireReader::Number() {
-  if (!RangeFits(at_, sizeof(std::uint64_t), bytes_.size())) return MalformedMessage();
-  const auto number = LoadLe<std::uint64_t>(bytes_, at_);
-  at_ += sizeof(number);
-  return number;
+  std::uint64_t number = 0;
+  for (unsigned shift = 0; at_ < bytes_.size(); shift += kBitsPerByte) {
+    const auto byte = std::to_integer<std::uint64_t>(bytes_[at_++]);
+    const std::uint64_t bits = byte & (kMore - 1);
+    if (shift >= kNumberBits || bits << shift >> shift != bits) break;
+    number |= bits << shift;
+    if (byte < kMore) return number;
+  }
+  return MalformedMessage();
 }
 
 Result<ByteSpan> WireReader::Span() {
@@ -99,7 +109,7 @@ Result<Id128> WireReader::Id() {
 
 Result<std::vector<std::uint64_t>> WireReader::Numbers() {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
-  if (count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return MalformedMessage();
+  if (count > bytes_.size() - at_) return MalformedMessage();
   std::vector<std::uint64_t> numbers(count);
   for (std::uint64_t& number : numbers) {
     SEALPOINT_ASSIGN_OR_RETURN(number, Number());
@@ -113,10 +123,8 @@ Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max)
   const bool is_plain = stretches == 0;
   // A stretch stands for any count of numbers, so the length of the message bounds nothing here:
   // without `count_max` three numbers of a damaged message could ask for any amount of memory.
-  // A stretch stands for any count of numbers, so the length of the message bounds nothing here:
-  // without `count_max` three numbers of a damaged message could ask for any amount of memory.
   if (count > count_max) return MalformedMessage();
-  if (is_plain && count > (bytes_.size() - at_) / sizeof(std::uint64_t)) return MalformedMessage();
+  if (is_plain && count > bytes_.size() - at_) return MalformedMessage();
   std::vector<std::uint64_t> numbers;
   numbers.reserve(count);
   while (numbers.size() < count) {

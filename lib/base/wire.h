@@ -14,9 +14,10 @@
 
 namespace sealpoint::internal {
 
-// Encodes values for messages between the ranks of one job, never for files: numbers as 8
-// little-endian bytes, strings and lists after their count. Equal values have equal bytes, which
-// callers rely on when they compare or hash encoded values. Appends to `out`.
+// Encodes values for messages between the ranks of one job, never for files: numbers as LEB128, 7
+// bits per byte and the least significant first; strings and lists after their count. Equal values
+// have equal bytes, which callers rely on when they compare or hash encoded values. Appends to
+// `out`.
 class WireWriter {
  public:
   explicit WireWriter(Bytes& out) : out_(out) {}

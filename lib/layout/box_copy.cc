@@ -111,6 +111,11 @@ void StridedCopy::Normalize() {
   extent.resize(kept);
   source_stride_bytes.resize(kept);
   target_stride_bytes.resize(kept);
+  if (kept > 0) return;
+  // A plan keeps many of these.
+  extent.shrink_to_fit();
+  source_stride_bytes.shrink_to_fit();
+  target_stride_bytes.shrink_to_fit();
 }
 
 std::uint64_t StridedCopy::byte_count() const {

@@ -25,8 +25,8 @@ void EncodeHead(const TensorFields& fields, const std::vector<std::string>& plac
   for (const std::string& text : placement) out.Put(text);
 }
 
-Result<TensorHead> DecodeHead(std::string name, WireReader& in) {
-  TensorHead head{.name = std::move(name)};
+Result<TensorHead> DecodeHead(std::string_view name, WireReader& in) {
+  TensorHead head{.name = name};
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t dtype, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t element_size, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t chunk_size_log2, in.Number());
@@ -101,7 +101,8 @@ Status ReadFrames(ByteSpan message, std::vector<Frame>& frames) {
     Frame frame;
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t kind, in.Number());
     frame.kind = kind == 0 ? Frame::Kind::kTensor : Frame::Kind::kObject;
-    SEALPOINT_ASSIGN_OR_RETURN(frame.name, in.Text());
+    SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan name, in.Span());
+    frame.name = AsText(name);
     SEALPOINT_ASSIGN_OR_RETURN(frame.rest, in.Span());
     frames.push_back(std::move(frame));
   }
@@ -176,7 +177,7 @@ void EncodeObjectEntry(const ObjectView& object, std::uint32_t blob, WireWriter&
 
 Result<ObjectEntry> DecodeObjectEntry(const Frame& frame, std::size_t blob_count) {
   WireReader in(frame.rest);
-  ObjectEntry entry{.name = frame.name};
+  ObjectEntry entry{.name = std::string(frame.name)};
   SEALPOINT_ASSIGN_OR_RETURN(entry.media_type, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(entry.size, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t chunk_size_log2, in.Number());

@@ -19,7 +19,7 @@ namespace sealpoint::internal {
 // One tensor or object of a message: kind, name, then the rest, whose form depends on the kind.
 struct Frame {
   enum class Kind : std::uint64_t { kTensor, kObject } kind = Kind::kTensor;
-  std::string name{};
+  std::string_view name{};
   ByteSpan rest{};
 };
 
@@ -31,14 +31,14 @@ void SortFrames(std::vector<Frame>& frames);
 
 // The part of a tensor's frame that does not describe its shards.
 struct TensorHead {
-  std::string name{};
+  std::string_view name{};  // borrowed from the message
   Shape shape{};
   std::uint16_t dtype = 0;
   std::uint16_t element_size = 0;
   std::uint8_t chunk_size_log2 = 0;
   std::vector<std::string> placement{};
 
-  // Borrows name and shape.
+  // Borrows the shape, too.
   TensorFields fields() const;
 };
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
-#include "lib/layout/region_algebra.h"
 #include "lib/metadata/metadata_encoder.h"
 
 namespace sealpoint::internal {
@@ -18,10 +18,8 @@ std::uint8_t Log2Of(std::uint64_t chunk_size) {
   return static_cast<std::uint8_t>(std::countr_zero(chunk_size));
 }
 
-std::uint64_t SizeBound(const ManifestTensor& tensor) {
-  const std::uint64_t numbers_per_shard = 2 * tensor.shape.size() + 3;
-  std::uint64_t size = kTensorOverheadBytes + tensor.name.size() + 8 * tensor.shape.size() +
-                       8 * numbers_per_shard * tensor.shards.size();
+std::uint64_t SizeBound(const TensorFacts& tensor) {
+  std::uint64_t size = kTensorOverheadBytes + tensor.name.size() + 8 * tensor.shape.size();
   for (const std::string& text : tensor.placement) size += text.size() + 16;
   return size;
 }
@@ -30,67 +28,167 @@ std::uint64_t SizeBound(const ManifestObject& object) {
   return kTensorOverheadBytes + object.name.size() + object.media_type.size();
 }
 
-EncodedGeometry AddShards(MetadataEncoder* encoder, const std::vector<ManifestShard>& shards) {
-  std::vector<std::uint64_t> boxes;
-  std::vector<std::uint64_t> runs;
-  bool all_full = true;
-  for (const ManifestShard& shard : shards) {
-    const Region& region = shard.region;
-    boxes.insert(boxes.end(), region.box.offset.begin(), region.box.offset.end());
-    boxes.insert(boxes.end(), region.box.extent.begin(), region.box.extent.end());
-    runs.push_back(region.run.begin);
-    runs.push_back(region.run.end);
-    all_full = all_full && region.run == Run{0, BoxElementCount(region.box)};
-  }
-  if (all_full) runs.clear();
-  return encoder->AddBoxList(boxes, runs);
-}
-
-void AddTensor(MetadataEncoder* encoder, ManifestTensor* tensor) {
-  std::sort(tensor->shards.begin(), tensor->shards.end(),
-            [](const ManifestShard& a, const ManifestShard& b) { return a.region < b.region; });
-  std::vector<fb::ShardRef> refs;
-  refs.reserve(tensor->shards.size());
-  for (const ManifestShard& shard : tensor->shards) refs.emplace_back(0, shard.first_record);
-  EncodedGeometry geometry;
-  if (!tensor->shards.empty()) geometry = AddShards(encoder, tensor->shards);
-  const auto placement = encoder->AddPlacement(tensor->placement);
-  encoder->AddTensor({.name = tensor->name,
-                      .shape = tensor->shape,
-                      .dtype = static_cast<std::uint16_t>(tensor->dtype),
-                      .element_size = static_cast<std::uint16_t>(tensor->element_size),
-                      .chunk_size_log2 = Log2Of(tensor->chunk_size)},
-                     geometry, refs, placement);
-}
-
-template <typename Named>
-void SortByName(std::vector<Named>* entries) {
-  std::sort(entries->begin(), entries->end(),
-            [](const Named& a, const Named& b) { return a.name < b.name; });
-}
-
 }  // namespace
 
-Bytes EncodeManifest(std::vector<ManifestTensor> tensors, std::vector<ManifestObject> objects) {
-  SortByName(&tensors);
-  SortByName(&objects);
-  std::uint64_t size_hint = 0;
-  for (const ManifestTensor& tensor : tensors) size_hint += SizeBound(tensor);
-  for (const ManifestObject& object : objects) size_hint += SizeBound(object);
-  MetadataEncoder encoder(size_hint, kSizeMax);
-  if (!encoder.HasRoom(size_hint)) return {};
+class ManifestBuilder::Encoder {
+ public:
+  explicit Encoder(ManifestBuilder& from)
+      : from_(from),
+        size_hint_(SizeHint()),
+        encoder_(std::make_shared<MetadataEncoder>(size_hint_, kSizeMax)) {}
 
-  for (ManifestTensor& tensor : tensors) AddTensor(&encoder, &tensor);
-  for (const ManifestObject& object : objects) {
-    const std::uint32_t first_record = object.size == 0 ? 0 : object.first_record;
-    encoder.AddObject(object.name, object.media_type, object.size, fb::ShardRef(0, first_record),
-                      Log2Of(object.chunk_size));
+  EncodedManifest Run();
+
+ private:
+  std::uint64_t SizeHint() const;
+  void Sort();
+  void AddTensor(const TensorFacts& tensor, std::span<const Shard> shards);
+  EncodedGeometry AddShards(std::size_t ndim, std::span<const Shard> shards);
+
+  ManifestBuilder& from_;
+  const std::uint64_t size_hint_;
+  const std::shared_ptr<MetadataEncoder> encoder_;
+  std::vector<fb::ShardRef> refs_;
+  std::vector<std::uint64_t> boxes_;
+  std::vector<std::uint64_t> runs_;
+};
+
+// An upper bound.
+std::uint64_t ManifestBuilder::Encoder::SizeHint() const {
+  std::uint64_t size = 0;
+  for (const Shard& shard : from_.shards_) {
+    size += 8 * (2 * from_.tensors_[shard.tensor].shape.size() + 3);
   }
-  const auto fb_tensors = encoder.FinishTensors();
-  const auto fb_objects = encoder.FinishObjects();
-  auto& builder = encoder.builder();
+  for (const std::uint32_t tensor : from_.added_) size += SizeBound(from_.tensors_[tensor]);
+  for (const ManifestObject& object : from_.objects_) size += SizeBound(object);
+  return size;
+}
+
+// Tensors and objects by name; the shards of a tensor together, by region.
+void ManifestBuilder::Encoder::Sort() {
+  std::sort(from_.added_.begin(), from_.added_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return from_.tensors_.name(a) < from_.tensors_.name(b);
+  });
+  std::vector<std::uint32_t> places(from_.tensors_.size());
+  for (std::uint32_t i = 0; i < from_.added_.size(); ++i) places[from_.added_[i]] = i;
+  const auto numbers = [&](const Shard& shard) {
+    const std::size_t count = 2 * from_.tensors_[shard.tensor].shape.size() + 2;
+    return std::span(from_.numbers_).subspan(shard.numbers, count);
+  };
+  std::sort(from_.shards_.begin(), from_.shards_.end(), [&](const Shard& a, const Shard& b) {
+    if (a.tensor != b.tensor) return places[a.tensor] < places[b.tensor];
+    return std::ranges::lexicographical_compare(numbers(a), numbers(b));
+  });
+  std::sort(from_.objects_.begin(), from_.objects_.end(),
+            [](const ManifestObject& a, const ManifestObject& b) { return a.name < b.name; });
+}
+
+EncodedGeometry ManifestBuilder::Encoder::AddShards(std::size_t ndim,
+                                                    std::span<const Shard> shards) {
+  boxes_.clear();
+  runs_.clear();
+  bool all_full = true;
+  for (const Shard& shard : shards) {
+    const auto numbers = std::span(from_.numbers_).subspan(shard.numbers, 2 * ndim + 2);
+    const auto extent = numbers.subspan(ndim, ndim);
+    const std::uint64_t elements =
+        std::accumulate(extent.begin(), extent.end(), std::uint64_t{1}, std::multiplies<>());
+    boxes_.insert(boxes_.end(), numbers.begin(), numbers.end() - 2);
+    runs_.insert(runs_.end(), numbers.end() - 2, numbers.end());
+    all_full = all_full && numbers[2 * ndim] == 0 && numbers[2 * ndim + 1] == elements;
+  }
+  if (all_full) runs_.clear();
+  return encoder_->AddBoxList(boxes_, runs_);
+}
+
+void ManifestBuilder::Encoder::AddTensor(const TensorFacts& tensor, std::span<const Shard> shards) {
+  refs_.clear();
+  for (const Shard& shard : shards) refs_.emplace_back(0, shard.first_record);
+  EncodedGeometry geometry;
+  if (!shards.empty()) geometry = AddShards(tensor.shape.size(), shards);
+  const auto placement = encoder_->AddPlacement(tensor.placement);
+  encoder_->AddTensor({.name = tensor.name,
+                       .shape = tensor.shape,
+                       .dtype = static_cast<std::uint16_t>(tensor.dtype),
+                       .element_size = static_cast<std::uint16_t>(tensor.element_size),
+                       .chunk_size_log2 = Log2Of(tensor.chunk_size)},
+                      geometry, refs_, placement);
+}
+
+EncodedManifest ManifestBuilder::Encoder::Run() {
+  if (!encoder_->HasRoom(size_hint_)) return {};
+  Sort();
+  auto shard = from_.shards_.begin();
+  for (const std::uint32_t number : from_.added_) {
+    const auto end = std::find_if(shard, from_.shards_.end(),
+                                  [&](const Shard& other) { return other.tensor != number; });
+    AddTensor(from_.tensors_[number], std::span(shard, end));
+    shard = end;
+  }
+  for (const ManifestObject& object : from_.objects_) {
+    const std::uint32_t first_record = object.size == 0 ? 0 : object.first_record;
+    encoder_->AddObject(object.name, object.media_type, object.size, fb::ShardRef(0, first_record),
+                        Log2Of(object.chunk_size));
+  }
+  const auto fb_tensors = encoder_->FinishTensors();
+  const auto fb_objects = encoder_->FinishObjects();
+  auto& builder = encoder_->builder();
   builder.Finish(fb::CreateManifest(builder, fb_tensors, fb_objects), kManifestIdentifier);
-  return encoder.TakeBytes();
+  const std::span buffer(builder.GetBufferPointer(), builder.GetSize());
+  return {.bytes = std::as_bytes(buffer), .owner = encoder_};
+}
+
+bool ManifestBuilder::AddTensor(std::uint32_t tensor) {
+  if (is_added_.size() <= tensor) is_added_.resize(tensors_.size());
+  if (is_added_[tensor]) return false;
+  is_added_[tensor] = true;
+  added_.push_back(tensor);
+  return true;
+}
+
+void ManifestBuilder::AddShard(std::uint32_t tensor, const Region& region,
+                               std::uint32_t first_record) {
+  const std::size_t begin = numbers_.size();
+  numbers_.insert(numbers_.end(), region.box.offset.begin(), region.box.offset.end());
+  numbers_.insert(numbers_.end(), region.box.extent.begin(), region.box.extent.end());
+  numbers_.insert(numbers_.end(), {region.run.begin, region.run.end});
+  const std::size_t before = shards_.empty() ? begin : shards_.back().numbers;
+  const auto all = std::span(numbers_);
+  const bool is_same = std::ranges::equal(all.subspan(before, begin - before), all.subspan(begin));
+  if (is_same) numbers_.resize(begin);
+  shards_.push_back(
+      {.tensor = tensor, .first_record = first_record, .numbers = is_same ? before : begin});
+}
+
+EncodedManifest ManifestBuilder::Encode() {
+  EncodedManifest manifest = Encoder(*this).Run();
+  is_added_ = std::vector<bool>();
+  added_ = std::vector<std::uint32_t>();
+  shards_ = std::vector<Shard>();
+  numbers_ = std::vector<std::uint64_t>();
+  objects_ = std::vector<ManifestObject>();
+  return manifest;
+}
+
+Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
+                     const std::vector<ManifestObject>& objects) {
+  TensorTable table;
+  ManifestBuilder builder(table);
+  for (const ManifestTensor& tensor : tensors) {
+    const std::uint32_t number = table.Add({.name = tensor.name,
+                                            .dtype = tensor.dtype,
+                                            .element_size = tensor.element_size,
+                                            .chunk_size = tensor.chunk_size,
+                                            .shape = tensor.shape,
+                                            .placement = tensor.placement});
+    builder.AddTensor(number);
+    for (const ManifestShard& shard : tensor.shards) {
+      builder.AddShard(number, shard.region, shard.first_record);
+    }
+  }
+  for (const ManifestObject& object : objects) builder.AddObject(object);
+  const EncodedManifest manifest = builder.Encode();
+  return Bytes(manifest.bytes.begin(), manifest.bytes.end());
 }
 
 }  // namespace sealpoint::internal

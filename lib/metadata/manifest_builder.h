@@ -3,12 +3,14 @@
 #define SEALPOINT_LIB_METADATA_MANIFEST_BUILDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/metadata/metadata.h"
+#include "lib/metadata/tensor_table.h"
 
 namespace sealpoint::internal {
 
@@ -36,10 +38,51 @@ struct ManifestObject {
   std::uint32_t first_record = 0;
 };
 
-// Encodes a manifest: sorts tensors, objects and shards; deterministic. The caller has validated
-// the values (names, regions); the result is checked by Metadata::DecodeManifest before use. An
-// empty result means that the manifest would exceed the 2^31 - 1 bytes of a FlatBuffer.
-Bytes EncodeManifest(std::vector<ManifestTensor> tensors, std::vector<ManifestObject> objects);
+// The bytes of a manifest, which `owner` holds.
+struct EncodedManifest {
+  ByteSpan bytes{};
+  std::shared_ptr<const void> owner{};
+};
+
+// Collects what one blob holds, and encodes its manifest: tensors and objects by name, shards by
+// region; deterministic. The caller has validated the values (names, regions); the result is
+// checked by Metadata::DecodeManifest before use. Borrows the table, which may grow meanwhile.
+class ManifestBuilder {
+ public:
+  explicit ManifestBuilder(const TensorTable& tensors) : tensors_(tensors) {}
+
+  // A tensor of the table; false if it was added before.
+  bool AddTensor(std::uint32_t tensor);
+  // Of a tensor that was added.
+  void AddShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
+  void AddObject(ManifestObject object) { objects_.push_back(std::move(object)); }
+
+  // The last call: gives back all memory but the result. Empty if the manifest would exceed the
+  // 2^31 - 1 bytes of a FlatBuffer.
+  EncodedManifest Encode();
+
+ private:
+  // Its numbers begin at `numbers` in numbers_: offset and extent of the box, begin and end of the
+  // run. Equal ones that come one behind the other are kept once.
+  struct Shard {
+    std::uint32_t tensor = 0;
+    std::uint32_t first_record = 0;
+    std::uint64_t numbers = 0;
+  };
+
+  class Encoder;
+
+  const TensorTable& tensors_;
+  std::vector<bool> is_added_;  // by number
+  std::vector<std::uint32_t> added_;
+  std::vector<Shard> shards_;
+  std::vector<std::uint64_t> numbers_;
+  std::vector<ManifestObject> objects_;
+};
+
+// The manifest of these tensors and objects, of which each is there once.
+Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
+                     const std::vector<ManifestObject>& objects);
 
 }  // namespace sealpoint::internal
 

@@ -85,6 +85,8 @@ class Metadata {
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const;
   std::vector<std::pair<std::string, std::string>> provenance() const;
   std::uint64_t total_shard_count() const { return total_shard_count_; }
+  // Keeps the names valid that views of this lent.
+  std::shared_ptr<const Bytes> owner() const { return owner_; }
 
  private:
   friend struct MetadataTables;

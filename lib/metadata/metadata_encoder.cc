@@ -2,6 +2,7 @@
 #include "lib/metadata/metadata_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/format/constants.h"
 #include "sealpoint/digest.h"
@@ -91,17 +92,17 @@ EncodedGeometry MetadataEncoder::AddBoxList(Numbers boxes, Numbers runs) {
   return {.grid = 0, .boxes = fb::CreateBoxList(builder_, fb_boxes, fb_runs)};
 }
 
-flatbuffers::Offset<FbStrings> MetadataEncoder::AddPlacement(
-    const std::vector<std::string>& texts) {
+flatbuffers::Offset<FbStrings> MetadataEncoder::AddPlacement(std::span<const std::string> texts) {
   if (texts.empty()) return 0;
-  const auto found = placements_.find(texts);
+  std::vector<std::string> key(texts.begin(), texts.end());
+  const auto found = placements_.find(key);
   if (found != placements_.end()) return found->second;
   std::vector<flatbuffers::Offset<flatbuffers::String>> strings;
   for (const std::string& text : texts) {
     strings.push_back(builder_.CreateSharedString(text.data(), text.size()));
   }
   const auto offset = builder_.CreateVector(strings.data(), strings.size());
-  placements_.emplace(texts, offset);
+  placements_.emplace(std::move(key), offset);
   return offset;
 }
 

@@ -66,7 +66,7 @@ class MetadataEncoder {
   // `runs` is empty if each shard is the full run of its box.
   EncodedGeometry AddBoxList(Numbers boxes, Numbers runs);
   // Returns no offset for an empty list.
-  flatbuffers::Offset<FbStrings> AddPlacement(const std::vector<std::string>& texts);
+  flatbuffers::Offset<FbStrings> AddPlacement(std::span<const std::string> texts);
 
   flatbuffers::FlatBufferBuilder& builder() { return builder_; }
 

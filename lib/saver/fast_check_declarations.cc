@@ -153,19 +153,24 @@ class HashSet {
 };
 
 Result<bool> ClaimsAgree(const std::vector<Bytes>& incoming) {
+  std::vector<Claims> all;
   std::size_t count_max = 0;
-  for (const Bytes& bytes : incoming) count_max += bytes.size() / sizeof(std::uint64_t);
-  HashSet seen(count_max);
-  std::map<std::uint64_t, std::uint64_t> empties;
-  bool agree = true;
   for (const Bytes& bytes : incoming) {
     if (bytes.empty()) continue;
     WireReader in(bytes);
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> names, in.Numbers());
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> pairs, in.Numbers());
-    for (const std::uint64_t name : names) {
+    Claims& claims = all.emplace_back();
+    SEALPOINT_ASSIGN_OR_RETURN(claims.names, in.Numbers());
+    SEALPOINT_ASSIGN_OR_RETURN(claims.empties, in.Numbers());
+    count_max += claims.names.size() + claims.empties.size();
+  }
+  HashSet seen(count_max);
+  std::map<std::uint64_t, std::uint64_t> empties;
+  bool agree = true;
+  for (const Claims& claims : all) {
+    for (const std::uint64_t name : claims.names) {
       if (!seen.Insert(name)) agree = false;
     }
+    const std::vector<std::uint64_t>& pairs = claims.empties;
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       const auto known = empties.emplace(pairs[i], pairs[i + 1]).first;
       if (known->second != pairs[i + 1]) agree = false;

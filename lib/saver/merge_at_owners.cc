@@ -117,11 +117,15 @@ Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own
                             const Limits& limits) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all_ids, comm.AllGather(EncodeBlobIds(own)));
   const auto blobs = DecodeBlobIds(all_ids);
+  // One message at a time is in memory, or two: each is as large as the index.
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
   if (blobs.ok()) outgoing = EncodeForOwners(own, *blobs, comm.size());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> received, comm.AllToAll(outgoing));
+  auto received = comm.AllToAll(outgoing);
+  outgoing = {};
+  SEALPOINT_RETURN_IF_ERROR(received.status());
   const Result<Bytes> part =
-      blobs.ok() ? MergeEntries(received, *blobs, limits) : Result<Bytes>(blobs.error());
+      blobs.ok() ? MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());
+  received->clear();
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, part.status()));
   return EncodeForCommitter(own, *part);
 }

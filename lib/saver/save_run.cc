@@ -102,9 +102,12 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   if (local_status.ok()) local_status = recorder_.failure();
   const Status agreed = AgreeOnStatus(comm_, local_status);
   if (!agreed.ok()) return Fail(writer, agreed);
-  const auto merged = MergeAtOwners(comm_, summaries, options_.limits);
+  auto merged = MergeAtOwners(comm_, summaries, options_.limits);
   if (!merged.ok()) return Fail(writer, merged.error());
+  summaries.clear();
   auto gathered = comm_.Gather(*merged, 0);
+  merged->clear();
+  merged->shrink_to_fit();
   if (!gathered.ok()) {
     // Rank 0 cannot publish without the parts of all ranks, so it knows that nothing is published
     // and may remove its files. Any other rank's part may have arrived before the failure: rank 0

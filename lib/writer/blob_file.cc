@@ -6,6 +6,7 @@
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/format/trailer.h"
@@ -33,16 +34,15 @@ Result<DeviceCopies::Point> QueueBehindStream(DeviceCopies& copies, const Source
 
 }  // namespace
 
-Result<std::unique_ptr<BlobFile>> BlobFile::Create(EngineParts& engine, DeviceCopies& copies,
-                                                   Directory& directory, const AttemptId& attempt,
-                                                   std::uint64_t step) {
+Result<std::unique_ptr<BlobFile>> BlobFile::Create(const Context& context, Directory& directory,
+                                                   const AttemptId& attempt, std::uint64_t step) {
   FileHeader header{
       .kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = attempt, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
-  SEALPOINT_RETURN_IF_ERROR(engine.TakeBlobSlot());
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, copies, header));
+  SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobSlot());
+  std::unique_ptr<BlobFile> blob(new BlobFile(context, header));
   blob->has_slot_ = true;
-  SEALPOINT_ASSIGN_OR_RETURN(blob->file_, CreateFile(engine, directory, header.id));
+  SEALPOINT_ASSIGN_OR_RETURN(blob->file_, CreateFile(context.engine, directory, header.id));
   blob->stream_.Bind(*blob->file_);
   const Status begun = blob->stream_.Append(blob->header_bytes_);
   if (begun.ok()) return blob;
@@ -62,11 +62,10 @@ Result<std::unique_ptr<WritableFile>> BlobFile::CreateFile(EngineParts& engine,
   return file;
 }
 
-Result<std::unique_ptr<BlobFile>> BlobFile::CreateHeld(EngineParts& engine, DeviceCopies& copies,
-                                                       std::uint64_t step) {
+Result<std::unique_ptr<BlobFile>> BlobFile::CreateHeld(const Context& context, std::uint64_t step) {
   FileHeader header{.kind = FileKind::kBlob, .features = {}, .id = {}, .attempt = {}, .step = step};
   SEALPOINT_ASSIGN_OR_RETURN(header.id, BlobId::Random());
-  std::unique_ptr<BlobFile> blob(new BlobFile(engine, copies, header));
+  std::unique_ptr<BlobFile> blob(new BlobFile(context, header));
   SEALPOINT_RETURN_IF_ERROR(blob->stream_.Append(blob->header_bytes_));
   return blob;
 }
@@ -82,13 +81,15 @@ Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
   return {};
 }
 
-BlobFile::BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header)
-    : engine_(engine),
-      copies_(copies),
+BlobFile::BlobFile(const Context& context, const FileHeader& header)
+    : engine_(context.engine),
+      copies_(context.copies),
       header_(header),
       header_bytes_(kHeaderSize),
-      stream_(*engine.pool, *engine.io),
-      in_flight_(copies) {
+      stream_(*engine_.pool, *engine_.io),
+      in_flight_(copies_),
+      tensors_(context.tensors),
+      manifest_(tensors_) {
   EncodeHeader(header_, header_bytes_);
 }
 
@@ -102,7 +103,7 @@ std::uint64_t BlobFile::projected_size() const {
          kFileAlignment;
 }
 
-std::uint64_t BlobFile::RoomToDeclare(const TensorSpec& tensor) {
+std::uint64_t BlobFile::RoomToDeclare(const TensorFacts& tensor) {
   std::uint64_t room = kLargeShardAlignment + 2 * kManifestEntrySize +
                        2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name);
   for (const std::string& text : tensor.placement) room += RoomForText(text);
@@ -118,15 +119,14 @@ std::uint64_t BlobFile::RoomForBytes(const ShardEncoding& encoding) {
          2 * kRecordSize * DivideRoundUp(encoding.raw_size, encoding.chunk_size);
 }
 
-Status BlobFile::AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
+Status BlobFile::AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
                           const ShardEncoding& encoding) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t first_record, AppendShard(source, encoding));
-  Declare(tensor).shards.push_back({region, first_record});
-  manifest_estimate_ += kManifestEntrySize + kManifestDimensionSize * tensor.shape.size();
+  Declare(tensor);
+  manifest_.AddShard(tensor, region, first_record);
+  manifest_estimate_ += kManifestEntrySize + kManifestDimensionSize * region.box.extent.size();
   return {};
 }
-
-void BlobFile::AddEmptyTensor(const TensorSpec& tensor) { Declare(tensor); }
 
 Status BlobFile::AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                            const ShardEncoding& encoding) {
@@ -139,23 +139,12 @@ Status BlobFile::AddObject(std::string_view name, std::string_view media_type, S
     SEALPOINT_ASSIGN_OR_RETURN(object.first_record, AppendShard(source, encoding));
   }
   manifest_estimate_ += RoomToDeclare(name, media_type);
-  std::string key = object.name;
-  objects_.emplace(std::move(key), std::move(object));
+  manifest_.AddObject(std::move(object));
   return {};
 }
 
-ManifestTensor& BlobFile::Declare(const TensorSpec& tensor) {
-  const auto found = tensors_.find(tensor.name);
-  if (found != tensors_.end()) return found->second;
-  manifest_estimate_ += RoomToDeclare(tensor);
-  ManifestTensor declared{.name = tensor.name,
-                          .dtype = tensor.dtype,
-                          .element_size = ElementSize(tensor),
-                          .chunk_size = tensor.chunk_size_bytes,
-                          .shape = tensor.shape,
-                          .placement = tensor.placement,
-                          .shards = {}};
-  return tensors_.emplace(tensor.name, std::move(declared)).first->second;
+void BlobFile::Declare(std::uint32_t tensor) {
+  if (manifest_.AddTensor(tensor)) manifest_estimate_ += RoomToDeclare(tensors_[tensor]);
 }
 
 Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEncoding& encoding) {
@@ -295,59 +284,59 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
   return {};
 }
 
-Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
+Status BlobFile::AppendTail() {
   while (has_in_flight()) SEALPOINT_RETURN_IF_ERROR(CompleteOldest());
-  std::vector<ManifestTensor> tensors;
-  tensors.reserve(tensors_.size());
-  for (auto& [name, tensor] : tensors_) tensors.push_back(std::move(tensor));
-  std::vector<ManifestObject> objects;
-  objects.reserve(objects_.size());
-  for (auto& [name, object] : objects_) objects.push_back(std::move(object));
-  const Bytes manifest = EncodeManifest(std::move(tensors), std::move(objects));
-  if (manifest.empty()) {
-    return MakeError(Code::kLimitExceeded, "the manifest of a blob would pass 2 GiB");
-  }
-  Bytes trailer;
-  SEALPOINT_RETURN_IF_ERROR(AppendTail(manifest, trailer));
-  // No summary before the blob is durable: whoever holds one may commit it (R-CMT-10).
-  SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
-  SEALPOINT_RETURN_IF_ERROR(file_->Sync());
-  SEALPOINT_RETURN_IF_ERROR(file_->Close());
-  auto summary =
-      BlobSummary::Deserialize(JoinSummaryParts(header_bytes_, trailer, manifest), limits);
-  if (summary.ok() || summary.error().code() != Code::kCorrupt) return summary;
-  // What this process just encoded is not damaged: the caller must have given a region twice.
-  const Place& place = summary.error().place();
-  return InvalidArgument(summary.error().message()).AtTensor(place.tensor).AtObject(place.object);
-}
-
-Status BlobFile::AppendTail(const Bytes& manifest, Bytes& trailer_bytes) {
-  const Bytes group_list = EncodeGroupList(records_);
   Trailer trailer{.blob = header_.id,
-                  .file_size = 0,
                   .chunks_end = stream_.offset(),
                   .record_count = static_cast<std::uint32_t>(records_.size() / kRecordSize),
                   .shard_count = shard_count_,
-                  .manifest_size = manifest.size(),
                   .raw_bytes = raw_bytes_,
-                  .group_list_digest = ComputeDigest(group_list),
-                  .manifest_digest = ComputeDigest(manifest),
                   .header_digest = StoredHeaderDigest(header_bytes_)};
+  SEALPOINT_RETURN_IF_ERROR(AppendTable(trailer));
+  encoded_manifest_ = manifest_.Encode();
+  const ByteSpan manifest = encoded_manifest_.bytes;
+  if (manifest.empty()) {
+    return MakeError(Code::kLimitExceeded, "the manifest of a blob would pass 2 GiB");
+  }
+  trailer.manifest_size = manifest.size();
+  trailer.manifest_digest = ComputeDigest(manifest);
   SEALPOINT_ASSIGN_OR_RETURN(
       const BlobSections sections,
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   trailer.file_size = sections.file_size;
   const TrailerBytes encoded = EncodeTrailer(trailer);
-  trailer_bytes.assign(encoded.begin(), encoded.end());
+  trailer_bytes_.assign(encoded.begin(), encoded.end());
+  static_assert(kRecordSize % kSectionAlignment == 0, "the manifest begins behind the records");
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(manifest));
+  SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(sections.trailer - stream_.offset()));
+  return stream_.Append(trailer_bytes_);
+}
 
+Status BlobFile::AppendTable(Trailer& trailer) {
+  const Bytes group_list = EncodeGroupList(records_);
+  trailer.group_list_digest = ComputeDigest(group_list);
   SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(group_list));
   SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(kSectionAlignment));
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(records_));
-  static_assert(kRecordSize % kSectionAlignment == 0, "the manifest begins behind the records");
-  SEALPOINT_RETURN_IF_ERROR(stream_.Append(manifest));
-  SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(sections.trailer - stream_.offset()));
-  return stream_.Append(trailer_bytes);
+  records_ = Bytes();
+  return {};
+}
+
+Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
+  // No summary before the blob is durable: whoever holds one may commit it (R-CMT-10).
+  SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
+  SEALPOINT_RETURN_IF_ERROR(file_->Sync());
+  SEALPOINT_RETURN_IF_ERROR(file_->Close());
+  auto parts = std::make_shared<const Bytes>(
+      JoinSummaryParts(header_bytes_, trailer_bytes_, encoded_manifest_.bytes));
+  encoded_manifest_ = {};
+  auto summary = DecodeSummary(std::move(parts), limits);
+  if (summary.ok()) return InternalAccess::MakeSummary(*std::move(summary));
+  if (summary.error().code() != Code::kCorrupt) return summary.error();
+  // What this process just encoded is not damaged: the caller must have given a region twice.
+  const Place& place = summary.error().place();
+  return InvalidArgument(summary.error().message()).AtTensor(place.tensor).AtObject(place.object);
 }
 
 }  // namespace sealpoint::internal

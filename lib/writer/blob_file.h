@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "lib/digest/hasher.h"
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
+#include "lib/format/trailer.h"
 #include "lib/metadata/manifest_builder.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
@@ -44,15 +43,19 @@ struct ShardEncoding {
 // allowed.
 class BlobFile {
  public:
-  // Creates `<blob id>.blob` with a fresh id. `directory` and `engine` outlive the file.
-  // `copies` brings what lies in device memory, and outlives the blob unless it was stopped.
-  static Result<std::unique_ptr<BlobFile>> Create(EngineParts& engine, DeviceCopies& copies,
-                                                  Directory& directory, const AttemptId& attempt,
-                                                  std::uint64_t step);
+  // What a blob works with, which outlives it (`copies` unless it was stopped): the tensors are
+  // those of all blobs of a writer; copies bring what lies in device memory.
+  struct Context {
+    EngineParts& engine;
+    DeviceCopies& copies;
+    const TensorTable& tensors;
+  };
+  // Creates `<blob id>.blob` with a fresh id. `directory` outlives the file.
+  static Result<std::unique_ptr<BlobFile>> Create(const Context& context, Directory& directory,
+                                                  const AttemptId& attempt, std::uint64_t step);
   // One whose directory is not known yet: what is added stays in staging buffers, which were set
   // apart (EngineParts::TryReserve), until Bind.
-  static Result<std::unique_ptr<BlobFile>> CreateHeld(EngineParts& engine, DeviceCopies& copies,
-                                                      std::uint64_t step);
+  static Result<std::unique_ptr<BlobFile>> CreateHeld(const Context& context, std::uint64_t step);
   // Creates the file of a held one and lets the writes begin. The blob owns a slot from now on,
   // also after an error (EngineParts::ConvertReservation). `directory` outlives the file.
   Status Bind(Directory& directory, const AttemptId& attempt);
@@ -70,7 +73,7 @@ class BlobFile {
   std::uint64_t projected_size() const;
   // Room that one more shard or object needs at most, its declaration included, beside its payload
   // and records.
-  static std::uint64_t RoomToDeclare(const TensorSpec& tensor);
+  static std::uint64_t RoomToDeclare(const TensorFacts& tensor);
   static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
   // What its payload and records need.
   static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
@@ -84,25 +87,26 @@ class BlobFile {
   // Waits for the oldest of them and hashes it.
   Status CompleteOldest();
 
-  // Appends a shard, the next raw_size bytes of `source`, and declares it. Preconditions: checked
-  // arguments (tensor_checks.h); the tensor
-  // agrees with what was said of it before, and no object of the name was added.
-  Status AddShard(const TensorSpec& tensor, const Region& region, SourceReader& source,
+  // Appends a shard of a tensor of the table, the next raw_size bytes of `source`, and declares it.
+  // Preconditions: checked arguments (tensor_checks.h); no object of the name was added.
+  Status AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
                   const ShardEncoding& encoding);
-  void AddEmptyTensor(const TensorSpec& tensor);
+  void AddEmptyTensor(std::uint32_t tensor) { Declare(tensor); }
   Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                    const ShardEncoding& encoding);
 
-  // Table, manifest, trailer; flush, sync, close. InvalidArgument for the same shard twice.
+  // Table, manifest, trailer: nothing can be added any more, and the tensors are not needed.
+  Status AppendTail();
+  // Then: flush, sync, close. InvalidArgument for the same shard twice.
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:
-  BlobFile(EngineParts& engine, DeviceCopies& copies, const FileHeader& header);
+  BlobFile(const Context& context, const FileHeader& header);
   // After an error it removes the file, unless another attempt owns the name (R-CMT-15).
   static Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
                                                           const BlobId& id);
 
-  ManifestTensor& Declare(const TensorSpec& tensor);
+  void Declare(std::uint32_t tensor);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
   Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
@@ -119,7 +123,8 @@ class BlobFile {
   // Has the device compute the digests of the next raw_size bytes: one per chunk; null if that
   // was not asked for, or is not possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
-  Status AppendTail(const Bytes& manifest, Bytes& trailer_bytes);
+  // Appends group list and records, whose memory is given back.
+  Status AppendTable(Trailer& trailer);
 
   EngineParts& engine_;
   DeviceCopies& copies_;
@@ -137,8 +142,11 @@ class BlobFile {
   std::uint32_t shard_count_ = 0;
   std::uint64_t raw_bytes_ = 0;
   std::uint64_t manifest_estimate_ = 0;
-  std::map<std::string, ManifestTensor, std::less<>> tensors_;
-  std::map<std::string, ManifestObject, std::less<>> objects_;
+  const TensorTable& tensors_;
+  ManifestBuilder manifest_;
+  // Made by AppendTail.
+  EncodedManifest encoded_manifest_;
+  Bytes trailer_bytes_;
 };
 
 }  // namespace sealpoint::internal

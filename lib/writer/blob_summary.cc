@@ -80,6 +80,13 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
 
 }  // namespace internal
 
+BlobSummary InternalAccess::MakeSummary(internal::DecodedSummary decoded) {
+  BlobSummary summary;
+  summary.decoded_ =
+      std::make_shared<const BlobSummary::Decoded>(BlobSummary::Decoded{std::move(decoded)});
+  return summary;
+}
+
 const internal::DecodedSummary* InternalAccess::DecodedOf(const BlobSummary& summary) {
   return summary.decoded_.get();
 }
@@ -107,9 +114,7 @@ Result<BlobSummary> BlobSummary::Deserialize(ByteSpan bytes, const Limits& limit
   SEALPOINT_ASSIGN_OR_RETURN(
       internal::DecodedSummary decoded,
       internal::DecodeSummary(std::make_shared<const Bytes>(bytes.begin(), bytes.end()), limits));
-  BlobSummary summary;
-  summary.decoded_ = std::make_shared<const Decoded>(Decoded{std::move(decoded)});
-  return summary;
+  return InternalAccess::MakeSummary(std::move(decoded));
 }
 
 Bytes SerializeSummaries(const std::vector<BlobSummary>& summaries) {

@@ -106,7 +106,6 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
   return Run([&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(CheckTensorSpec(tensor));
     SEALPOINT_RETURN_IF_ERROR(CheckSource(tensor, region, source));
-    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
     if (!defers_copies_) copies_.ForgetStreams();
     Status added = AddChecked(tensor, region, source);
     if (added.ok() && !defers_copies_) added = copies_.WaitForAll();
@@ -131,31 +130,30 @@ Result<bool> BlobWriterImpl::Drain() {
   return false;
 }
 
-Status BlobWriterImpl::CheckSameAsBefore(const TensorSpec& tensor) {
-  const auto found = tensors_.find(tensor.name);
-  if (found == tensors_.end()) {
-    tensors_.emplace(tensor.name, tensor);
-    return {};
-  }
-  const TensorSpec& before = found->second;
-  const auto differs = [&](std::string_view what, const auto& now, const auto& first) {
-    return InvalidArgument(what, " is ", now, ", but was ", first,
+Result<std::uint32_t> BlobWriterImpl::NumberOf(const TensorSpec& tensor) {
+  const TensorFacts now = FactsOf(tensor);
+  const std::optional<std::uint32_t> number = tensors_->Find(tensor.name);
+  if (!number) return tensors_->Add(now);
+  const TensorFacts before = (*tensors_)[*number];
+  const auto differs = [&](std::string_view what, const auto& its, const auto& first) {
+    return InvalidArgument(what, " is ", its, ", but was ", first,
                            " when the tensor was first added")
         .AtTensor(tensor.name);
   };
-  if (before.dtype != tensor.dtype) {
-    return differs("dtype", DTypeName(tensor.dtype), DTypeName(before.dtype));
+  if (before.dtype != now.dtype) {
+    return differs("dtype", DTypeName(now.dtype), DTypeName(before.dtype));
   }
-  if (ElementSize(before) != ElementSize(tensor)) {
-    return differs("element size", ElementSize(tensor), ElementSize(before));
+  if (before.element_size != now.element_size) {
+    return differs("element size", now.element_size, before.element_size);
   }
-  if (before.shape != tensor.shape) {
-    return differs("shape", ShapeToString(tensor.shape), ShapeToString(before.shape));
+  if (!std::ranges::equal(before.shape, now.shape)) {
+    return differs("shape", ShapeToString(tensor.shape),
+                   ShapeToString({before.shape.begin(), before.shape.end()}));
   }
-  if (before.chunk_size_bytes != tensor.chunk_size_bytes) {
-    return differs("chunk size", tensor.chunk_size_bytes, before.chunk_size_bytes);
+  if (before.chunk_size != now.chunk_size) {
+    return differs("chunk size", now.chunk_size, before.chunk_size);
   }
-  if (before.placement == tensor.placement) return {};
+  if (std::ranges::equal(before.placement, now.placement)) return *number;
   return InvalidArgument("placement differs from the one with which the tensor was first added")
       .AtTensor(tensor.name);
 }
@@ -166,7 +164,8 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
                                   const MemoryView& source) {
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
-  const std::uint64_t to_declare = BlobFile::RoomToDeclare(tensor);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
+  const std::uint64_t to_declare = BlobFile::RoomToDeclare(FactsOf(tensor));
   const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t payload_max =
       options_.size_max_bytes > reserved ? options_.size_max_bytes - reserved : 0;
@@ -179,7 +178,7 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
     const ShardEncoding encoding = EncodingOf(tensor, piece);
     const std::uint64_t room = to_declare + BlobFile::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
-    SEALPOINT_RETURN_IF_ERROR(blob->AddShard(tensor, piece, reader, encoding));
+    SEALPOINT_RETURN_IF_ERROR(blob->AddShard(number, piece, reader, encoding));
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
   }
@@ -192,10 +191,10 @@ Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
     if (!IsEmpty(tensor)) {
       return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
     }
-    SEALPOINT_RETURN_IF_ERROR(CheckSameAsBefore(tensor));
-    const std::uint64_t room = BlobFile::RoomToDeclare(tensor);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
+    const std::uint64_t room = BlobFile::RoomToDeclare(FactsOf(tensor));
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
-    blob->AddEmptyTensor(tensor);
+    blob->AddEmptyTensor(number);
     return {};
   });
 }
@@ -231,6 +230,7 @@ Result<BlobFile*> BlobWriterImpl::BlobWithRoom(const std::string& group, std::ui
   BlobFile& current = *found->second.file;
   if (current.projected_size() + room <= options_.size_max_bytes) return &current;
   if (directory_) {
+    SEALPOINT_RETURN_IF_ERROR(found->second.file->AppendTail());
     SEALPOINT_RETURN_IF_ERROR(CloseBlob(found->second));
   } else {
     full_.push_back(std::move(found->second));
@@ -240,9 +240,9 @@ Result<BlobFile*> BlobWriterImpl::BlobWithRoom(const std::string& group, std::ui
 }
 
 Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
-  auto created =
-      directory_ ? BlobFile::Create(engine_, copies_, *directory_, options_.attempt, options_.step)
-                 : BlobFile::CreateHeld(engine_, copies_, options_.step);
+  auto created = directory_
+                     ? BlobFile::Create(context(), *directory_, options_.attempt, options_.step)
+                     : BlobFile::CreateHeld(context(), options_.step);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, std::move(created));
   file->SetDrain([this] { return Drain(); });
   if (checks_copies_) file->CheckCopies();
@@ -259,6 +259,9 @@ Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {
 Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
   const Status status = Run([&]() -> Status {
     if (!directory_) return InvalidArgument("the blob writer has no directory yet");
+    for (OpenBlob& blob : full_) SEALPOINT_RETURN_IF_ERROR(blob.file->AppendTail());
+    for (auto& [group, blob] : open_) SEALPOINT_RETURN_IF_ERROR(blob.file->AppendTail());
+    tensors_.reset();
     for (OpenBlob& blob : full_) SEALPOINT_RETURN_IF_ERROR(CloseBlob(blob));
     for (auto& [group, blob] : open_) SEALPOINT_RETURN_IF_ERROR(CloseBlob(blob));
     return blobs_.empty() ? Status() : directory_->Sync();
@@ -269,7 +272,7 @@ Result<std::vector<BlobSummary>> BlobWriterImpl::Finish() {
   open_.clear();
   std::vector<BlobSummary> summaries;
   summaries.reserve(blobs_.size());
-  for (const BegunBlob& blob : blobs_) summaries.push_back(blob.summary);
+  for (BegunBlob& blob : blobs_) summaries.push_back(std::move(blob.summary));
   return summaries;
 }
 

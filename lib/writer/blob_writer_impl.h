@@ -84,8 +84,10 @@ class BlobWriterImpl final : public BlobWriter {
   Status Run(const Step& step);
 
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  // Remembers a tensor when it is first added; InvalidArgument if it is different later.
-  Status CheckSameAsBefore(const TensorSpec& tensor);
+  BlobFile::Context context() { return {engine_, copies_, *tensors_}; }
+  // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
+  // it is different later.
+  Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
   // The open blob of a group with `room` bytes to spare, after closing a fuller one.
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
@@ -101,7 +103,7 @@ class BlobWriterImpl final : public BlobWriter {
   std::map<std::string, OpenBlob> open_;  // by group
   std::vector<OpenBlob> full_;            // to be closed once there is a directory
   std::vector<BegunBlob> blobs_;          // in order of creation
-  std::map<std::string, TensorSpec, std::less<>> tensors_;  // as first added
+  std::unique_ptr<TensorTable> tensors_ = std::make_unique<TensorTable>();  // as first added
   std::set<std::string, std::less<>> objects_;
   std::uint64_t bytes_staged_ = 0;
   Status failure_;

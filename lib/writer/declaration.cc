@@ -74,8 +74,7 @@ Declaration::Declaration(Declaration&& other) noexcept = default;
 Declaration& Declaration::operator=(Declaration&& other) noexcept = default;
 
 Declaration::Declaration(const Declaration& other)
-    : tensors_(other.tensors_),
-      objects_(other.objects_),
+    : objects_(other.objects_),
       summary_(other.summary_ ? std::make_unique<Summary>(*other.summary_) : nullptr) {}
 
 Declaration& Declaration::operator=(const Declaration& other) { return *this = Declaration(other); }
@@ -90,6 +89,13 @@ Declaration::Summary& Declaration::mutable_summary() {
   return *summary_;
 }
 
+const std::vector<HeldTensor>& Declaration::tensors() const& { return summary().tensors(); }
+
+std::vector<HeldTensor> Declaration::tensors() && {
+  const std::unique_ptr<Summary> taken = std::move(summary_);
+  return taken ? taken->TakeTensors() : std::vector<HeldTensor>();
+}
+
 const internal::DeclarationSummary& InternalAccess::SummaryOf(const Declaration& declaration) {
   return declaration.summary();
 }
@@ -99,23 +105,23 @@ Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor
   // So that a tensor of many slots costs no more than linear time; Save compares all.
   constexpr std::size_t kComparedMax = 128;
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held));
-  const std::size_t slot = tensors_.size() + pending.size();
+  const std::vector<HeldTensor>& tensors = this->tensors();
+  const std::size_t slot = tensors.size() + pending.size();
   for (std::size_t i = pending.size() - std::min(pending.size(), kComparedMax); i < pending.size();
        ++i) {
-    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, tensors_.size() + i, pending[i]));
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, tensors.size() + i, pending[i]));
   }
   const std::span<const std::size_t> slots = SlotsOf(held.tensor.name);
   for (const std::size_t other : slots.last(std::min(slots.size(), kComparedMax))) {
-    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, other, tensors_[other]));
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, other, tensors[other]));
   }
   return {};
 }
 
 Result<std::size_t> Declaration::Add(HeldTensor held) {
   SEALPOINT_RETURN_IF_ERROR(CheckNext(held, {}).AtTensor(held.tensor.name));
-  mutable_summary().AddSlot(held);
-  tensors_.push_back(std::move(held));
-  return tensors_.size() - 1;
+  mutable_summary().AddSlot(std::move(held));
+  return tensors().size() - 1;
 }
 
 Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
@@ -132,9 +138,8 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
   }
   std::vector<std::size_t> slots;
   for (HeldTensor& one : held) {
-    slots.push_back(tensors_.size());
-    mutable_summary().AddSlot(one);
-    tensors_.push_back(std::move(one));
+    slots.push_back(tensors().size());
+    mutable_summary().AddSlot(std::move(one));
   }
   return slots;
 }
@@ -161,8 +166,8 @@ Digest Declaration::ComputeDigest() const {
   internal::Hasher hasher;
   Bytes encoded;
   internal::WireWriter out(encoded);
-  out.Put(std::uint64_t{tensors_.size()});
-  for (const HeldTensor& held : tensors_) {
+  out.Put(std::uint64_t{tensors().size()});
+  for (const HeldTensor& held : tensors()) {
     internal::EncodeHeldTensor(held, out);
     hasher.Update(encoded);
     encoded.clear();

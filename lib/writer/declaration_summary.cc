@@ -90,29 +90,55 @@ auto& EntryOf(Entries& entries, const Key& key) {
 
 }  // namespace
 
-void DeclarationSummary::AddSlot(const HeldTensor& held) {
+DeclarationSummary::DeclarationSummary() : first_slots_(ByName{&tensors_}) {}
+
+DeclarationSummary::DeclarationSummary(const DeclarationSummary& other)
+    : tensors_(other.tensors_),
+      slots_(other.slots_),
+      replica_groups_(other.replica_groups_),
+      blob_groups_(other.blob_groups_),
+      first_slots_(other.first_slots_.begin(), other.first_slots_.end(), ByName{&tensors_}),
+      own_numbers_(other.own_numbers_),
+      all_slots_(other.all_slots_),
+      next_slot_(other.next_slot_),
+      slots_of_a_tensor_max_(other.slots_of_a_tensor_max_),
+      object_numbers_(other.object_numbers_) {}
+
+void DeclarationSummary::AddSlot(HeldTensor held) {
   const std::size_t number = slots_.size();
   SlotSummary slot = Summarize(held, EntryOf(replica_groups_, held.replicas));
   BlobGroupSummary& group = EntryOf(blob_groups_, held.tensor.group);
   ++group.slot_count;
   slot.blob_group = group.number;
-  const auto [tensor, is_first] = slots_by_name_.try_emplace(held.tensor.name);
+  tensors_.push_back(std::move(held));
+  own_numbers_.push_back(number);
+  const auto [tensor, is_first] = first_slots_.insert(number);
   slot.is_first_of_tensor = is_first;
-  Link(number, tensor);
-  tensor->second.push_back(number);
-  slots_of_a_tensor_max_ = std::max(slots_of_a_tensor_max_, tensor->second.size());
+  Link(number, tensor, is_first);
+  if (!is_first) {
+    std::vector<std::size_t>& slots = all_slots_[*tensor];
+    if (slots.empty()) slots.push_back(*tensor);
+    slots.push_back(number);
+  }
+  slots_of_a_tensor_max_ = std::max(slots_of_a_tensor_max_, SlotsBehind(*tensor).size());
   slots_.push_back(slot);
 }
 
+// All slots of the tensor whose first one this is.
+std::span<const std::size_t> DeclarationSummary::SlotsBehind(std::size_t first_slot) const {
+  const auto several = all_slots_.find(first_slot);
+  if (several != all_slots_.end()) return several->second;
+  return std::span(own_numbers_).subspan(first_slot, 1);
+}
+
 // Behind the last slot of `tensor`, or of the tensor before it.
-void DeclarationSummary::Link(std::size_t slot, SlotsByName::const_iterator tensor) {
-  const bool is_first = tensor->second.empty();
-  if (is_first && tensor == slots_by_name_.begin()) {
+void DeclarationSummary::Link(std::size_t slot, FirstSlots::const_iterator tensor, bool is_first) {
+  if (is_first && tensor == first_slots_.begin()) {
     const auto behind = std::next(tensor);
-    next_slot_.push_back(behind == slots_by_name_.end() ? kNoSlot : behind->second.front());
+    next_slot_.push_back(behind == first_slots_.end() ? kNoSlot : *behind);
     return;
   }
-  const std::size_t before = (is_first ? std::prev(tensor) : tensor)->second.back();
+  const std::size_t before = SlotsBehind(is_first ? *std::prev(tensor) : *tensor).back();
   next_slot_.push_back(next_slot_[before]);
   next_slot_[before] = slot;
 }
@@ -122,9 +148,9 @@ bool DeclarationSummary::AddObject(std::string_view name) {
 }
 
 std::span<const std::size_t> DeclarationSummary::SlotsOf(std::string_view tensor) const {
-  const auto found = slots_by_name_.find(tensor);
-  if (found == slots_by_name_.end()) return {};
-  return found->second;
+  const auto found = first_slots_.find(tensor);
+  if (found == first_slots_.end()) return {};
+  return SlotsBehind(*found);
 }
 
 std::optional<std::size_t> DeclarationSummary::FindObject(std::string_view name) const {

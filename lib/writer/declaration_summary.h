@@ -8,9 +8,12 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sealpoint/declaration.h"
@@ -48,14 +51,23 @@ struct BlobGroupSummary {
   std::size_t slot_count = 0;
 };
 
-// What a Declaration keeps beside its tensors and objects. A value type.
+// The tensors of a Declaration, and what it keeps beside them and its objects. A value type.
 class DeclarationSummary {
  public:
+  DeclarationSummary();
+  ~DeclarationSummary() = default;
+  DeclarationSummary(const DeclarationSummary& other);
+  DeclarationSummary& operator=(const DeclarationSummary&) = delete;
+
   // The next slot. Precondition: valid, as Declaration::Add finds it.
-  void AddSlot(const HeldTensor& held);
+  void AddSlot(HeldTensor held);
   // The next object; false if there is one of this name.
   bool AddObject(std::string_view name);
 
+  // By slot.
+  const std::vector<HeldTensor>& tensors() const { return tensors_; }
+  // The summary is of no use afterwards.
+  std::vector<HeldTensor> TakeTensors() { return std::move(tensors_); }
   // One per slot; by list of replicas; by blob group.
   const std::vector<SlotSummary>& slots() const { return slots_; }
   const std::map<std::vector<int>, ReplicaGroupSummary>& replica_groups() const {
@@ -74,16 +86,31 @@ class DeclarationSummary {
   void ForEachTensor(const Visit& visit) const;
 
  private:
-  using SlotsByName = std::map<std::string, std::vector<std::size_t>, std::less<>>;
+  // Orders slots by the names of their tensors, which lie in the tensors alone.
+  struct ByName {
+    using is_transparent = void;
+    const std::vector<HeldTensor>* tensors;
+    std::string_view NameOf(std::string_view name) const { return name; }
+    std::string_view NameOf(std::size_t slot) const { return (*tensors)[slot].tensor.name; }
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return NameOf(a) < NameOf(b);
+    }
+  };
+  using FirstSlots = std::set<std::size_t, ByName>;
   static constexpr std::size_t kNoSlot = ~std::size_t{0};
 
-  void Link(std::size_t slot, SlotsByName::const_iterator tensor);
+  std::span<const std::size_t> SlotsBehind(std::size_t first_slot) const;
+  void Link(std::size_t slot, FirstSlots::const_iterator tensor, bool is_first);
 
+  std::vector<HeldTensor> tensors_;
   std::vector<SlotSummary> slots_;
   std::map<std::vector<int>, ReplicaGroupSummary> replica_groups_;
   std::map<std::string, BlobGroupSummary, std::less<>> blob_groups_;
-  SlotsByName slots_by_name_;
-  // The slot behind each in the order of slots_by_name_: followed faster than the nodes of a map,
+  FirstSlots first_slots_;                // of each tensor
+  std::vector<std::size_t> own_numbers_;  // each slot's own: the slots of a tensor with one
+  std::unordered_map<std::size_t, std::vector<std::size_t>> all_slots_;  // of one with several
+  // The slot behind each in the order of first_slots_: followed faster than the nodes of a set,
   // which lie anywhere in memory.
   std::vector<std::size_t> next_slot_;
   std::size_t slots_of_a_tensor_max_ = 0;
@@ -102,9 +129,9 @@ SlotSummary::Hash HashObjectName(std::string_view name);
 
 template <typename Visit>
 void DeclarationSummary::ForEachTensor(const Visit& visit) const {
-  if (slots_by_name_.empty()) return;
+  if (first_slots_.empty()) return;
   std::vector<std::size_t> slots;
-  for (std::size_t slot = slots_by_name_.begin()->second.front(); slot != kNoSlot;) {
+  for (std::size_t slot = *first_slots_.begin(); slot != kNoSlot;) {
     slots.push_back(slot);
     slot = next_slot_[slot];
     if (slot != kNoSlot && !slots_[slot].is_first_of_tensor) continue;

@@ -6,6 +6,7 @@
 #include "lib/base/checked_math.h"
 #include "lib/format/constants.h"
 #include "lib/writer/blob_file.h"
+#include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
 
@@ -18,11 +19,11 @@ void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size)
   streamed_ += raw_size + parts * kLargeShardAlignment;
   projected_ +=
       BlobFile::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
-      parts * BlobFile::RoomToDeclare(tensor);
+      parts * BlobFile::RoomToDeclare(FactsOf(tensor));
 }
 
 void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
-  projected_ += BlobFile::RoomToDeclare(tensor);
+  projected_ += BlobFile::RoomToDeclare(FactsOf(tensor));
   if (!groups_.contains(tensor.group)) groups_.insert(tensor.group);
 }
 

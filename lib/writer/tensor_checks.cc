@@ -113,6 +113,15 @@ std::uint32_t ElementSize(const TensorSpec& tensor) {
   return tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
 }
 
+TensorFacts FactsOf(const TensorSpec& tensor) {
+  return {.name = tensor.name,
+          .dtype = tensor.dtype,
+          .element_size = ElementSize(tensor),
+          .chunk_size = tensor.chunk_size_bytes,
+          .shape = tensor.shape,
+          .placement = tensor.placement};
+}
+
 bool IsEmpty(const TensorSpec& tensor) {
   return std::find(tensor.shape.begin(), tensor.shape.end(), 0u) != tensor.shape.end();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lib/metadata/tensor_table.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/memory_view.h"
 #include "sealpoint/region.h"
@@ -23,6 +24,8 @@ Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryV
 
 // Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
+// What a manifest says of it. Borrows the specification. Precondition: CheckTensorSpec.
+TensorFacts FactsOf(const TensorSpec& tensor);
 // Precondition: CheckTensorSpec, so nothing overflows.
 bool IsEmpty(const TensorSpec& tensor);
 

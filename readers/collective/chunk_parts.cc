@@ -60,7 +60,7 @@ ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length 
 ChunkParts ChunkParts::NeededBy(const ReadPlanData& plan, const PlanChunk& chunk) {
   std::vector<Range> ranges;
   for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy, ranges)) {
+    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy(), ranges)) {
       return ChunkParts(chunk.raw_size);
     }
   }

@@ -56,7 +56,7 @@ Result<ChunkRequest> DecodeRequest(WireReader& in, const Metadata& index) {
 void AppendChunk(const ChunkRequest& request, const Metadata& index, std::uint64_t range_size_max,
                  ReadPlanData& plan) {
   PlanChunk chunk = request.chunk;
-  const std::string name(index.tensor(request.tensor).name());
+  const std::string_view name = index.tensor(request.tensor).name();
   if (plan.names.empty() || plan.names.back() != name) plan.names.push_back(name);
   chunk.name = static_cast<std::uint32_t>(plan.names.size() - 1);
   plan.chunks.push_back(chunk);

@@ -28,7 +28,7 @@ std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
     out.Put(std::uint64_t{item.tensor});
     out.Put(std::uint64_t{item.destination ? 1u : 0u});
     if (!item.destination) continue;
-    const Region& region = item.destination->region;
+    const Region& region = item.destination->region();
     out.Put(region.box.offset);
     out.Put(region.box.extent);
     out.Put(region.run.begin);

@@ -81,7 +81,7 @@ void CollectiveLoad::SortChunks(const ReadingOrder& order) {
   }
   std::sort(own_.begin(), own_.end(),
             [](const OwnChunk& a, const OwnChunk& b) { return a.position < b.position; });
-  for (const std::string& name : plan_.names) {
+  for (const std::string_view name : plan_.names) {
     tensors_.push_back(checkpoint_.index().FindTensor(name).value_or(0));
   }
 }

@@ -31,7 +31,7 @@ Result<ReadPlan> PlanMine(const CheckpointImpl& checkpoint, const ReadRequest& r
   SEALPOINT_ASSIGN_OR_RETURN(resolved, checkpoint.Resolve(request, contract));
   Result<ReadPlan> plan = checkpoint.PlanResolved(resolved);
   if (plan.ok() && is_to_be_read)
-    SEALPOINT_RETURN_IF_ERROR(CheckHasMemory(InternalAccess::DataOf(*plan)));
+    SEALPOINT_RETURN_IF_ERROR(InternalAccess::DataOf(*plan).CheckHasMemory());
   return plan;
 }
 

@@ -86,7 +86,8 @@ Result<ResolvedRequest> CheckpointImpl::Resolve(const ReadRequest& request,
 
 Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {
   PlanBuilder builder = NewPlan();
-  for (const ResolvedItem& item : resolved.items) {
+  for (; !resolved.items.empty(); resolved.items.pop_front()) {
+    const ResolvedItem& item = resolved.items.front();
     if (!item.destination) {
       builder.AddNothing();
       continue;
@@ -105,7 +106,7 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
     return InvalidArgument("the plan is one of attempt ", data.attempt.ToHex(), ", not of ",
                            attempt().ToHex());
   }
-  SEALPOINT_RETURN_IF_ERROR(CheckHasMemory(data));
+  SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
   PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
   BlobFiles files = BlobsToRead();

@@ -2,6 +2,8 @@
 #include "readers/load/contract.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +58,7 @@ class Resolver {
   };
 
   Status Resolve(const ReadItem& item);
+  std::shared_ptr<const StridedRegion> DensePlace(const Region& region, std::uint32_t element_size);
   Status Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail);
   void Forbid(const Status& difference);
   Status CheckDType(const ReadItem& item, const TensorView& tensor);
@@ -68,6 +71,7 @@ class Resolver {
   const LoadContract& contract_;
   std::vector<Wanted> wanted_;
   ResolvedRequest resolved_;
+  std::map<std::pair<Region, std::uint32_t>, std::shared_ptr<const StridedRegion>> dense_places_;
   Status first_forbidden_;
   std::uint64_t forbidden_count_ = 0;
 };
@@ -119,12 +123,25 @@ Status Resolver::Resolve(const ReadItem& item) {
     SEALPOINT_ASSIGN_OR_RETURN(const MutableMemoryView memory, MemoryOf(item, element_size));
     SEALPOINT_RETURN_IF_ERROR(
         CheckDestination(memory, *region, dtype, element_size).AtTensor(item.tensor));
-    resolved.destination = Destination::Make(memory, *region, element_size);
-    resolved.destination->converter = converter;
+    resolved.destination =
+        memory.is_dense()
+            ? Destination::Make(memory, DensePlace(*region, element_size), element_size)
+            : Destination::Make(memory, *region, element_size);
+    if (converter) {
+      resolved.destination->converter = std::make_shared<const ElementConverter>(*converter);
+    }
     if (contract_.coverage != OnMismatch::kAllow) wanted_[*number].regions.push_back(*region);
   }
   resolved_.items.push_back(std::move(resolved));
   return {};
+}
+
+// One for all requests of equal regions: a state has many tensors of few shapes.
+std::shared_ptr<const StridedRegion> Resolver::DensePlace(const Region& region,
+                                                          std::uint32_t element_size) {
+  const auto [known, is_new] = dense_places_.try_emplace({region, element_size});
+  if (is_new) known->second = StridedRegion::Dense(region, element_size);
+  return known->second;
 }
 
 Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
@@ -215,8 +232,8 @@ Status Resolver::CheckOverlap() const {
   if (!found) return {};
   const ResolvedItem& first = resolved_.items[found->first];
   const ResolvedItem& second = resolved_.items[found->second];
-  return InvalidArgument("the destination of region ", second.destination->region.ToString(),
-                         " overlaps that of region ", first.destination->region.ToString(),
+  return InvalidArgument("the destination of region ", second.destination->region().ToString(),
+                         " overlaps that of region ", first.destination->region().ToString(),
                          " of tensor ", index_.tensor(first.tensor).name())
       .AtTensor(index_.tensor(second.tensor).name());
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ struct ResolvedItem {
 };
 
 struct ResolvedRequest {
-  std::vector<ResolvedItem> items;
+  std::deque<ResolvedItem> items;  // gives back the memory of those that are taken
   std::vector<LoadFinding> findings;
 };
 

@@ -27,13 +27,13 @@ std::uint64_t StagingBufferBytes(const ReadPlanData& plan, bool raw_stays) {
   std::uint64_t most = 0;
   for (const PlanChunk& chunk : plan.chunks) {
     for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
-      const bool lies_ready = raw_stays && chunk.codec == Codec::kNone && !copy.is_converted() &&
-                              copy.copy.is_contiguous();
-      if (copy.device == kHostDevice || lies_ready) continue;
-      const std::uint64_t size = copy.copy.byte_count();
+      const bool lies_ready =
+          raw_stays && chunk.codec == Codec::kNone && !copy.is_converted() && copy.is_contiguous();
+      if (copy.device() == kHostDevice || lies_ready) continue;
+      const std::uint64_t size = copy.copy().byte_count();
       const std::uint64_t converted_size = ConvertedSize(plan, copy);
-      most = std::max(most,
-                      converted_size == 0 ? size : size / copy.copy.element_size * converted_size);
+      most =
+          std::max(most, converted_size == 0 ? size : size / copy.element_size() * converted_size);
       if (most >= kStagingBufferMaxBytes) return kStagingBufferMaxBytes;
     }
   }
@@ -108,21 +108,22 @@ Status CopiesToDevices::Copy(const PlanChunk& chunk, const PlanCopy& copy, const
                              const Pack& pack) {
   const std::uint64_t converted_size = ConvertedSize(plan_, copy);
   if (raw != nullptr && converted_size == 0) {
-    StagedCopy whole = StageCopy(copy.copy, copy.copy.element_size);
+    StagedCopy whole = StageCopy(copy.copy(), copy.element_size());
     whole.pack.Normalize();
     if (whole.pack.is_contiguous()) {
-      return Place(copy.device, chunk.name, whole.place, raw + whole.pack.source_offset_bytes,
-                   copy.target);
+      return Place(copy.device(), chunk.name, whole.place, raw + whole.pack.source_offset_bytes,
+                   copy.target());
     }
   }
   SEALPOINT_CHECK(!ring_.empty());
-  for (const StridedCopy& part : CutCopy(copy.copy, converted_size, ring_.front().memory.size())) {
+  for (const StridedCopy& part :
+       CutCopy(copy.copy(), converted_size, ring_.front().memory.size())) {
     const StagedCopy staged =
         StageCopy(part, converted_size == 0 ? part.element_size : converted_size);
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan staging, Stage(staged.place.byte_count()));
     SEALPOINT_RETURN_IF_ERROR(pack(staged.pack, staging.data()));
     SEALPOINT_RETURN_IF_ERROR(
-        Place(copy.device, chunk.name, staged.place, staging.data(), copy.target));
+        Place(copy.device(), chunk.name, staged.place, staging.data(), copy.target()));
   }
   return {};
 }

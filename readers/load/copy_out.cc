@@ -84,13 +84,13 @@ Status CopyToDevice(const ReadPlanData& plan, const PlanChunk& chunk, const Plan
 
 Status CopyOne(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw,
                bool raw_stays, CopiesToDevices* devices) {
-  if (copy.device != kHostDevice) {
+  if (copy.device() != kHostDevice) {
     return CopyToDevice(plan, chunk, copy, raw, raw_stays, *devices);
   }
   if (copy.is_converted()) {
-    return ConversionOut(plan, chunk, copy, raw).Run(copy.copy, copy.target);
+    return ConversionOut(plan, chunk, copy, raw).Run(copy.copy(), copy.target());
   }
-  RunStridedCopy(copy.copy, raw.data(), copy.target);
+  RunStridedCopy(copy.copy(), raw.data(), copy.target());
   return {};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/load/destination.h"
 
+#include <utility>
+
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/layout/box_copy.h"
@@ -9,26 +11,36 @@
 
 namespace sealpoint::internal {
 
+std::shared_ptr<const StridedRegion> StridedRegion::Dense(const Region& region,
+                                                          std::uint32_t element_size) {
+  return std::make_shared<const StridedRegion>(StridedRegion{
+      .region = region, .strides_bytes = DenseStridesBytes(region.box.extent, element_size)});
+}
+
 Destination Destination::Make(const MutableMemoryView& view, const Region& region,
                               std::uint32_t element_size) {
-  static std::byte no_memory{};
-  Destination destination{.data = view.data,
-                          .region = region,
-                          .strides_bytes = view.strides_bytes,
-                          .element_size = element_size,
-                          .device = view.device,
-                          .stream = view.stream,
-                          .is_plan_only = view.is_plan_only,
-                          .shift_bytes = 0};
-  if (view.is_plan_only) destination.data = &no_memory;
-  std::uint64_t shift = !view.is_dense() || view.is_plan_only ? view.origin_bytes : 0;
-  if (view.is_dense()) {
-    destination.strides_bytes = DenseStridesBytes(region.box.extent, element_size);
-    shift -= region.run.begin * element_size;
-  }
-  // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
-  destination.shift_bytes = static_cast<std::int64_t>(shift);
+  if (view.is_dense()) return Make(view, StridedRegion::Dense(region, element_size), element_size);
+  auto place = std::make_shared<const StridedRegion>(
+      StridedRegion{.region = region, .strides_bytes = view.strides_bytes});
+  Destination destination = Make(view, std::move(place), element_size);
+  destination.shift_bytes = static_cast<std::int64_t>(view.origin_bytes);
   return destination;
+}
+
+Destination Destination::Make(const MutableMemoryView& view,
+                              std::shared_ptr<const StridedRegion> dense,
+                              std::uint32_t element_size) {
+  static std::byte no_memory{};
+  // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
+  const std::uint64_t origin = view.is_plan_only ? view.origin_bytes : 0;
+  const std::uint64_t shift = origin - dense->region.run.begin * element_size;
+  return {.data = view.is_plan_only ? &no_memory : view.data,
+          .place = std::move(dense),
+          .element_size = element_size,
+          .device = view.device,
+          .stream = view.stream,
+          .is_plan_only = view.is_plan_only,
+          .shift_bytes = static_cast<std::int64_t>(shift)};
 }
 
 Status CheckDestination(const MutableMemoryView& view, const Region& region, DType dtype,

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "lib/convert/element_converter.h"
@@ -15,23 +15,38 @@
 
 namespace sealpoint::internal {
 
-// Memory that receives a region, with a stride for each dimension of its box.
-struct Destination {
-  std::byte* data = nullptr;
+// A region, with a stride in memory for each dimension of its box.
+struct StridedRegion {
   Region region;
   std::vector<std::int64_t> strides_bytes;
-  std::uint32_t element_size = 1;  // in the memory
+
+  // The region lies densely.
+  static std::shared_ptr<const StridedRegion> Dense(const Region& region,
+                                                    std::uint32_t element_size);
+};
+
+// Memory that receives a region.
+struct Destination {
+  std::byte* data = nullptr;
+  std::shared_ptr<const StridedRegion> place;  // of many tensors of one shape it is the same
+  std::uint32_t element_size = 1;              // in the memory
   int device = kHostDevice;
   void* stream = nullptr;  // of a device
   bool is_plan_only = false;
   // Added to where an element lies by the strides: not 0 for a view with an origin, nor for a run,
   // whose first element is not that of its box.
   std::int64_t shift_bytes = 0;
-  std::optional<ElementConverter> converter{};  // if its dtype is not the stored one
+  std::shared_ptr<const ElementConverter> converter{};  // if its dtype is not the stored one
+
+  const Region& region() const { return place->region; }
+  const std::vector<std::int64_t>& strides_bytes() const { return place->strides_bytes; }
 
   // `element_size` is that of the memory. Precondition: the view fits the region
   // (CheckDestination).
   static Destination Make(const MutableMemoryView& view, const Region& region,
+                          std::uint32_t element_size);
+  // A dense view of what lies densely.
+  static Destination Make(const MutableMemoryView& view, std::shared_ptr<const StridedRegion> dense,
                           std::uint32_t element_size);
 };
 

@@ -27,7 +27,6 @@ struct Step {
 // Addresses of one device.
 struct Footprint {
   std::size_t number = 0;
-  int device = kHostDevice;
   std::uint64_t view_begin = 0;  // of the memory that the caller named
   Interval span{};               // from the first to the last byte
   std::uint64_t row_bytes = 0;
@@ -52,8 +51,8 @@ void JoinRows(Footprint& footprint) {
 // Bounds fit 64 bits: CheckDestination found them in the memory.
 Footprint FootprintOf(std::size_t number, const Destination& destination) {
   const auto data = reinterpret_cast<std::uintptr_t>(destination.data);
-  const Region& region = destination.region;
-  Footprint footprint{.number = number, .device = destination.device, .view_begin = data};
+  const Region& region = destination.region();
+  Footprint footprint{.number = number, .view_begin = data};
   std::uint64_t begin = data + static_cast<std::uint64_t>(destination.shift_bytes);
   footprint.row_bytes = destination.element_size;
   if (region.run != Run{0, BoxElementCount(region.box)}) {
@@ -64,8 +63,8 @@ Footprint FootprintOf(std::size_t number, const Destination& destination) {
     for (std::size_t d = 0; d < region.box.extent.size(); ++d) {
       const std::uint64_t count = region.box.extent[d];
       if (count == 1) continue;
-      const std::uint64_t stride = Magnitude(destination.strides_bytes[d]);
-      if (destination.strides_bytes[d] < 0) begin -= (count - 1) * stride;
+      const std::uint64_t stride = Magnitude(destination.strides_bytes()[d]);
+      if (destination.strides_bytes()[d] < 0) begin -= (count - 1) * stride;
       footprint.steps.push_back({.stride_bytes = stride, .count = count});
     }
     JoinRows(footprint);
@@ -174,25 +173,48 @@ std::optional<Pair> FindInCluster(Cluster cluster) {
   return FindSharedPlace(cluster, 0);
 }
 
+// From the first to the last byte of a destination. Most of many touch no other: only for those
+// that may is more than this kept.
+struct Span {
+  int device = kHostDevice;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::size_t number = 0;
+  friend auto operator<=>(const Span&, const Span&) = default;
+};
+
+// Where the sorted spans that are connected with the one at `begin` end.
+std::size_t EndOfCluster(std::span<const Span> all, std::size_t begin) {
+  std::uint64_t end_max = all[begin].end;
+  std::size_t end = begin + 1;
+  for (; end < all.size() && all[end].device == all[begin].device && all[end].begin < end_max;
+       ++end) {
+    end_max = std::max(end_max, all[end].end);
+  }
+  return end;
+}
+
 }  // namespace
 
 std::optional<Pair> FindOverlap(std::span<const std::optional<Destination>* const> destinations) {
-  std::vector<Footprint> all;
+  std::vector<Span> all;
   all.reserve(destinations.size());
   for (std::size_t i = 0; i < destinations.size(); ++i) {
     const std::optional<Destination>& one = *destinations[i];
-    if (one && !one->is_plan_only) all.push_back(FootprintOf(i, *one));
+    if (!one || one->is_plan_only) continue;
+    const Interval span = FootprintOf(i, *one).span;
+    all.push_back({.device = one->device, .begin = span.begin, .end = span.end, .number = i});
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Footprint& a, const Footprint& b) { return a.device < b.device; });
+  std::sort(all.begin(), all.end());
   for (std::size_t begin = 0; begin < all.size();) {
-    const int device = all[begin].device;
-    std::size_t end = begin;
-    while (end < all.size() && all[end].device == device) ++end;
-    const auto found = ForEachCluster(
-        Cluster(all).subspan(begin, end - begin), [](const Footprint& one) { return one.span; },
-        FindInCluster);
-    if (found) return found;
+    const std::size_t end = EndOfCluster(all, begin);
+    if (end - begin > 1) {
+      std::vector<Footprint> cluster;
+      for (std::size_t i = begin; i < end; ++i) {
+        cluster.push_back(FootprintOf(all[i].number, **destinations[all[i].number]));
+      }
+      if (const auto found = FindInCluster(cluster)) return found;
+    }
     begin = end;
   }
   return std::nullopt;

@@ -146,13 +146,13 @@ Status DeviceReader::AddChecks(Window& window, const PlanChunk& chunk) {
     const std::byte* const data = copy.first_byte();
     DeviceChunks& chunks = series_.chunks;
     // Only the last chunk of a series may be shorter.
-    const bool continues = series_.device == copy.device &&
+    const bool continues = series_.device == copy.device() &&
                            chunks.data + chunks.size_bytes == data &&
                            chunks.size_bytes % chunks.chunk_size_bytes == 0 &&
                            chunk.raw_size <= chunks.chunk_size_bytes;
     if (!continues) {
       SEALPOINT_RETURN_IF_ERROR(QueueSeries(window));
-      series_ = {.device = copy.device,
+      series_ = {.device = copy.device(),
                  .name = chunk.name,
                  .chunks = {.data = data, .size_bytes = 0, .chunk_size_bytes = chunk.raw_size},
                  .first_digest = window.checked.size()};

@@ -20,9 +20,9 @@ std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& r
     const PlanCopy& copy = plan.CopiesOf(chunk).front();
     if (!IsWholeOnDevice(chunk, copy)) return {};
     std::byte* const to = copy.first_byte();
-    if (runs.empty() || runs.back().device != copy.device ||
+    if (runs.empty() || runs.back().device != copy.device() ||
         runs.back().to + runs.back().size_bytes != to) {
-      runs.push_back({.device = copy.device, .to = to, .first = &chunk});
+      runs.push_back({.device = copy.device(), .to = to, .first = &chunk});
     }
     runs.back().size_bytes += chunk.raw_size;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -28,35 +29,25 @@ namespace {
 constexpr std::uint64_t kInPlaceMinBytes = kMiB;
 constexpr std::uint64_t kSeriesMax = std::uint64_t{1} << 14;  // chunks; 1 MiB of records
 
-std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
-
-// Whether `next` begins where `before` ends, on both sides; both normalized and of one destination.
-// A copy before that is not contiguous takes more of the source than one element.
-bool Continues(const PlanCopy& before, const PlanCopy& next) {
-  const StridedCopy& a = before.copy;
-  const StridedCopy& b = next.copy;
-  return b.is_contiguous() &&
-         Bits(a.source_offset_bytes) + a.element_size == Bits(b.source_offset_bytes) &&
-         Bits(a.target_offset_bytes) + a.element_size == Bits(b.target_offset_bytes);
-}
-
 // The destination of a chunk whose raw bytes are requested as they are stored and whole; else null.
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];
-  if (copy.is_converted() || copy.device != kHostDevice) return nullptr;
-  const bool is_whole = copy.copy.is_contiguous() && copy.copy.element_size == chunk.raw_size;
+  if (copy.is_converted() || copy.device() != kHostDevice) return nullptr;
+  const bool is_whole = copy.is_contiguous() && copy.element_size() == chunk.raw_size;
   return is_whole ? copy.first_byte() : nullptr;
 }
 
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max)
-    : index_(index), tables_(tables), range_size_max_(range_size_max) {}
+    : index_(index), tables_(tables), range_size_max_(range_size_max) {
+  data_.names_owner = index.owner();
+}
 
 Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
-  const Region& wanted = destination.region;
+  const Region& wanted = destination.region();
   data_.summary.bytes_wanted += wanted.element_count() * tensor.element_size();
   // The boxes of a run are narrower than its box, which matters for a run of few rows.
   std::vector<std::pair<std::size_t, Region>> shards;
@@ -121,9 +112,9 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
 }
 
 // Whether the chunk before this one was the last that was added.
-bool PlanBuilder::ContinuesPending(const StoredShard& facts, std::uint64_t chunk) const {
-  return chunk > 0 && !pending_.empty() && pending_.back().blob == facts.ref.blob &&
-         std::uint64_t{pending_.back().record} + 1 == facts.ref.first_record + chunk;
+bool PlanBuilder::ContinuesLast(const StoredShard& facts, std::uint64_t chunk) const {
+  return chunk > 0 && !data_.chunks.empty() && data_.chunks.back().blob == facts.ref.blob &&
+         std::uint64_t{data_.chunks.back().record} + 1 == facts.ref.first_record + chunk;
 }
 
 // Loads the records of each unbroken series of chunks at once, a long one in parts. A part begins
@@ -137,7 +128,7 @@ Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk
            selected[end].chunk == selected[end - 1].chunk + 1) {
       ++end;
     }
-    const std::size_t again = ContinuesPending(facts, selected[begin].chunk) ? 1 : 0;
+    const std::size_t again = ContinuesLast(facts, selected[begin].chunk) ? 1 : 0;
     // R-IDX-20 bounds the records of a shard by 32 bits.
     Result<std::vector<ChunkRecord>> records =
         tables_.Load({.shard = facts.ref,
@@ -156,43 +147,41 @@ Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk
 
 void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selected,
                             const Destination& destination) {
-  const std::size_t first_copy = pending_copies_.size();
+  const std::size_t first_copy = data_.copies.size();
   const auto make_copy = destination.converter ? ConversionFromLinear : CopyFromLinear;
   for (const Box& part : selected.parts) {
-    PlanCopy copy{.copy = make_copy(selected.region, part, destination.region.box,
-                                    destination.strides_bytes, facts.element_size),
-                  .target = destination.data,
-                  .device = destination.device};
-    copy.copy.target_offset_bytes = static_cast<std::int64_t>(Bits(copy.copy.target_offset_bytes) +
-                                                              Bits(destination.shift_bytes));
+    StridedCopy strided = make_copy(selected.region, part, destination.region().box,
+                                    destination.strides_bytes(), facts.element_size);
+    strided.target_offset_bytes =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(strided.target_offset_bytes) +
+                                  static_cast<std::uint64_t>(destination.shift_bytes));
+    PlanCopy copy(std::move(strided), destination.data, destination.device);
     if (destination.converter) {
-      copy.converted_part = data_.converted_parts.size();
+      copy.converted_part = static_cast<std::uint32_t>(data_.converted_parts.size());
       data_.converted_parts.push_back({.conversion = data_.conversions.size() - 1, .box = part});
-      pending_copies_.push_back(std::move(copy));
-    } else if (pending_copies_.size() > first_copy && Continues(pending_copies_.back(), copy)) {
-      pending_copies_.back().copy.element_size += copy.copy.element_size;
-    } else {
-      pending_copies_.push_back(std::move(copy));
+      data_.copies.push_back(std::move(copy));
+    } else if (data_.copies.size() == first_copy || !data_.copies.back().Extend(copy)) {
+      data_.copies.push_back(std::move(copy));
     }
   }
 }
 
 void PlanBuilder::AddChunk(const StoredShard& facts, const ChunkRecord& record,
                            const SelectedChunk& selected, const Destination* destination) {
-  const std::size_t first_copy = pending_copies_.size();
+  const std::size_t first_copy = data_.copies.size();
   if (destination != nullptr) AddCopies(facts, selected, *destination);
-  pending_.push_back({.blob = facts.ref.blob,
-                      .record = facts.ref.first_record + record.chunk,
-                      .chunk = {.offset = record.offset,
-                                .stored_size = record.stored_size,
-                                .raw_size = record.raw_size,
-                                .codec = record.codec,
-                                .element_size = static_cast<std::uint16_t>(facts.element_size),
-                                .name = facts.name,
-                                .first_copy = first_copy,
-                                .copy_count = pending_copies_.size() - first_copy,
-                                .raw_digest = record.raw_digest,
-                                .stored_digest = record.stored_digest}});
+  data_.chunks.push_back({.blob = facts.ref.blob,
+                          .record = facts.ref.first_record + record.chunk,
+                          .offset = record.offset,
+                          .stored_size = record.stored_size,
+                          .raw_size = record.raw_size,
+                          .codec = record.codec,
+                          .element_size = static_cast<std::uint16_t>(facts.element_size),
+                          .name = facts.name,
+                          .first_copy = first_copy,
+                          .copy_count = data_.copies.size() - first_copy,
+                          .raw_digest = record.raw_digest,
+                          .stored_digest = record.stored_digest});
 }
 
 ReadPlanData PlanBuilder::Finish() {
@@ -202,34 +191,37 @@ ReadPlanData PlanBuilder::Finish() {
   return std::move(data_);
 }
 
-// A chunk that several items want is read once.
+// By their places in the files; equal chunks in the order in which they were wanted. A chunk that
+// several items want is read once: then its copies are brought together, too.
 void PlanBuilder::MergeChunks() {
-  const auto key = [](const PendingChunk& p) {
-    return std::tuple(p.blob, p.chunk.offset, p.record);
+  std::vector<PlanChunk>& chunks = data_.chunks;
+  const auto place = [](const PlanChunk& chunk) {
+    return std::tuple(chunk.blob, chunk.offset, chunk.record);
   };
-  // Equal chunks in the order in which they were wanted.
-  std::sort(pending_.begin(), pending_.end(), [&](const PendingChunk& a, const PendingChunk& b) {
-    return std::tuple(key(a), a.chunk.first_copy) < std::tuple(key(b), b.chunk.first_copy);
+  std::sort(chunks.begin(), chunks.end(), [&](const PlanChunk& a, const PlanChunk& b) {
+    return std::tuple(place(a), a.first_copy) < std::tuple(place(b), b.first_copy);
   });
-  data_.chunks.reserve(pending_.size());
-  data_.copies.reserve(pending_copies_.size());
-  const PendingChunk* last = nullptr;
-  for (const PendingChunk& pending : pending_) {
-    if (last == nullptr || key(*last) != key(pending)) {
-      data_.chunks.push_back(pending.chunk);
-      data_.chunks.back().first_copy = data_.copies.size();
-      data_.chunks.back().copy_count = 0;
-      chunk_blobs_.push_back(pending.blob);
+  const auto are_same = [&](const PlanChunk& a, const PlanChunk& b) {
+    return place(a) == place(b);
+  };
+  if (std::adjacent_find(chunks.begin(), chunks.end(), are_same) == chunks.end()) return;
+  std::vector<PlanCopy> copies;
+  copies.reserve(data_.copies.size());
+  std::size_t kept = 0;
+  for (const PlanChunk& chunk : chunks) {
+    const auto from = data_.copies.begin() + static_cast<std::ptrdiff_t>(chunk.first_copy);
+    const std::size_t first_copy = copies.size();
+    std::move(from, from + static_cast<std::ptrdiff_t>(chunk.copy_count),
+              std::back_inserter(copies));
+    if (kept > 0 && are_same(chunks[kept - 1], chunk)) {
+      chunks[kept - 1].copy_count += chunk.copy_count;
+    } else {
+      chunks[kept] = chunk;
+      chunks[kept++].first_copy = first_copy;
     }
-    last = &pending;
-    data_.chunks.back().copy_count += pending.chunk.copy_count;
-    const auto from =
-        pending_copies_.begin() + static_cast<std::ptrdiff_t>(pending.chunk.first_copy);
-    std::move(from, from + static_cast<std::ptrdiff_t>(pending.chunk.copy_count),
-              std::back_inserter(data_.copies));
   }
-  pending_ = {};
-  pending_copies_ = {};
+  chunks.resize(kept);
+  data_.copies = std::move(copies);
 }
 
 void PlanBuilder::CutRanges() {
@@ -237,7 +229,7 @@ void PlanBuilder::CutRanges() {
     const PlanChunk& chunk = data_.chunks[i];
     std::byte* const target = PlainTarget(data_, chunk);
     PlanRange* const range = data_.ranges.empty() ? nullptr : &data_.ranges.back();
-    const bool is_adjacent = range != nullptr && range->blob == chunk_blobs_[i] &&
+    const bool is_adjacent = range != nullptr && range->blob == chunk.blob &&
                              range->offset + range->size == chunk.offset &&
                              range->size + chunk.stored_size <= range_size_max_;
     const bool stays_in_place = is_adjacent && target != nullptr && range->in_place != nullptr &&
@@ -251,14 +243,13 @@ void PlanBuilder::CutRanges() {
       ++range->chunk_count;
       continue;
     }
-    data_.ranges.push_back({.blob = chunk_blobs_[i],
+    data_.ranges.push_back({.blob = chunk.blob,
                             .offset = chunk.offset,
                             .size = chunk.stored_size,
                             .first_chunk = i,
                             .chunk_count = 1,
                             .in_place = target});
   }
-  chunk_blobs_ = {};
 }
 
 void PlanBuilder::Summarize() {

@@ -38,17 +38,12 @@ class PlanBuilder {
   ReadPlanData Finish();
 
  private:
-  struct PendingChunk {
-    std::uint32_t blob = 0;
-    std::uint32_t record = 0;  // number in the blob: what a chunk is known by
-    PlanChunk chunk;           // its copies are in pending_copies_
-  };
   struct StoredShard;
 
   void AddStream(const Destination& destination);
   void AddCopies(const StoredShard& facts, const SelectedChunk& selected,
                  const Destination& destination);
-  bool ContinuesPending(const StoredShard& facts, std::uint64_t chunk) const;
+  bool ContinuesLast(const StoredShard& facts, std::uint64_t chunk) const;
   Status AddShard(const StoredShard& facts, std::vector<SelectedChunk> selected,
                   const Destination* destination);
   void AddChunk(const StoredShard& facts, const ChunkRecord& record, const SelectedChunk& selected,
@@ -61,9 +56,6 @@ class PlanBuilder {
   BlobTables& tables_;
   const std::uint64_t range_size_max_;
   ReadPlanData data_;
-  std::vector<PendingChunk> pending_;
-  std::vector<PlanCopy> pending_copies_;
-  std::vector<std::uint32_t> chunk_blobs_;  // one per chunk of data_, until the ranges are cut
 };
 
 }  // namespace sealpoint::internal

@@ -12,16 +12,6 @@
 #include "sealpoint/text.h"
 
 namespace sealpoint {
-namespace internal {
-
-Status CheckHasMemory(const ReadPlanData& plan) {
-  if (!plan.plan_only_name) return {};
-  return InvalidArgument("the destination has no memory: it is for planning only")
-      .AtTensor(plan.names[*plan.plan_only_name]);
-}
-
-}  // namespace internal
-
 namespace {
 
 using internal::CountText;
@@ -79,8 +69,10 @@ void ReadRequest::Add(std::string_view tensor, Box box, MutableMemoryView destin
 void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout,
                       const MutableMemoryView& local) {
   for (const LocalPart& part : layout.parts) {
-    items.push_back(
-        {.tensor = std::string(tensor), .region = part.region, .destination = local, .part = part});
+    items.push_back({.tensor = std::string(tensor),
+                     .region = part.region,
+                     .destination = local,
+                     .part = std::make_shared<const LocalPart>(part)});
   }
 }
 

@@ -4,14 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/errors.h"
 #include "lib/convert/element_converter.h"
 #include "lib/layout/box_copy.h"
+#include "sealpoint/bytes.h"
 #include "sealpoint/codec.h"
 #include "sealpoint/id.h"
 #include "sealpoint/read_plan.h"
@@ -19,16 +23,61 @@
 
 namespace sealpoint::internal {
 
-// From the raw bytes of a chunk into the memory at `target`.
-struct PlanCopy {
-  static constexpr std::size_t kAsStored = ~std::size_t{0};
+// From the raw bytes of a chunk into the memory at `target`. Most are one contiguous range, and a
+// plan may have millions: strides are kept only if there are any.
+class PlanCopy {
+ public:
+  static constexpr std::uint32_t kAsStored = ~std::uint32_t{0};
 
-  StridedCopy copy;
-  std::byte* target = nullptr;
-  int device = kHostDevice;                // of the target
-  std::size_t converted_part = kAsStored;  // in ReadPlanData::converted_parts
+  PlanCopy() = default;
+  // Precondition: normalized.
+  PlanCopy(StridedCopy copy, std::byte* target, int device)
+      : element_size_(copy.element_size),
+        source_offset_bytes_(copy.source_offset_bytes),
+        target_offset_bytes_(copy.target_offset_bytes),
+        target_(target),
+        device_(device) {
+    if (!copy.is_contiguous()) strided_ = std::make_shared<const StridedCopy>(std::move(copy));
+  }
+
+  // An element of a contiguous copy is all of it.
+  std::uint64_t element_size() const { return element_size_; }
+  bool is_contiguous() const { return strided_ == nullptr; }
+  StridedCopy copy() const {
+    if (strided_ != nullptr) return *strided_;
+    StridedCopy contiguous;
+    contiguous.element_size = element_size_;
+    contiguous.source_offset_bytes = source_offset_bytes_;
+    contiguous.target_offset_bytes = target_offset_bytes_;
+    return contiguous;
+  }
+  std::byte* target() const { return target_; }
+  int device() const { return device_; }  // of the target
+  std::byte* first_byte() const { return target_ + target_offset_bytes_; }
+
+  // Takes the next copy in if it begins where this one ends, on both sides; both of one
+  // destination. One that is not contiguous takes more of the source than one element.
+  bool Extend(const PlanCopy& next) {
+    const auto bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    const bool continues =
+        is_contiguous() && next.is_contiguous() &&
+        bits(source_offset_bytes_) + element_size_ == bits(next.source_offset_bytes_) &&
+        bits(target_offset_bytes_) + element_size_ == bits(next.target_offset_bytes_);
+    if (continues) element_size_ += next.element_size_;
+    return continues;
+  }
+
+  // Number in ReadPlanData::converted_parts.
+  std::uint32_t converted_part = kAsStored;
   bool is_converted() const { return converted_part != kAsStored; }
-  std::byte* first_byte() const { return target + copy.target_offset_bytes; }
+
+ private:
+  std::shared_ptr<const StridedCopy> strided_;  // null: contiguous
+  std::uint64_t element_size_ = 0;
+  std::int64_t source_offset_bytes_ = 0;
+  std::int64_t target_offset_bytes_ = 0;
+  std::byte* target_ = nullptr;
+  int device_ = kHostDevice;
 };
 
 // An item that is converted to another dtype.
@@ -44,6 +93,8 @@ struct ConvertedPart {
 };
 
 struct PlanChunk {
+  std::uint32_t blob = 0;    // in the index
+  std::uint32_t record = 0;  // number in the blob, by which a chunk is known
   std::uint64_t offset = 0;  // in the blob
   std::uint32_t stored_size = 0;
   std::uint32_t raw_size = 0;
@@ -58,8 +109,8 @@ struct PlanChunk {
 
 // Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
-  return copy.device != kHostDevice && !copy.is_converted() &&
-         copy.copy.element_size == chunk.raw_size;
+  return copy.device() != kHostDevice && !copy.is_converted() && copy.is_contiguous() &&
+         copy.element_size() == chunk.raw_size;
 }
 
 // Chunks that lie back to back in a blob and are fetched by one read.
@@ -84,7 +135,8 @@ struct PlanStream {
 // Ranges ascend by blob and offset; so do their chunks.
 struct ReadPlanData {
   AttemptId attempt;
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;  // as the index has them
+  std::shared_ptr<const Bytes> names_owner;
   bool is_of_object = false;            // the names are those of objects, not of tensors
   std::vector<std::string> blob_names;  // of all blobs that are read, ascending
   std::vector<PlanRange> ranges;
@@ -108,13 +160,16 @@ struct ReadPlanData {
     return is_of_object ? std::move(error).AtObject(names[name])
                         : std::move(error).AtTensor(names[name]);
   }
+  // InvalidArgument if a destination has no memory (MutableMemoryView::PlanOnly).
+  Status CheckHasMemory() const {
+    if (!plan_only_name) return {};
+    return AtItem(*plan_only_name,
+                  InvalidArgument("the destination has no memory: it is for planning only"));
+  }
   std::span<const PlanCopy> CopiesOf(const PlanChunk& chunk) const {
     return std::span(copies).subspan(chunk.first_copy, chunk.copy_count);
   }
 };
-
-// InvalidArgument if the plan has a destination without memory (MutableMemoryView::PlanOnly).
-Status CheckHasMemory(const ReadPlanData& plan);
 
 }  // namespace sealpoint::internal
 

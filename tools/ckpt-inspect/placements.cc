@@ -67,12 +67,11 @@ class Tally {
 };
 
 // Rules of a training are short; what is longer is none of our rules, and takes no memory.
-Result<Placement> ParseStored(const std::vector<std::string>& texts) {
+bool IsShort(const std::vector<std::string>& texts) {
   constexpr std::size_t kTextMax = 1024;
   std::size_t size = 0;
   for (const std::string& text : texts) size += text.size();
-  if (size > kTextMax) return UsageError("the placement is too long");
-  return ParsePlacement(texts);
+  return size <= kTextMax;
 }
 
 class Chooser {
@@ -84,7 +83,7 @@ class Chooser {
   Status MatchOptions(const Checkpoint& checkpoint);
   // Tensors in ascending order.
   void Choose(TensorInfo tensor) {
-    chosen_.placements.push_back(PlacementOf(tensor));
+    chosen_.placement_of.push_back(PlacementOf(tensor));
     // Texts that many tensors share in the file would here be as many copies.
     tensor.placement = {};
     chosen_.tensors.push_back(std::move(tensor));
@@ -92,16 +91,32 @@ class Chooser {
   Result<ChosenPlacements> Finish() &&;
 
  private:
-  Placement PlacementOf(const TensorInfo& tensor);
+  // Why tensors have a placement.
+  enum class Origin : std::uint8_t { kStored, kGiven, kNotStored, kStrange };
+  struct Source {
+    Origin origin = Origin::kNotStored;
+    std::vector<std::string> stored{};  // the texts; else empty
+    const PlaceOption* given = nullptr;
+    friend auto operator<=>(const Source&, const Source&) = default;
+  };
+
+  // The number of the tensor's placement, which is made when it comes first.
+  std::size_t PlacementOf(const TensorInfo& tensor);
+  Source SourceOf(const TensorInfo& tensor) const;
+  std::size_t Number(Source source, Placement placement);
   bool AdoptAxes(const Placement& stored);
   void AddMissingAxes();
+  void CountTensors();
   void AddNotes();
 
   const Mesh& wanted_;
   const std::vector<PlaceOption>& options_;
   std::map<std::size_t, const PlaceOption*> given_;  // by number of tensor
   ChosenPlacements chosen_;
-  MeshAxes stored_axes_;  // that the wanted mesh lacks
+  std::map<Source, std::size_t> numbers_;
+  std::vector<Origin> origins_;                    // of each placement
+  std::vector<std::vector<std::string>> missing_;  // of each placement: axes that no rule names
+  MeshAxes stored_axes_;                           // that the wanted mesh lacks
   Tally whole_;
   Tally strange_;
   Tally here_;
@@ -133,37 +148,66 @@ bool Chooser::AdoptAxes(const Placement& stored) {
   return true;
 }
 
-Placement Chooser::PlacementOf(const TensorInfo& tensor) {
+Chooser::Source Chooser::SourceOf(const TensorInfo& tensor) const {
   if (const auto given = given_.find(chosen_.tensors.size()); given != given_.end()) {
-    ++chosen_.given_count;
-    return given->second->placement;
+    return {.origin = Origin::kGiven, .given = given->second};
   }
-  Result<Placement> stored = ParseStored(tensor.placement);
-  if (stored.ok() && !stored->empty() && AdoptAxes(*stored)) {
-    ++chosen_.stored_count;
-    return *std::move(stored);
-  }
-  ++chosen_.whole_count;
-  stored.ok() ? whole_.Count(tensor.name) : strange_.Count(tensor.name);
-  return {};
+  if (tensor.placement.empty()) return {.origin = Origin::kNotStored};
+  if (!IsShort(tensor.placement)) return {.origin = Origin::kStrange};
+  return {.origin = Origin::kStored, .stored = tensor.placement};
+}
+
+std::size_t Chooser::PlacementOf(const TensorInfo& tensor) {
+  Source source = SourceOf(tensor);
+  if (const auto known = numbers_.find(source); known != numbers_.end()) return known->second;
+  if (source.origin == Origin::kGiven) return Number(source, source.given->placement);
+  if (source.origin != Origin::kStored) return Number(source, {});
+  Result<Placement> stored = ParsePlacement(source.stored);
+  const bool is_ours = stored.ok() && AdoptAxes(*stored);
+  const std::size_t number = Number(std::move(source), is_ours ? *std::move(stored) : Placement());
+  if (!is_ours) origins_[number] = Origin::kStrange;
+  return number;
+}
+
+std::size_t Chooser::Number(Source source, Placement placement) {
+  const std::size_t number = chosen_.placements.size();
+  chosen_.placements.push_back(std::move(placement));
+  origins_.push_back(source.origin);
+  numbers_.emplace(std::move(source), number);
+  return number;
 }
 
 // Every rule must find its axes, and every axis its rule.
 void Chooser::AddMissingAxes() {
-  for (std::size_t i = 0; i < chosen_.tensors.size(); ++i) {
-    Placement& placement = chosen_.placements[i];
+  for (Placement& placement : chosen_.placements) {
+    std::vector<std::string>& missing = missing_.emplace_back();
     const bool is_whole = placement.empty();
     const std::vector<std::string> named = AxesOf(placement);
     for (const auto& [axis, size] : chosen_.mesh.axes()) {
       if (std::find(named.begin(), named.end(), axis) != named.end()) continue;
       placement.push_back(Replicate{axis});
-      if (!is_whole && size > 1) replicated_[axis].Count(chosen_.tensors[i].name);
+      if (!is_whole && size > 1) missing.push_back(axis);
     }
+  }
+}
+
+void Chooser::CountTensors() {
+  for (std::size_t i = 0; i < chosen_.tensors.size(); ++i) {
+    const std::string& name = chosen_.tensors[i].name;
+    const std::size_t number = chosen_.placement_of[i];
+    const Placement& placement = chosen_.placements[number];
+    const Origin origin = origins_[number];
+    if (origin == Origin::kStored) ++chosen_.stored_count;
+    if (origin == Origin::kGiven) ++chosen_.given_count;
+    if (origin == Origin::kNotStored) whole_.Count(name);
+    if (origin == Origin::kStrange) strange_.Count(name);
+    for (const std::string& axis : missing_[number]) replicated_[axis].Count(name);
     const bool is_here = std::any_of(placement.begin(), placement.end(), [](const auto& rule) {
       return std::holds_alternative<HoldHere>(rule);
     });
-    if (is_here) here_.Count(chosen_.tensors[i].name);
+    if (is_here) here_.Count(name);
   }
+  chosen_.whole_count = whole_.count() + strange_.count();
 }
 
 void Chooser::AddNotes() {
@@ -191,6 +235,7 @@ Result<ChosenPlacements> Chooser::Finish() && {
     }
   }
   AddMissingAxes();
+  CountTensors();
   AddNotes();
   return std::move(chosen_);
 }

@@ -26,7 +26,8 @@ Result<PlaceOption> ParsePlaceOption(const std::string& text);
 struct ChosenPlacements {
   Mesh mesh;  // the wanted one, with the axes that only stored placements name, of one rank each
   std::vector<TensorInfo> tensors;
-  std::vector<Placement> placements;  // of each tensor; every axis is named
+  std::vector<Placement> placements;      // each once; every axis is named
+  std::vector<std::size_t> placement_of;  // of each tensor, its number in placements
   std::size_t stored_count = 0;
   std::size_t given_count = 0;
   std::size_t whole_count = 0;

@@ -31,11 +31,39 @@ TEST(WireTest, ReadsWhatWasWritten) {
   EXPECT_TRUE(in.at_end());
 }
 
-TEST(WireTest, NumbersAreLittleEndian) {
-  Bytes bytes;
-  WireWriter(bytes).Put(std::uint64_t{0x0102});
-  EXPECT_EQ(bytes[0], std::byte{2});
-  EXPECT_EQ(bytes[1], std::byte{1});
+// LEB128; the second is the example of the DWARF standard.
+TEST(WireTest, SmallNumbersTakeFewBytes) {
+  const auto encoded = [](std::uint64_t number) {
+    Bytes bytes;
+    WireWriter(bytes).Put(number);
+    return bytes;
+  };
+  EXPECT_EQ(encoded(0x7f), Bytes{std::byte{0x7f}});
+  EXPECT_EQ(encoded(12857), (Bytes{std::byte{0xb9}, std::byte{0x64}}));
+  EXPECT_EQ(encoded(~std::uint64_t{0}).size(), 10u);
+}
+
+TEST(WireTest, EveryWidthComesBack) {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    for (const std::uint64_t number : {std::uint64_t{1} << bit, (std::uint64_t{1} << bit) - 1}) {
+      Bytes bytes;
+      WireWriter(bytes).Put(number);
+      WireReader in(bytes);
+      EXPECT_EQ(in.Number().value(), number);
+      EXPECT_TRUE(in.at_end());
+    }
+  }
+}
+
+TEST(WireTest, RefusesANumberOfMoreThan64Bits) {
+  Bytes ten(9, std::byte{0xff});
+  ten.push_back(std::byte{1});
+  EXPECT_EQ(WireReader(ten).Number().value(), ~std::uint64_t{0});
+  ten.back() = std::byte{2};
+  EXPECT_EQ(WireReader(ten).Number().status().code(), Code::kComm);
+  Bytes eleven(10, std::byte{0x80});
+  eleven.push_back(std::byte{0});
+  EXPECT_EQ(WireReader(eleven).Number().status().code(), Code::kComm);
 }
 
 // Every cut of the message is noticed by one of the reads.
@@ -71,7 +99,7 @@ TEST(WireTest, EqualStepsTakeTheSameRoomHoweverMany) {
   for (std::uint64_t i = 0; i < 1000; ++i) list.push_back(8 * i);
   Bytes bytes;
   WireWriter(bytes).PutSequence(list);
-  EXPECT_EQ(bytes.size(), 5 * sizeof(std::uint64_t));
+  EXPECT_LE(bytes.size(), 5 * sizeof(std::uint64_t));
 }
 
 TEST(WireTest, RefusesASequenceAboveTheGivenCountWithoutAllocating) {

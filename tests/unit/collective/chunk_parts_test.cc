@@ -33,7 +33,7 @@ StridedCopy Block(std::uint64_t row, std::uint64_t column, std::uint64_t rows,
 ChunkParts WantedOf(const std::vector<StridedCopy>& copies, std::uint64_t raw_size = kRawSize) {
   ReadPlanData plan;
   plan.copies.emplace_back();  // another chunk's
-  for (const StridedCopy& copy : copies) plan.copies.push_back({.copy = copy});
+  for (const StridedCopy& copy : copies) plan.copies.emplace_back(copy, nullptr, kHostDevice);
   PlanChunk chunk{.raw_size = static_cast<std::uint32_t>(raw_size)};
   chunk.first_copy = 1;
   chunk.copy_count = copies.size();

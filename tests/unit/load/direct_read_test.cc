@@ -22,14 +22,13 @@ std::vector<std::uint64_t> RunSizes(const std::vector<std::pair<int, std::uint64
   internal::ReadPlanData plan;
   std::vector<std::byte> memory(1000);
   for (const auto& [device, offset] : places) {
-    internal::PlanCopy copy{.target = memory.data() + offset, .device = device};
-    copy.copy.element_size = 100;
     plan.chunks.push_back({.offset = 100 * plan.chunks.size(),
                            .stored_size = 100,
                            .raw_size = 100,
                            .first_copy = plan.copies.size(),
                            .copy_count = 1});
-    plan.copies.push_back(copy);
+    plan.copies.emplace_back(internal::StridedCopy{.element_size = 100}, memory.data() + offset,
+                             device);
   }
   std::vector<std::uint64_t> sizes;
   for (const internal::DirectRun& run :

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/metadata/tensor_table.h"
+
+#include <bit>
+#include <limits>
+
+#include "lib/base/macros.h"
+
+namespace sealpoint::internal {
+
+TensorTable::TensorTable() : by_name_(0, Hash{this}, Equal{this}) {}
+
+std::uint32_t TensorTable::Add(const TensorFacts& facts) {
+  SEALPOINT_CHECK(entries_.size() < std::numeric_limits<std::uint32_t>::max());
+  const auto number = static_cast<std::uint32_t>(entries_.size());
+  std::vector<std::string> placement(facts.placement.begin(), facts.placement.end());
+  const auto [known, is_new] = placement_numbers_.try_emplace(
+      std::move(placement), static_cast<std::uint32_t>(placements_.size()));
+  if (is_new) placements_.push_back(&known->first);
+  entries_.push_back(
+      {.name_begin = names_.size(),
+       .shape_begin = extents_.size(),
+       .name_size = static_cast<std::uint32_t>(facts.name.size()),
+       .element_size = facts.element_size,
+       .placement = known->second,
+       .dtype = facts.dtype,
+       .ndim = static_cast<std::uint8_t>(facts.shape.size()),
+       .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(facts.chunk_size))});
+  names_.insert(names_.end(), facts.name.begin(), facts.name.end());
+  extents_.insert(extents_.end(), facts.shape.begin(), facts.shape.end());
+  by_name_.insert(number);
+  return number;
+}
+
+std::optional<std::uint32_t> TensorTable::Find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return std::nullopt;
+  return *found;
+}
+
+std::string_view TensorTable::name(std::uint32_t number) const {
+  const Entry& entry = entries_[number];
+  return {names_.data() + entry.name_begin, entry.name_size};
+}
+
+TensorFacts TensorTable::operator[](std::uint32_t number) const {
+  const Entry& entry = entries_[number];
+  return {.name = name(number),
+          .dtype = entry.dtype,
+          .element_size = entry.element_size,
+          .chunk_size = std::uint64_t{1} << entry.chunk_size_log2,
+          .shape = std::span(extents_).subspan(entry.shape_begin, entry.ndim),
+          .placement = *placements_[entry.placement]};
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_METADATA_TENSOR_TABLE_H_
+#define SEALPOINT_LIB_METADATA_TENSOR_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "sealpoint/dtype.h"
+
+namespace sealpoint::internal {
+
+// What a manifest says of a tensor, apart from its shards. Borrows.
+struct TensorFacts {
+  std::string_view name;
+  DType dtype = DType::kNone;
+  std::uint32_t element_size = 0;
+  std::uint64_t chunk_size = 1;
+  std::span<const std::uint64_t> shape;
+  std::span<const std::string> placement;
+};
+
+// The tensors of a writer, numbered as they come. A state may have hundreds of thousands: all names
+// and all shapes lie in one array each, and equal placements are kept once.
+class TensorTable {
+ public:
+  TensorTable();
+  TensorTable(const TensorTable&) = delete;
+  TensorTable& operator=(const TensorTable&) = delete;
+
+  // At most 2^32 - 1 tensors. Preconditions: none of this name is there; the chunk size is a power
+  // of two, the dimensions are at most 255.
+  std::uint32_t Add(const TensorFacts& facts);
+  std::optional<std::uint32_t> Find(std::string_view name) const;
+  std::size_t size() const { return entries_.size(); }
+  // Valid until the next Add.
+  TensorFacts operator[](std::uint32_t number) const;
+  std::string_view name(std::uint32_t number) const;
+
+ private:
+  struct Entry {
+    std::uint64_t name_begin = 0;
+    std::uint64_t shape_begin = 0;
+    std::uint32_t name_size = 0;
+    std::uint32_t element_size = 0;
+    std::uint32_t placement = 0;
+    DType dtype = DType::kNone;
+    std::uint8_t ndim = 0;
+    std::uint8_t chunk_size_log2 = 0;
+  };
+  // By name; holds numbers.
+  struct Hash {
+    using is_transparent = void;
+    const TensorTable* table;
+    std::size_t operator()(std::string_view name) const {
+      return std::hash<std::string_view>()(name);
+    }
+    std::size_t operator()(std::uint32_t number) const { return (*this)(table->name(number)); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    const TensorTable* table;
+    std::string_view NameOf(std::string_view name) const { return name; }
+    std::string_view NameOf(std::uint32_t number) const { return table->name(number); }
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return NameOf(a) == NameOf(b);
+    }
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<char> names_;
+  std::vector<std::uint64_t> extents_;
+  std::map<std::vector<std::string>, std::uint32_t> placement_numbers_;
+  std::vector<const std::vector<std::string>*> placements_;  // keys of the map, by number
+  std::unordered_set<std::uint32_t, Hash, Equal> by_name_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_METADATA_TENSOR_TABLE_H_
