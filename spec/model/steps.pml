@@ -35,3 +35,6 @@ inline read_environment() {
 #define EXPANDED(...) QUOTE(__VA_ARGS__)
 #define SAY(who, step, text) printf(EXPANDED(ACTOR %d | step | text\n), who)
 #define SAY_AS(actor, step, text) printf(QUOTE(actor | step | text\n))
+// The same with a number in the text, as %d.
+#define SAY_OF(who, step, text, which) printf(EXPANDED(ACTOR %d | step | text\n), who, which)
+#define SAY_AS_OF(actor, step, text, which) printf(QUOTE(actor | step | text\n), which)

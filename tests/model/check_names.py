@@ -3,7 +3,8 @@
 """Checks that the models of spec/model speak of the steps that the specification has, and that every mutant is used.
 
 The step of a SAY in a model is a step of spec/commit.md section 1, which is also a phase of phases.h; "delete n" is row
-n of the table of spec/series.md section 4; "clean up n" is number n of its section 5; "-" is fate.
+n of the table of spec/series.md section 4; "list n", "resume n" and "clean up n" are number n of its sections 2.1, 3
+and 5; "-" is fate.
 """
 
 import pathlib
@@ -15,7 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def section(path, number):
     text = (ROOT / path).read_text()
-    return re.search(rf"^## {number}\. .*?(?=^## |\Z)", text, re.M | re.S)[0]
+    return re.search(rf"^##+ {number}\.? .*?(?=^##+ |\Z)", text, re.M | re.S)[0]
+
+
+def numbers(word, number):
+    """The numbered points of a section of spec/series.md, as steps of this word."""
+    return {f"{word} {point}" for point in re.findall(r"^(\d+)\. ", section("spec/series.md", number), re.M)}
 
 
 def steps_of_commit():
@@ -28,14 +34,14 @@ def steps_of_commit():
 
 def main():
     rows = len(re.findall(r"^\| ", section("spec/series.md", 4), re.M)) - 1
-    numbers = re.findall(r"^(\d+)\. ", section("spec/series.md", 5), re.M)
     known = steps_of_commit() | {"-"}
-    known |= {f"delete {row}" for row in range(1, rows + 1)} | {f"clean up {number}" for number in numbers}
+    known |= {f"delete {row}" for row in range(1, rows + 1)}
+    known |= numbers("list", "2.1") | numbers("resume", 3) | numbers("clean up", 5)
     wrong, used = [], set()
     for path in sorted((ROOT / "spec/model").glob("*.pml")):
         text = path.read_text()
         for number, line in enumerate(text.splitlines(), 1):
-            told = re.findall(r"\bSAY(?:_AS)?\((?!who|actor)[^,]+, ((?!step,)[^,]+),", line)
+            told = re.findall(r"\bSAY(?:_AS)?(?:_OF)?\((?!who|actor)[^,]+, ((?!step,)[^,]+),", line)
             for step in told + re.findall(r"\bWRITE\(\w+, [^,]+, ((?!step,)[^,]+),", line):
                 used.add(step)
                 if step not in known:

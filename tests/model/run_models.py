@@ -21,12 +21,12 @@ TABLE = MODELS / "counterexamples.md"
 WORK = pathlib.Path(os.environ.get("SEALPOINT_MODEL_WORK", ROOT / "build/model"))
 MEMORY_MAX_MIB = 4000
 SKIPPED = 77
-LINE = re.compile(r"^\s*((?:rank|attempt|deleter) \d+|\w+) \| ([\w -]+) \| (.+)$", re.M)
+LINE = re.compile(r"^\s*((?:rank|attempt|deleter|saver) \d+|\w+) \| ([\w -]+) \| (.+)$", re.M)
 HEAD = """# Counterexamples
 
 Made by `scripts/model.sh --write`; `ctest -R model.quick` compares. What each mutant does instead of a protective step,
-and the shortest way on which that loses or invents a checkpoint. The last line is what the crash (or a reader that
-looks while others live, or nobody any more) finds, and what must therefore never be found. Between the crash and the
+and the shortest way on which that loses or invents a checkpoint. The last line is what the crash (or a reader or lister
+that looks while others live, or nobody any more) finds, and what must therefore never be found. Between the crash and the
 reader everything may be lost that is not said to be durable; only what matters is named. `ctest -R
 crash.counterexamples` plays each over a storage that keeps volatile and durable state apart.
 
@@ -90,7 +90,7 @@ def unreached(model, folder, said):
     owned = {text for text in re.findall(r"^// unreached: ([^;]*);", model.read_text(), re.M)}
     for i, line in enumerate(lines):
         near = " ".join(lines[max(i - 2, 0):i + 1])
-        said_here = re.search(r"SAY(?:_AS)?\([^,]+, [^,]+, ([^)]*)\)", line)
+        said_here = re.search(r"SAY(?:_AS)?(?:_OF)?\([^,]+, [^,]+, ([^),]*)[),]", line)
         is_owned = re.search(r"\b(MUTANT|EXCLUDED)\(", near) or "assert(false)" in " ".join(lines[i:i + 2])
         if said_here and is_owned:
             owned.add(said_here[1])

@@ -47,10 +47,9 @@ void Check(const Status& status) {
   if (!status.ok()) AbortOnBadResultAccess(status);
 }
 
-Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
-  CrashCommunicator comm(watched, disk);
+Status SaveAsActor(CrashDisk& disk, int actor, Communicator& comm, std::uint64_t step) {
   const int rank = comm.rank();
-  const auto engine = SmallEngine(disk.View(rank), 4, kBufferSize);
+  const auto engine = SmallEngine(disk.View(actor), 4, kBufferSize);
   SEALPOINT_ASSIGN_OR_RETURN(const auto saver,
                              Saver::Create(*engine, comm, {.deadline = std::chrono::minutes(1)}));
   const Declaration declaration = DeclarationOf(rank, comm.size());
@@ -64,8 +63,13 @@ Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
   if (rank == comm.size() - 1) Check(sources.BindObject("rng", AsBytes(object)));
   const auto saved =
       saver->Save(SaveTarget::InSeries(std::string(kCrashSeries)), {.step = step}, sources);
-  disk.Tell(rank, saved.status());
+  disk.Tell(actor, saved.status());
   return saved.status();
+}
+
+Status SaveAsRank(CrashDisk& disk, Communicator& watched, std::uint64_t step) {
+  CrashCommunicator comm(watched, disk);
+  return SaveAsActor(disk, comm.rank(), comm, step);
 }
 
 Result<std::vector<BlobSummary>> WriteBlob(CrashDisk& disk, int actor, std::uint64_t step,
@@ -112,6 +116,11 @@ std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
     results[static_cast<std::size_t>(comm.rank())] = SaveAsRank(disk, watched, step);
   });
   return results;
+}
+
+Status SaveAlone(CrashDisk& disk, std::uint64_t step, int actor) {
+  const auto comm = SelfCommunicator();
+  return SaveAsActor(disk, actor, *comm, step);
 }
 
 std::vector<BlobSummary> WriteBlobs(CrashDisk& disk, std::uint64_t step,

@@ -28,8 +28,10 @@ std::string CrashObjectContent(std::uint64_t step);
 // one status per rank. `prepare` may change the communicator of each rank.
 std::vector<Status> SaveTogether(CrashDisk& disk, std::uint64_t step,
                                  const std::function<void(WatchedCommunicator&)>& prepare = {});
-// The same without a communicator: actors 1, 2, … write one blob each, actor 0 commits. A single
-// actor does both. Returns the status of the first actor that fails.
+// One actor saves as the only rank, whatever other actors there are.
+Status SaveAlone(CrashDisk& disk, std::uint64_t step, int actor);
+// As SaveTogether, without a communicator: actors 1, 2, … write one blob each, actor 0 commits. A
+// single actor does both. Returns the status of the first actor that fails.
 Status WriteAndCommit(CrashDisk& disk, std::uint64_t step, const std::string& directory);
 // What a single process does, whatever other actors there are.
 Status WriteAndCommitAlone(CrashDisk& disk, std::uint64_t step, const std::string& directory,
