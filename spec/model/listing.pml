@@ -5,7 +5,7 @@
 // under which axioms, and how steps are named.
 
 // quick: N=2 FAULTS=1
-// full: N=3 FAULTS=1
+// full: N=3 FAULTS=0
 
 #ifndef N
 #define N 2

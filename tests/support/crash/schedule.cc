@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <random>
 #include <thread>
 
 namespace sealpoint::testing {
@@ -68,12 +69,20 @@ class Turns {
   int turn_ = kNobody;
 };
 
-// Follows `prefix`, then lets the actor that ran last go on. Returns all choices.
-std::vector<Choice> Play(const ScheduledWorld& world, const ScheduleOptions& options,
-                         const std::vector<int>& prefix) {
+using IsChoice = std::function<bool(std::string_view name)>;
+// One of the actors that are able, given the one that ran last.
+using Chooser = std::function<int(const std::vector<int>& able, int last)>;
+
+bool Contains(const std::vector<int>& actors, int actor) {
+  return std::find(actors.begin(), actors.end(), actor) != actors.end();
+}
+
+// Returns all choices.
+std::vector<Choice> Play(const ScheduledWorld& world, const IsChoice& is_choice,
+                         const Chooser& choose) {
   Turns turns(world.actors.size());
   world.disk.SetGate([&](int actor, std::string_view name) {
-    if (!options.is_choice || options.is_choice(name)) turns.Wait(actor);
+    if (!is_choice || is_choice(name)) turns.Wait(actor);
   });
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < world.actors.size(); ++i) {
@@ -88,11 +97,7 @@ std::vector<Choice> Play(const ScheduledWorld& world, const ScheduleOptions& opt
     Choice choice{.able = turns.WhoIsAble()};
     if (world.at_rest) world.at_rest();
     if (choice.able.empty()) break;
-    const bool goes_on =
-        std::find(choice.able.begin(), choice.able.end(), current) != choice.able.end();
-    choice.chosen = choices.size() < prefix.size() ? prefix[choices.size()]
-                    : goes_on                      ? current
-                                                   : choice.able.front();
+    choice.chosen = choose(choice.able, current);
     current = choice.chosen;
     choices.push_back(choice);
     turns.Grant(current);
@@ -102,10 +107,20 @@ std::vector<Choice> Play(const ScheduledWorld& world, const ScheduleOptions& opt
   return choices;
 }
 
+// Follows `prefix`, then lets the actor that ran last go on.
+std::vector<Choice> PlayFrom(const std::vector<int>& prefix, const ScheduledWorld& world,
+                             const IsChoice& is_choice) {
+  std::size_t made = 0;
+  return Play(world, is_choice, [&](const std::vector<int>& able, int last) {
+    const std::size_t at = made++;
+    if (at < prefix.size()) return prefix[at];
+    return Contains(able, last) ? last : able.front();
+  });
+}
+
 bool IsPreemption(const std::vector<Choice>& choices, std::size_t at, int chosen) {
   if (at == 0 || choices[at - 1].chosen == chosen) return false;
-  const auto& able = choices[at].able;
-  return std::find(able.begin(), able.end(), choices[at - 1].chosen) != able.end();
+  return Contains(choices[at].able, choices[at - 1].chosen);
 }
 
 // Each other choice that was possible after the prefix begins another schedule.
@@ -136,10 +151,20 @@ std::uint64_t ForEachSchedule(const ScheduleOptions& options,
     const std::vector<int> prefix = std::move(prefixes.back());
     prefixes.pop_back();
     std::vector<Choice> choices;
-    goes_on = run([&](const ScheduledWorld& world) { choices = Play(world, options, prefix); });
+    goes_on = run(
+        [&](const ScheduledWorld& world) { choices = PlayFrom(prefix, world, options.is_choice); });
     AddAlternatives(choices, prefix.size(), options.preemptions_max, prefixes);
   }
   return count;
+}
+
+void PlayAtRandom(const ScheduledWorld& world, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::uint64_t stay = 1 + random() % 16;  // operations of one actor in a row, on average
+  Play(world, {}, [&](const std::vector<int>& able, int last) {
+    if (Contains(able, last) && random() % stay != 0) return last;
+    return able[random() % able.size()];
+  });
 }
 
 }  // namespace sealpoint::testing

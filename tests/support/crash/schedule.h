@@ -40,6 +40,9 @@ using SchedulePlayer = std::function<void(const ScheduledWorld&)>;
 std::uint64_t ForEachSchedule(const ScheduleOptions& options,
                               const std::function<bool(const SchedulePlayer& play)>& run);
 
+// Runs the actors to their end once, in an order that is drawn from the seed.
+void PlayAtRandom(const ScheduledWorld& world, std::uint64_t seed);
+
 }  // namespace sealpoint::testing
 
 #endif  // SEALPOINT_TESTS_SUPPORT_CRASH_SCHEDULE_H_
