@@ -107,7 +107,7 @@ class Scan {
 
   // Nothing if something changed that matters. A marker appears once and goes once, and it goes
   // only behind a newer one. So if all that had none have none still, and then no name is new, the
-  // newest is among what was read; and it was the newest when the last names were read.
+  // newest of the moment before the second look is among what was read.
   Result<std::optional<SeriesListing>> Run() const {
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names, series_.List());
     SeriesListing listing;
