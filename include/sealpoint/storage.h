@@ -31,7 +31,8 @@ enum class EntryKind : std::uint8_t { kFile, kDirectory, kSymlink, kOther };
 struct EntryInfo {
   std::string name{};
   EntryKind kind = EntryKind::kOther;  // of the entry itself, a symbolic link is not followed
-  std::uint64_t size_bytes = 0;        // of a file; of the target of a link to a file; else 0
+  // Of a file; of the target of a link to a file; else 0, as for a link that leads nowhere.
+  std::uint64_t size_bytes = 0;
   friend bool operator==(const EntryInfo&, const EntryInfo&) = default;
 };
 
@@ -125,9 +126,10 @@ class SEALPOINT_EXPORT Directory {
   // Errors: NotFound, Io (also for what is not a regular file).
   virtual Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                             IoMode mode) const = 0;
-  // Errors: NotFound, Io.
+  // Errors: NotFound, Io (also if the target of a link cannot be looked at).
   virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
-  // All entries but "." and "..", sorted by name (bytewise).
+  // All entries but "." and "..", sorted by name (bytewise). A link whose target cannot be looked
+  // at has no size.
   virtual Result<std::vector<EntryInfo>> List() const = 0;
   // The first `size_max` bytes of a file in a subdirectory, in as few round trips as the storage
   // can; links are followed. Errors: NotFound (there is no such subdirectory, or no such file in

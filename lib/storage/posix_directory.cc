@@ -101,6 +101,10 @@ Result<std::unique_ptr<Directory>> PosixDirectory::OpenSubdirectory(std::string_
 }
 
 Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
+  return StatEntry(name, OnLostTarget::kError);
+}
+
+Result<EntryInfo> PosixDirectory::StatEntry(std::string_view name, OnLostTarget on_lost) const {
   SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
   EntryInfo entry{.name = std::string(name)};
   struct stat info = {};
@@ -108,12 +112,13 @@ Result<EntryInfo> PosixDirectory::Stat(std::string_view name) const {
     return ErrnoError("fstatat", errno).AtPath(JoinPath(path_, name));
   }
   entry.kind = KindOf(info.st_mode);
-  // A dangling link is reported as a link without a size, not as an error.
-  const bool has_target =
-      entry.kind != EntryKind::kSymlink || ::fstatat(fd_.get(), entry.name.c_str(), &info, 0) == 0;
-  if (has_target && S_ISREG(info.st_mode)) {
-    entry.size_bytes = static_cast<std::uint64_t>(info.st_size);
+  if (entry.kind == EntryKind::kSymlink &&
+      ::fstatat(fd_.get(), entry.name.c_str(), &info, 0) != 0) {
+    const bool leads_nowhere = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    if (leads_nowhere || on_lost == OnLostTarget::kNoSize) return entry;
+    return ErrnoError("fstatat", errno).AtPath(JoinPath(path_, name));
   }
+  if (S_ISREG(info.st_mode)) entry.size_bytes = static_cast<std::uint64_t>(info.st_size);
   return entry;
 }
 
@@ -140,7 +145,7 @@ Result<std::vector<EntryInfo>> PosixDirectory::List() const {
   std::vector<EntryInfo> entries;
   entries.reserve(names.size());
   for (const std::string& name : names) {
-    Result<EntryInfo> entry = Stat(name);
+    Result<EntryInfo> entry = StatEntry(name, OnLostTarget::kNoSize);
     if (entry.error().code() == Code::kNotFound) continue;  // removed since it was listed
     if (!entry.ok()) return std::move(entry).error();
     entries.push_back(std::move(*entry));

@@ -40,9 +40,13 @@ class PosixDirectory final : public Directory {
   Result<std::unique_ptr<PosixWritableFile>> CreatePosixFile(std::string_view name, IoMode mode);
 
  private:
+  // A link whose target cannot be looked at, though it may be there.
+  enum class OnLostTarget : std::uint8_t { kError, kNoSize };
+
   PosixDirectory(UniqueFd fd, std::string_view path) : fd_(std::move(fd)), path_(path) {}
 
   Result<std::unique_ptr<PosixReadableFile>> OpenFile(const std::string& name, IoMode mode) const;
+  Result<EntryInfo> StatEntry(std::string_view name, OnLostTarget on_lost) const;
   Result<std::vector<std::string>> ListNames() const;
 
   UniqueFd fd_;

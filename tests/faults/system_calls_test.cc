@@ -37,6 +37,7 @@ struct NextFault {
   int error_number = EIO;     // 0: the call returns 0
   bool takes_effect = false;  // the call is made all the same
   long flips = -1;            // the offset at which a read returns a wrong byte, and no error
+  int passes = 0;             // so many such calls before it are made
 };
 
 NextFault& Next() {
@@ -55,7 +56,7 @@ std::vector<std::string>& Calls() {
 
 bool IsNext(const char* call, const std::string& path) {
   Calls().push_back(std::string(call) + " " + path.substr(path.rfind('/') + 1));
-  return Next().call == call && path.ends_with(Next().end);
+  return Next().call == call && path.ends_with(Next().end) && Next().passes-- == 0;
 }
 
 // The real function, unless this call is the one to fail.
@@ -244,6 +245,17 @@ TEST_F(SystemCalls, AListingThatBreaksOffIsAnError) {
     Fail(fault);
     EXPECT_THAT(directory_->List().status(), HasCode(Code::kIo)) << fault.call;
   }
+}
+
+TEST_F(SystemCalls, ALinkWhoseTargetCannotBeSeenIsNoLinkToNowhere) {
+  const Bytes content = NoiseBytes(1, 10);
+  ReplaceFile(*PosixStorage(), temp_.path(), "target", &content);
+  ASSERT_EQ(::symlink("target", (temp_ / "link").c_str()), 0);
+  const NextFault behind_the_link{.call = "fstatat", .end = "link", .passes = 1};
+  Fail(behind_the_link);
+  EXPECT_THAT(directory_->Stat("link").status(), HasCode(Code::kIo));
+  Fail(behind_the_link);
+  EXPECT_EQ(directory_->List().value().front().size_bytes, 0u) << "it may be anybody's";
 }
 
 // What a probe finds decides how a commit is published.
