@@ -118,7 +118,7 @@ class SEALPOINT_EXPORT Series {
   // our names are removed: with foreign files inside, the directory stays. A damaged one is removed
   // like a good one. Errors: InvalidArgument (it is the newest, no newer one is whole, KEEP is
   // there, it was never committed, it is a symbolic link), NotFound, Io (also if its own marker
-  // or its KEEP cannot be seen).
+  // or its KEEP cannot be seen, or none of the newer ones is whole and one cannot be read).
   Status Delete(const std::string& name) const;
   // Deletes the committed checkpoints that the policy does not keep, the oldest first, one after
   // the other in the safe order of Delete, once a newer one was found whole and was synced.

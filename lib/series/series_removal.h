@@ -13,7 +13,7 @@
 namespace sealpoint::internal {
 
 // R-SER-11: of the committed ones in [begin, end), newest first, one is whole, and its directory is
-// synced. Errors: InvalidArgument, those of the sync.
+// synced. Errors: InvalidArgument, Io.
 Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::const_iterator begin,
                            std::vector<SeriesEntry>::const_iterator end);
 

@@ -19,6 +19,7 @@ namespace {
 using internal::DirectoryLook;
 using internal::InvalidArgument;
 using internal::NameKind;
+using internal::StrCat;
 
 // Removes files of our names, the marker excepted; never follows links. Returns the bytes freed.
 Result<std::uint64_t> RemoveOurFiles(Directory& directory) {
@@ -116,8 +117,12 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
   for (auto entry = begin; entry != end && entry->verdict == Verdict::kCommitted; ++entry) {
     const auto opened = internal::OpenCommitted(storage, entry->path, Limits{}, true);
     if (opened.ok()) return opened->directory->Sync();
-    problem = InvalidArgument("not deleted: no newer checkpoint is whole; of ", entry->name, ": ",
-                              opened.error().message());
+    const Status& error = opened.error();
+    // A failure of the storage does not say that this one is damaged.
+    if (problem.code() == Code::kIo) continue;
+    const std::string why = StrCat("not deleted: no newer checkpoint is whole; of ", entry->name);
+    problem = error.code() == Code::kIo ? Status(error).Prefixed(why)
+                                        : InvalidArgument(why, ": ", error.message());
   }
   return problem;
 }

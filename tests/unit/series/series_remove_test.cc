@@ -102,6 +102,16 @@ TEST_F(SeriesRemoveTest, DeletesNothingThatCouldNotBeRead) {
   EXPECT_THAT(Files("a"), SizeIs(4));
 }
 
+TEST_F(SeriesRemoveTest, ANewerOneThatCannotBeReadIsNoDamagedOne) {
+  Put("c", 3, 2, 3);
+  ReplaceFile(*memory_, Path("b"), BlobOf(2), nullptr);
+  storage_->Fail({.op = StorageOp::kStat, .path = BlobOf(3), .nth = 0});
+  const Status status = series_.Delete("a");
+  EXPECT_THAT(status, FailsRule(Code::kIo, "R-SER-11"));
+  EXPECT_THAT(status.message(), HasSubstr("of c: injected"));
+  EXPECT_THAT(Files("a"), SizeIs(3));
+}
+
 TEST_F(SeriesRemoveTest, DeletesADamagedOne) {
   Bytes marker = Container(1).marker();
   marker[100] ^= std::byte{1};
