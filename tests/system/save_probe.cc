@@ -5,14 +5,14 @@
 //
 //   save_probe (--series PATH | --directory PATH) [--save STEP[,STEP]] [--rows N]
 //              [--deadline-ms N] [--at-phase PHASE --on-rank RANK --run COMMAND] [--linger FILE]
-//              [--check]
+//              [--keep-last N] [--check]
 //
-// Prints one line of JSON per rank and save with its outcome on this rank. --check reads, before
-// and after the saves, every committed checkpoint of the series and compares all bytes with those
-// of its step. COMMAND is run by the shell when PHASE of the first save begins on this rank; $PPID
-// is the rank there. With --linger the rank stays until FILE exists, and then ends without the
-// others. Exit status: 0 whatever the saves returned, 1 if the ranks were lost, 2 if bytes are
-// wrong.
+// Prints one line of JSON per rank and save with its outcome on this rank. --keep-last prunes the
+// series after the saves, with a line of its own. --check reads, before and after all that, every
+// committed checkpoint of the series and compares all bytes with those of its step. COMMAND is run
+// by the shell when PHASE of the first save begins on this rank; $PPID is the rank there. With
+// --linger the rank stays until FILE exists, and then ends without the others. Exit status: 0
+// whatever the saves returned, 1 if the ranks were lost, 2 if bytes are wrong.
 #include <unistd.h>
 
 #include <chrono>
@@ -47,6 +47,7 @@ struct Options {
   int rank = -1;
   std::string command{};
   std::string linger{};
+  std::uint32_t keep_last = 0;  // 0: nothing is pruned
   bool check = false;
 };
 
@@ -70,6 +71,7 @@ Options ParseOptions(int argc, char** argv) {
     if (name == "--on-rank") options.rank = std::stoi(value);
     if (name == "--run") options.command = value;
     if (name == "--linger") options.linger = value;
+    if (name == "--keep-last") options.keep_last = static_cast<std::uint32_t>(std::stoul(value));
   }
   if (options.series.empty() == options.directory.empty()) std::exit(kUsage);
   return options;
@@ -103,6 +105,19 @@ void PrintResult(int rank, std::uint64_t step, const Result<CommitInfo>& result,
        << ", \"directory\": " << Quoted(result.ok() ? result->directory : "")
        << ", \"seconds\": " << seconds << "}\n";
   PrintLine(line.str());
+}
+
+void Prune(const std::string& series, std::uint32_t keep_last) {
+  const PruneReport report = Series(series).Prune({.keep_last = keep_last});
+  std::string deleted;
+  for (const PruneDecision& decision : report.decisions) {
+    if (!decision.is_deleted) continue;
+    deleted += (deleted.empty() ? "" : ", ") + Quoted(decision.entry.name);
+  }
+  PrintLine("{\"pruned\": [" + deleted +
+            "], \"code\": " + Quoted(std::string(CodeName(report.status.code()))) +
+            ", \"message\": " + Quoted(report.status.message()) +
+            ", \"path\": " + Quoted(report.status.place().path) + "}\n");
 }
 
 bool CheckSeries(const std::string& path) {
@@ -142,6 +157,7 @@ class Probe {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     if (is_lost || !options_.linger.empty()) return kLost;
+    if (options_.keep_last > 0 && comm_.rank() == 0) Prune(options_.series, options_.keep_last);
     return Check() ? 0 : kWrongBytes;
   }
 

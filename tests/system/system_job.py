@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of this folder share: running saves with faults around them, and checking what is left.
 
-  TEST.py PROBE PROBE_MPI TRAIN_CHAR_LM CALL_FAULTS CKPT_VERIFY MPIEXEC [--all] [unittest arguments]
+  TEST.py PROBE PROBE_MPI TRAIN_CHAR_LM CALL_FAULTS CKPT_VERIFY MPIEXEC CKPT_INSPECT SHIM [--all] [unittest arguments]
 
-PROBE_MPI, TRAIN_CHAR_LM and MPIEXEC are empty where there is no MPI. --all runs the long form.
+PROBE_MPI, TRAIN_CHAR_LM and MPIEXEC are empty where there is no MPI, SHIM where nothing can be preloaded. --all runs
+the long form.
 """
 import concurrent.futures
 import json
@@ -26,7 +27,8 @@ OLD_STEP, FAULTY_STEP, NEXT_STEP = 1, 2, 3
 SECONDS_MAX = 60
 WORKERS = 4
 
-tools = types.SimpleNamespace(probe="", probe_mpi="", train="", faults="", verify="", mpiexec="", all=False)
+TOOLS = ("probe", "probe_mpi", "train", "faults", "verify", "mpiexec", "inspect", "shim")
+tools = types.SimpleNamespace(**dict.fromkeys(TOOLS, ""), all=False)
 counts = {}
 counting = threading.Lock()
 
@@ -218,10 +220,9 @@ def can_trace():
 
 
 def main(row, title, before=None):
-    names = ["probe", "probe_mpi", "train", "faults", "verify", "mpiexec"]
-    for name, path in zip(names, sys.argv[1:7]):
+    for name, path in zip(TOOLS, sys.argv[1:]):
         setattr(tools, name, os.path.abspath(path) if path else "")
-    rest = sys.argv[7:]
+    rest = sys.argv[1 + len(TOOLS):]
     tools.all = "--all" in rest
     why_not = before() if before else ""
     if why_not:
