@@ -11,7 +11,13 @@ Result<CheckpointView> ViewCheckpoint(const std::string& path) {
   CheckpointView view{.report = std::move(*report)};
   // Missing blobs are among the violations; the rest can be shown all the same.
   Result<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path, {.check_files = false});
-  if (!checkpoint) return view;
+  if (!checkpoint) {
+    // Marker and index were read before: what keeps them from being read now is no violation.
+    const bool is_new = VerdictOf(checkpoint.error()) != view.report.verdict &&
+                        view.report.verdict != Verdict::kUnreadable;
+    if (is_new) return std::move(checkpoint).error();
+    return view;
+  }
   view.checkpoint = std::move(*checkpoint);
   for (std::size_t i = 0; i < view.checkpoint->tensor_count(); ++i) {
     const TensorInfo tensor = view.checkpoint->tensor(i);

@@ -44,7 +44,8 @@ class Inspection {
   ExitStatus RunSeries(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
     const Result<SeriesView> series = ViewSeries(options_.path);
-    if (!series || series->listing.entries.empty()) return Fail(none);
+    if (!series) return Fail(series.error());
+    if (series->listing.entries.empty()) return Fail(none);
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
     return ExitStatus::kValid;
   }
