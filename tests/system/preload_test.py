@@ -359,7 +359,8 @@ class ToolTest(PreloadTest):
         for arguments, target, expected, number in (
                 ([], "good", VALID, 100), (["--json"], "linked", VALID, 100), (["--level", "files"], "linked", VALID, 60),
                 (["--json", "--all"], "corrupt", CORRUPT, 80), ([], "incomplete", INCOMPLETE, 60),
-                ([], "uncommitted", UNCOMMITTED, 60)):
+                ([], "uncommitted", UNCOMMITTED, 60), (["--series"], "series", VALID, 100),
+                (["--json", "--series"], "series", VALID, 100)):
             with self.subTest(arguments=arguments, target=target):
                 self.check_tool(tool, arguments, target, expected, number)
 

@@ -123,11 +123,20 @@ class Run {
     json_.End();
   }
 
-  Verdict CheckEntry(const SeriesEntry& entry) {
-    if (entry.verdict != Verdict::kUncommitted) return CheckPath(entry.path).verdict;
-    Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
-                                 BytesText(entry.size_bytes)));
-    return Verdict::kUncommitted;
+  void CheckEntry(const SeriesEntry& entry, SeriesResult& series) {
+    if (entry.verdict == Verdict::kUncommitted) {
+      Note(entry.path, fmt::format("uncommitted{}, {} left over", entry.is_void ? " (void)" : "",
+                                   BytesText(entry.size_bytes)));
+      ++series.counts[Verdict::kUncommitted];
+      return;
+    }
+    const Verdict verdict = CheckPath(entry.path).verdict;
+    ++series.counts[verdict];
+    // It could be read now and not when the series was listed: it may be the newest, and a branch.
+    if (entry.verdict == Verdict::kUnreadable && verdict != Verdict::kUnreadable) {
+      series.error = entry.problem;
+      status_ = Worse(status_, ExitStatus::kUnreadable);
+    }
   }
 
   // Valid: the newest committed checkpoint is there and every committed one is good.
@@ -136,7 +145,7 @@ class Run {
     Result<SeriesListing> listing = ListSeries(path);
     if (listing) {
       series.listing = std::move(*listing);
-      for (const SeriesEntry& entry : series.listing.entries) ++series.counts[CheckEntry(entry)];
+      for (const SeriesEntry& entry : series.listing.entries) CheckEntry(entry, series);
       if (series.listing.newest() == nullptr) status_ = Worse(status_, StatusWithoutNewest(series));
     } else {
       series.error = std::move(listing).error();
