@@ -348,6 +348,7 @@ class ToolTest(PreloadTest):
         if status == UNREADABLE or re.search(r"\bunreadable\b", told):
             self.assertIn(f"errno {number_of(case)})", told + complaints)
             self.assertIn(str(self.root), told + complaints)
+            self.assertNotRegex(told + complaints, "did you mean|nothing named", "it is there")
             count("tools refused")
             return
         if status == VALID:

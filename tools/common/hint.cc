@@ -36,6 +36,12 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+// What cannot be looked at may be there.
+bool IsMissing(const fs::path& path) {
+  std::error_code error;
+  return fs::status(path, error).type() == fs::file_type::not_found;
+}
+
 bool IsCheckpointFile(const fs::path& name) {
   return name == "COMMIT" || name.extension() == ".blob" || name.extension() == ".index" ||
          name.extension() == ".commit";
@@ -86,7 +92,7 @@ std::optional<fs::path> MostAlike(const fs::path& missing) {
 
 std::string HintForMissing(fs::path path) {
   if (!path.has_filename()) path = path.parent_path();  // "run7/"
-  while (path.has_relative_path() && path.has_parent_path() && !Exists(path.parent_path())) {
+  while (path.has_relative_path() && path.has_parent_path() && IsMissing(path.parent_path())) {
     path = path.parent_path();
   }
   if (const auto alike = MostAlike(path)) {
@@ -99,7 +105,7 @@ std::string HintForMissing(fs::path path) {
 
 // For what is no directory; empty if it is one.
 std::string HintForOther(const fs::path& path) {
-  if (!Exists(path)) return HintForMissing(path);
+  if (IsMissing(path)) return HintForMissing(path);
   std::error_code error;
   if (fs::is_directory(path, error)) return "";
   if (!IsCheckpointFile(path.filename())) return "";
