@@ -3,7 +3,7 @@
 # Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
-#   scripts/benchmarks.sh [save|background|plan|load|verify|index]...     default: all
+#   scripts/benchmarks.sh [save|background|plan|load|verify|index|small]...     default: all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +11,8 @@ build=build/release
 directory=${BENCH_DIR:-$build/bench}
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
-cmake --build "$build" --target bench_verify bench_index
-[ $# -gt 0 ] || set -- save background plan load verify index
+cmake --build "$build" --target bench_verify bench_index bench_small
+[ $# -gt 0 ] || set -- save background plan load verify index small
 mkdir -p "$directory"
 echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
 
@@ -48,8 +48,9 @@ for figure in "$@"; do
       ;;
     verify) "$build/benchmarks/verify/bench_verify" --directory "$directory" ;;
     index) "$build/benchmarks/index/bench_index" ;;
+    small) "$build/benchmarks/index/bench_small" --directory "$directory" ;;
     *)
-      echo "unknown figure: $figure (save, background, plan, load, verify, index)" >&2
+      echo "unknown figure: $figure (save, background, plan, load, verify, index, small)" >&2
       exit 64
       ;;
   esac

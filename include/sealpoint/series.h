@@ -47,8 +47,11 @@ struct SEALPOINT_EXPORT SeriesListing {
   std::vector<SeriesEntry> entries{};
   // Attempts that share their parent with another committed one (two jobs wrote at once).
   std::vector<AttemptId> forks{};
-  // Names that are not directories of checkpoints; never touched.
+  // Names that are not directories of checkpoints; never touched. The first kForeignNamesMax of
+  // them, ascending, and how many there are.
+  static constexpr std::size_t kForeignNamesMax = 1000;
   std::vector<std::string> foreign{};
+  std::uint64_t foreign_count = 0;
 
   // Greatest sequence (on a fork: then greatest attempt id); nothing if none is committed.
   const SeriesEntry* newest() const;

@@ -3,6 +3,7 @@
 #define SEALPOINT_STORAGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -131,6 +132,10 @@ class SEALPOINT_EXPORT Directory {
   // All entries but "." and "..", sorted by name (bytewise). A link whose target cannot be looked
   // at has no size.
   virtual Result<std::vector<EntryInfo>> List() const = 0;
+  // Calls visit(entry) for each of them, in any order, until it returns false. A storage should
+  // override it if a directory may have more names than memory should hold; without that it lists
+  // them. Errors: those of List.
+  virtual Status ForEachEntry(const std::function<bool(const EntryInfo& entry)>& visit) const;
   // The first `size_max` bytes of a file in a subdirectory, in as few round trips as the storage
   // can; links are followed. Errors: NotFound (there is no such subdirectory, or no such file in
   // it), Io (also for what is not a directory, or not a regular file).

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/errors.h"
+#include "lib/base/first_names.h"
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
@@ -37,8 +38,12 @@ bool IsOfAnAttempt(const EntryInfo& entry) {
 
 // There is no marker that could be read: R-MRK-01 or R-DIR-05.
 Status NoMarker(const Directory& directory) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
-  if (std::none_of(entries.begin(), entries.end(), IsOfAnAttempt)) {
+  bool is_of_an_attempt = false;
+  SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
+    is_of_an_attempt = IsOfAnAttempt(entry);
+    return !is_of_an_attempt;
+  }));
+  if (!is_of_an_attempt) {
     return RuleError(Code::kNotACheckpoint, "R-DIR-05", "directory contains no Sealpoint files")
         .AtPath(directory.path());
   }
@@ -48,17 +53,18 @@ Status NoMarker(const Directory& directory) {
 
 // A directory of checkpoints is often given for one of them: names the first checkpoint in it.
 Status WithSeriesHint(const Storage& storage, const Directory& directory, Status error) {
-  constexpr int kLookedAtMax = 16;
-  const Result<std::vector<EntryInfo>> entries = directory.List();
-  if (!entries) return error;
-  int looked_at = 0;
-  for (const EntryInfo& entry : *entries) {
-    if (entry.kind != EntryKind::kDirectory) continue;
-    if (++looked_at > kLookedAtMax) break;
-    const auto inside = storage.OpenDirectory(JoinPath(directory.path(), entry.name));
+  constexpr std::size_t kLookedAtMax = 16;
+  FirstNames directories(kLookedAtMax);
+  const Status listed = directory.ForEachEntry([&](const EntryInfo& entry) {
+    if (entry.kind == EntryKind::kDirectory) directories.Add(entry.name);
+    return true;
+  });
+  if (!listed.ok()) return error;
+  for (const std::string& name : directories.kept()) {
+    const auto inside = storage.OpenDirectory(JoinPath(directory.path(), name));
     if (!inside || !(*inside)->Stat(kMarkerName)) continue;
     return RuleError(error.code(), error.place().rule, error.message(), ", but a checkpoint in ",
-                     entry.name, ": it is a series; open one of its directories, or use Series")
+                     name, ": it is a series; open one of its directories, or use Series")
         .AtPath(error.place().path);
   }
   return error;

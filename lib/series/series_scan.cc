@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/first_names.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
@@ -109,17 +110,18 @@ class Scan {
   // only behind a newer one. So if all that had none have none still, and then no name is new, the
   // newest of the moment before the second look is among what was read.
   Result<std::optional<SeriesListing>> Run() const {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names, series_.List());
+    SEALPOINT_ASSIGN_OR_RETURN(const Names names, ListNames());
     SeriesListing listing;
+    FirstNames foreign = names.foreign;
     std::vector<std::pair<const EntryInfo*, Kind>> without_marker;
-    for (const EntryInfo& info : names) {
+    for (const EntryInfo& info : names.directories) {
       DirectoryLook look = LookAt(info, detail_);
       if (look.kind == Kind::kChanged) return std::optional<SeriesListing>();
       if (MayBePublished(info, look)) without_marker.emplace_back(&info, look.kind);
       if (look.kind == Kind::kOurs) {
         listing.entries.push_back(std::move(look.entry));
       } else {
-        listing.foreign.push_back(info.name);
+        foreign.Add(info.name);
       }
     }
     for (const auto& [info, kind] : without_marker) {
@@ -128,18 +130,43 @@ class Scan {
         return std::optional<SeriesListing>();
       }
     }
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> names_after, series_.List());
-    const bool same = std::equal(names.begin(), names.end(), names_after.begin(), names_after.end(),
-                                 [](const EntryInfo& a, const EntryInfo& b) {
-                                   return a.name == b.name && a.kind == b.kind;
-                                 });
+    SEALPOINT_ASSIGN_OR_RETURN(const Names names_after, ListNames());
+    const bool same = names.directories == names_after.directories;
     if (!same) return std::optional<SeriesListing>();
     std::sort(listing.entries.begin(), listing.entries.end(), ComesBefore);
     listing.forks = FindForks(listing.entries);
+    listing.foreign.assign(foreign.kept().begin(), foreign.kept().end());
+    listing.foreign_count = foreign.count();
     return std::optional<SeriesListing>(std::move(listing));
   }
 
  private:
+  // What may hold a checkpoint, by name, and the first of the others: of these there may be more
+  // than memory should hold.
+  struct Names {
+    std::vector<EntryInfo> directories{};  // and links
+    FirstNames foreign{SeriesListing::kForeignNamesMax};
+  };
+  Result<Names> ListNames() const {
+    Names names;
+    SEALPOINT_RETURN_IF_ERROR(series_.ForEachEntry([&](const EntryInfo& info) {
+      if (MayBeDirectory(info)) {
+        names.directories.push_back({.name = info.name, .kind = info.kind});
+      } else {
+        names.foreign.Add(info.name);
+      }
+      return true;
+    }));
+    std::sort(names.directories.begin(), names.directories.end(),
+              [](const EntryInfo& a, const EntryInfo& b) { return a.name < b.name; });
+    return names;
+  }
+  // lost+found: in the root of a file system; made with it and closed to all but root.
+  static bool MayBeDirectory(const EntryInfo& info) {
+    const bool may_be = info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
+    return may_be && info.name != "lost+found";
+  }
+
   // A directory that another process may be publishing, or emptying, at this very moment.
   static bool MayBePublished(const EntryInfo& info, const DirectoryLook& look) {
     if (info.kind != EntryKind::kDirectory) return false;
@@ -149,10 +176,6 @@ class Scan {
 
   DirectoryLook LookAt(const EntryInfo& info, SeriesDetail detail) const {
     DirectoryLook look{.entry = EntryOf(series_.path(), info.name)};
-    const bool may_be_directory =
-        info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
-    // lost+found: in the root of a file system; made with it and closed to all but root.
-    if (!may_be_directory || info.name == "lost+found") return look;
     if (!ReadMarkerOf(info, detail, look)) look = Open(info);
     look.entry.is_link = info.kind == EntryKind::kSymlink;
     return look;

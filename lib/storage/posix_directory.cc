@@ -122,34 +122,35 @@ Result<EntryInfo> PosixDirectory::StatEntry(std::string_view name, OnLostTarget 
   return entry;
 }
 
-Result<std::vector<std::string>> PosixDirectory::ListNames() const {
+Status PosixDirectory::ForEachEntry(
+    const std::function<bool(const EntryInfo& entry)>& visit) const {
   // A new descriptor for each listing: one that is shared has one read position for all threads.
   SEALPOINT_ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), ".", O_RDONLY | O_DIRECTORY, 0, path_));
   const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(fd.get()));
   if (!stream) return ErrnoError("fdopendir", errno).AtPath(path_);
   (void)fd.Release();  // the stream owns it now
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* const entry = ::readdir(stream.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+  for (;;) {
     errno = 0;
+    const dirent* const found = ::readdir(stream.get());
+    if (found == nullptr) break;
+    const std::string_view name = found->d_name;
+    if (name == "." || name == "..") continue;
+    const Result<EntryInfo> entry = StatEntry(name, OnLostTarget::kNoSize);
+    if (entry.error().code() == Code::kNotFound) continue;  // removed since it was listed
+    if (!entry.ok()) return entry.error();
+    if (!visit(*entry)) return {};
   }
-  if (errno != 0) return ErrnoError("readdir", errno).AtPath(path_);
-  std::sort(names.begin(), names.end());
-  return names;
+  return errno == 0 ? Status() : ErrnoError("readdir", errno).AtPath(path_);
 }
 
 Result<std::vector<EntryInfo>> PosixDirectory::List() const {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames());
   std::vector<EntryInfo> entries;
-  entries.reserve(names.size());
-  for (const std::string& name : names) {
-    Result<EntryInfo> entry = StatEntry(name, OnLostTarget::kNoSize);
-    if (entry.error().code() == Code::kNotFound) continue;  // removed since it was listed
-    if (!entry.ok()) return std::move(entry).error();
-    entries.push_back(std::move(*entry));
-  }
+  SEALPOINT_RETURN_IF_ERROR(ForEachEntry([&](const EntryInfo& entry) {
+    entries.push_back(entry);
+    return true;
+  }));
+  std::sort(entries.begin(), entries.end(),
+            [](const EntryInfo& a, const EntryInfo& b) { return a.name < b.name; });
   return entries;
 }
 

@@ -25,6 +25,7 @@ class PosixDirectory final : public Directory {
                                                     IoMode mode) const override;
   Result<EntryInfo> Stat(std::string_view name) const override;
   Result<std::vector<EntryInfo>> List() const override;
+  Status ForEachEntry(const std::function<bool(const EntryInfo& entry)>& visit) const override;
   Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
                            std::size_t size_max) const override;
   Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override;
@@ -47,7 +48,6 @@ class PosixDirectory final : public Directory {
 
   Result<std::unique_ptr<PosixReadableFile>> OpenFile(const std::string& name, IoMode mode) const;
   Result<EntryInfo> StatEntry(std::string_view name, OnLostTarget on_lost) const;
-  Result<std::vector<std::string>> ListNames() const;
 
   UniqueFd fd_;
   const std::string path_;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/verify/inventory.h"
 
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/first_names.h"
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
@@ -50,42 +54,36 @@ bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
   return true;
 }
 
-// Adds the first notes of one kind to the report, and counts the others.
-class Notes {
- public:
-  Notes(std::vector<std::string>& notes, std::string_view kind) : notes_(notes), kind_(kind) {}
-
-  template <typename... Pieces>
-  void Add(const Pieces&... pieces) {
-    if (++count_ <= kNotedMax) notes_.push_back(StrCat(pieces...));
-  }
-  void Finish() {
-    if (count_ > kNotedMax) notes_.push_back(StrCat(count_ - kNotedMax, " more ", kind_));
-  }
-
- private:
-  std::vector<std::string>& notes_;
-  const std::string_view kind_;
-  std::uint64_t count_ = 0;
-};
+void AddNotes(const FirstNames& names, std::string_view prefix, std::string_view kind,
+              std::vector<std::string>& notes) {
+  for (const std::string& name : names.kept()) notes.push_back(StrCat(prefix, name));
+  const std::uint64_t more = names.count() - names.kept().size();
+  if (more > 0) notes.push_back(StrCat(more, " more ", kind));
+}
 
 }  // namespace
 
 Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
-  Notes foreign(report.notes, "foreign files");
-  for (const EntryInfo& entry : entries) {
-    if (Parse(entry).kind != NameKind::kForeign) continue;
-    foreign.Add("foreign, not checked: ", entry.name);
-  }
-  foreign.Finish();
-  Notes leftovers(report.notes, "leftovers");
-  for (const EntryInfo& entry : entries) {
-    if (!IsLeftOver(Parse(entry), pinned)) continue;
+  FirstNames foreign(kNotedMax);
+  std::map<std::string, std::uint64_t> leftovers;  // with their sizes
+  std::uint64_t leftover_count = 0;
+  SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
+    const ParsedName name = Parse(entry);
+    if (name.kind == NameKind::kForeign) foreign.Add(entry.name);
+    if (!IsLeftOver(name, pinned)) return true;
     report.leftover_bytes += entry.size_bytes;
-    leftovers.Add("leftover of ", entry.size_bytes, " bytes: ", entry.name);
+    ++leftover_count;
+    leftovers.emplace(entry.name, entry.size_bytes);
+    if (leftovers.size() > kNotedMax) leftovers.erase(std::prev(leftovers.end()));
+    return true;
+  }));
+  AddNotes(foreign, "foreign, not checked: ", "foreign files", report.notes);
+  for (const auto& [name, size] : leftovers) {
+    report.notes.push_back(StrCat("leftover of ", size, " bytes: ", name));
   }
-  leftovers.Finish();
+  if (leftover_count > leftovers.size()) {
+    report.notes.push_back(StrCat(leftover_count - leftovers.size(), " more leftovers"));
+  }
   return {};
 }
 

@@ -2,7 +2,8 @@
 //
 // Makes small checkpoints that ask for much memory, in the directory that the argument names:
 // chunks/ (every one of 60,000 chunks is damaged), placement/ (4,000 tensors that share one
-// vector of long placements), shards/ (a tensor of 32 dimensions in 120,000 shards).
+// vector of long placements), shards/ (a tensor of 32 dimensions in 120,000 shards). And two that
+// are only large: few/ and many/ (2,000 and 16,000 tensors of 16 elements).
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -33,6 +34,16 @@ void MakeChunks(const std::string& directory) {
     constexpr std::size_t kFirstChunk = 128;
     for (std::size_t at = kFirstChunk; at < area.size(); at += 64) area[at] = std::byte{0xff};
   };
+  Store(directory, spec);
+}
+
+void MakeTensors(const std::string& directory, int count) {
+  MiniSpec spec;
+  for (int i = 0; i < count; ++i) {
+    MiniTensor tensor{.name = "w" + std::to_string(i), .dtype = DType::kF32, .shape = {16}};
+    tensor.shards.push_back({.region = Region::Whole(tensor.shape), .bytes = Bytes(64)});
+    spec.tensors.push_back(std::move(tensor));
+  }
   Store(directory, spec);
 }
 
@@ -130,5 +141,7 @@ int main(int argc, char** argv) {
   sealpoint::testing::MakeChunks(directory + "/chunks");
   sealpoint::testing::MakePlacement(directory + "/placement");
   sealpoint::testing::MakeShards(directory + "/shards");
+  sealpoint::testing::MakeTensors(directory + "/few", 2'000);
+  sealpoint::testing::MakeTensors(directory + "/many", 16'000);
   return 0;
 }

@@ -32,10 +32,17 @@ def size_of(directory):
 
 
 def make_foreign(directory):
-    """Names of files cost no bytes of files, so they are few enough to be listed."""
+    """Names cost no bytes of files, so no tool may keep all of them."""
     pathlib.Path(directory).mkdir()
-    for number in range(50_000):
-        (pathlib.Path(directory) / f"foreign-{number:050}").touch()
+    # So many that all of them would pass the bound. Links take less time to make than files; one
+    # file has some 65,000 of them at most.
+    for number in range(250_000):
+        name = f"{directory}/foreign-{number:0200}"
+        if number % 50_000 == 0:
+            file = name
+            pathlib.Path(file).touch()
+        else:
+            os.link(file, name)
 
 
 def main():
@@ -70,6 +77,8 @@ def main():
             [inspect, "chunks"],
             [inspect, "--long", "chunks"],
             [inspect, "foreign"],
+            [verify, "-j1", "--series", "foreign"],
+            [inspect, "--json", "foreign"],
         ):
             path = root / command[-1]
             used = peak([*command[:-1], str(path)]) - base[command[0]]

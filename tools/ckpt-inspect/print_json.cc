@@ -117,6 +117,7 @@ void PrintSeriesJson(const SeriesView& view, JsonWriter& json) {
   json.BeginArray("foreign");
   for (const std::string& name : view.listing.foreign) json.Element(name);
   json.End();
+  json.Field("foreign_count", view.listing.foreign_count);
   json.End();
 }
 

@@ -56,6 +56,8 @@ void PrintSeries(const SeriesView& view) {
     Print("fork: attempt {} shares its parent with another\n", fork.ToHex());
   }
   for (const std::string& name : listing.foreign) Print("foreign: {}\n", Printable(name));
+  const std::uint64_t more = listing.foreign_count - listing.foreign.size();
+  if (more > 0) Print("foreign: {}\n", FormatCount(more, "more name"));
 }
 
 }  // namespace sealpoint::tools

@@ -178,6 +178,8 @@ class Run {
     for (const std::string& name : listing.foreign) {
       Note(series.path, "foreign, not checked: " + name);
     }
+    const std::uint64_t more = listing.foreign_count - listing.foreign.size();
+    if (more > 0) Note(series.path, "foreign, not checked: " + FormatCount(more, "more name"));
     if (!verbose()) return;
     if (listing.entries.empty()) PrintHint(series.path, HintForSeries(series.path));
     if (!series.error.ok()) return;
@@ -224,6 +226,7 @@ class Run {
     json_.BeginArray("foreign");
     for (const std::string& name : listing.foreign) json_.Element(name);
     json_.End();
+    json_.Field("foreign_count", listing.foreign_count);
     json_.End();
   }
 

@@ -20,7 +20,7 @@ TEST(TensorTableTest, GivesBackWhatWasAdded) {
   const std::vector<std::string> placement = {"replicate(data)", "shard(dim 0, tensor, even)"};
   const std::uint32_t scalar = table.Add({.name = "s", .dtype = DType::kF64, .element_size = 8});
   const std::uint32_t matrix = table.Add({.name = "w",
-                                          .dtype = DType::kBF16,
+                                          .dtype = DType::kBf16,
                                           .element_size = 2,
                                           .chunk_size = 4096,
                                           .shape = shape,
@@ -28,7 +28,7 @@ TEST(TensorTableTest, GivesBackWhatWasAdded) {
   EXPECT_EQ(table.size(), 2u);
   const TensorFacts facts = table[matrix];
   EXPECT_EQ(facts.name, "w");
-  EXPECT_EQ(facts.dtype, DType::kBF16);
+  EXPECT_EQ(facts.dtype, DType::kBf16);
   EXPECT_EQ(facts.element_size, 2u);
   EXPECT_EQ(facts.chunk_size, 4096u);
   EXPECT_THAT(facts.shape, ElementsAre(3u, 4u));

@@ -97,6 +97,24 @@ TEST_F(SeriesListTest, ForeignNamesAreListedApart) {
   const SeriesListing listing = series_.List().value();
   EXPECT_THAT(NamesOf(listing), ElementsAre("a"));
   EXPECT_THAT(listing.foreign, ElementsAre("logs", "notes.txt"));
+  EXPECT_EQ(listing.foreign_count, 2u);
+}
+
+TEST_F(SeriesListTest, ForeignNamesBeyondALimitAreCounted) {
+  Put("a", 1);
+  const Bytes content = NoiseBytes(1, 3);
+  constexpr std::size_t kMax = SeriesListing::kForeignNamesMax;
+  for (std::size_t i = 0; i < kMax + 7; ++i) {
+    ReplaceFile(*memory_, "series", std::to_string(10000 + i), &content);
+  }
+  // A directory is known to be foreign only when it was looked at.
+  ASSERT_TRUE(memory_->CreateDirectories(Path("0 first")).ok());
+  const SeriesListing listing = series_.List().value();
+  EXPECT_THAT(NamesOf(listing), ElementsAre("a"));
+  EXPECT_EQ(listing.foreign.size(), kMax);
+  EXPECT_EQ(listing.foreign.front(), "0 first");
+  EXPECT_EQ(listing.foreign.back(), std::to_string(10000 + kMax - 2));
+  EXPECT_EQ(listing.foreign_count, kMax + 8);
 }
 
 TEST_F(SeriesListTest, UncommittedOnesAreTold) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,23 @@ TEST_P(DirectoryContract, DescribesFilesAndDirectories) {
   ASSERT_TRUE(storage_->CreateDirectories(PathOf("d")).ok());
   EXPECT_EQ(directory_->Stat("f").value(), (EntryInfo{"f", EntryKind::kFile, 5}));
   EXPECT_EQ(directory_->Stat("d").value(), (EntryInfo{"d", EntryKind::kDirectory, 0}));
+}
+
+TEST_P(DirectoryContract, VisitsWhatItLists) {
+  ASSERT_TRUE(storage_->CreateDirectories(PathOf("d")).ok());
+  for (const char* const name : {"b", "a", "c"}) WriteFile(*directory_, name, "12345");
+  std::vector<EntryInfo> visited;
+  const Status all = directory_->ForEachEntry([&](const EntryInfo& entry) {
+    visited.push_back(entry);
+    return true;
+  });
+  EXPECT_TRUE(all.ok()) << all.ToString();
+  std::sort(visited.begin(), visited.end(),
+            [](const EntryInfo& a, const EntryInfo& b) { return a.name < b.name; });
+  EXPECT_EQ(visited, directory_->List().value());
+  int count = 0;
+  EXPECT_TRUE(directory_->ForEachEntry([&](const EntryInfo&) { return ++count < 2; }).ok());
+  EXPECT_EQ(count, 2);
 }
 
 TEST_P(DirectoryContract, ListsBytewise) {
