@@ -107,6 +107,20 @@ std::string ResumeTraining(const Trainer& trainer, Checkpointing& checkpoints, b
   return "";
 }
 
+// Ranks end together: one that aborted while the others finalize MPI could hang the launcher.
+int End(const Options& options, const Trainer& trainer, sealpoint::Communicator& communicator) {
+  const std::vector<float> state = trainer.WholeState();
+  sealpoint::Status written;
+  if (communicator.rank() == 0) {
+    PrintState(trainer.step(), Fingerprint(std::as_bytes(std::span(state))), "done");
+    if (!options.state_file.empty() && !WriteState(state, options.state_file)) {
+      Fail("cannot write " + options.state_file);
+      written = sealpoint::Status(sealpoint::Code::kIo, "the final state");
+    }
+  }
+  return sealpoint::AgreeOnStatus(communicator, written).ok() ? 0 : 1;
+}
+
 int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exchange,
             const sealpoint::Mesh& mesh, sealpoint::Communicator& communicator) {
   const bool speaks = exchange.rank() == 0;
@@ -128,15 +142,7 @@ int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exch
     }
   }
   RunSteps(options, speaks, trainer, **checkpoints);
-  const std::vector<float> state = trainer.WholeState();
-  if (!speaks) {
-    return 0;
-  }
-  PrintState(trainer.step(), Fingerprint(std::as_bytes(std::span(state))), "done");
-  if (!options.state_file.empty() && !WriteState(state, options.state_file)) {
-    return Fail("cannot write " + options.state_file);
-  }
-  return 0;
+  return End(options, trainer, communicator);
 }
 
 int Train(const Options& options) {

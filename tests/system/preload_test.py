@@ -14,7 +14,6 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 
@@ -25,8 +24,6 @@ from system_job import (CORRUPT, FAULTY_STEP, INCOMPLETE, KILLED, NEXT_STEP, NOT
 RANKS = 2
 OUTPUT_FAILED = 74  # exit status of the tools
 DELAY_MS = 20
-# The launcher itself may crash behind MPI_Abort, in PMIx_server_finalize (Open MPI 4.1.4); a rank that does is 139.
-ENDED_BY_ABORT = (1, -signal.SIGSEGV)
 
 # What a function may report; the first one is also for ever. Never ENOENT: that is no fault but another state.
 ERRORS = {
@@ -358,10 +355,10 @@ class ToolTest(PreloadTest):
     def test_verify(self):
         tool = pathlib.Path(tools.verify)
         for arguments, target, expected, number in (
-                ([], "good", VALID, 100), (["--json"], "linked", VALID, 100), (["--level", "files"], "linked", VALID, 60),
-                (["--json", "--all"], "corrupt", CORRUPT, 80), ([], "incomplete", INCOMPLETE, 60),
-                ([], "uncommitted", UNCOMMITTED, 60), (["--series"], "series", VALID, 100),
-                (["--json", "--series"], "series", VALID, 100)):
+                ([], "good", VALID, 100), (["--json"], "linked", VALID, 100),
+                (["--level", "files"], "linked", VALID, 60), (["--json", "--all"], "corrupt", CORRUPT, 80),
+                ([], "incomplete", INCOMPLETE, 60), ([], "uncommitted", UNCOMMITTED, 60),
+                (["--series"], "series", VALID, 100), (["--json", "--series"], "series", VALID, 100)):
             with self.subTest(arguments=arguments, target=target):
                 self.check_tool(tool, arguments, target, expected, number)
 
@@ -492,7 +489,7 @@ class TrainingTest(PreloadTest):
             count("trainings that went on")
         else:
             self.assertFalse(is_harmless(case), text)
-            self.assertIn(done.returncode, ENDED_BY_ABORT, text)
+            self.assertEqual(done.returncode, 1, text)
             self.assertIn("train_char_lm: ", text)
             count("trainings refused")
         return is_struck
@@ -520,6 +517,11 @@ class TrainingTest(PreloadTest):
 
     def test_from_the_beginning(self):
         self.check_faults(self.fresh, False, 40, self.NAMES)
+
+    def test_ranks_end_together(self):
+        """The launcher hung or crashed, at times, if one called MPI_Abort and the other was in MPI_Finalize."""
+        unwritten = Case("fopen", 2, "errno:EIO", "counted")
+        self.check_all(lambda _: self.check_training(unwritten, self.begun, True), range(200 if tools.all else 10))
 
     def test_resumed(self):
         self.check_faults(self.begun, True, 40, self.NAMES)
