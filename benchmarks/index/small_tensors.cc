@@ -2,7 +2,6 @@
 //
 // Many small tensors on one rank: seconds and peak memory of a save, a load and a plan of the load,
 // each in a process of its own, per tensor and beside the same bytes in one plain file.
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -11,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -91,10 +91,10 @@ void Load(const Options& options, const std::string& directory, Memory& memory) 
 }
 
 void WritePlainFile(const std::string& path, const Memory& memory) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  const auto written = ::write(fd, memory.data(), memory.size());
-  if (written != static_cast<ssize_t>(memory.size()) || ::fsync(fd) != 0) std::abort();
-  ::close(fd);
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(memory.data()),
+             static_cast<std::streamsize>(memory.size()));
+  if (!file.flush()) std::abort();
 }
 
 struct Cost {

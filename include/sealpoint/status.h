@@ -82,6 +82,8 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   const Place& place() const { return place_; }
   // True if nobody can say whether the operation took effect (see OutcomeIsUnknown in commit.h).
   bool has_unknown_outcome() const { return has_unknown_outcome_; }
+  // True if the process, or the machine, has as many open files as it may (EMFILE, ENFILE).
+  bool is_out_of_files() const { return is_out_of_files_; }
 
   // Builders that add a place to an error and keep what is already known, so that the innermost
   // frame, which knows best, wins. They do nothing on success.
@@ -94,6 +96,9 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   Status&& AtRank(int rank, std::string_view host) &&;
   // Says of an error that the operation may have taken effect all the same.
   Status&& WithUnknownOutcome() &&;
+  // Says of an error that it is one of too many open files: files that are kept open for speed are
+  // then closed, and the operation is tried again.
+  Status&& OutOfFiles() &&;
   // Puts "prefix: " before the message.
   Status&& Prefixed(std::string_view prefix) &&;
 
@@ -107,6 +112,7 @@ class [[nodiscard]] SEALPOINT_EXPORT Status {
   std::string message_;
   Place place_;
   bool has_unknown_outcome_ = false;
+  bool is_out_of_files_ = false;
 };
 
 // Prints "sealpoint: value() of a failed Result: …" to stderr and aborts.

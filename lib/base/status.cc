@@ -92,6 +92,11 @@ Status&& Status::WithUnknownOutcome() && {
   return std::move(*this);
 }
 
+Status&& Status::OutOfFiles() && {
+  if (!ok()) is_out_of_files_ = true;
+  return std::move(*this);
+}
+
 Status&& Status::Prefixed(std::string_view prefix) && {
   if (!ok()) message_ = internal::StrCat(prefix, ": ", message_);
   return std::move(*this);
@@ -168,7 +173,10 @@ Status ErrnoError(std::string_view operation, int error_number) {
   }
   char buffer[128] = {};
   const char* text = strerror_r(error_number, buffer, sizeof(buffer));  // the GNU variant
-  return MakeError(code, operation, ": ", std::string_view(text), " (errno ", error_number, ")");
+  Status error =
+      MakeError(code, operation, ": ", std::string_view(text), " (errno ", error_number, ")");
+  if (error_number != EMFILE && error_number != ENFILE) return error;
+  return std::move(error).OutOfFiles();
 }
 
 }  // namespace internal

@@ -2,7 +2,9 @@
 #include "lib/container/blob_files.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -13,14 +15,16 @@ namespace sealpoint::internal {
 namespace {
 
 constexpr std::size_t kOpenMax = 32;
+// A thread reads what it has open within this time, or it is no use waiting.
+constexpr int kTriesMax = 100;
+constexpr std::chrono::milliseconds kBetweenTries(5);
 
 }  // namespace
 
-BlobFiles::File BlobFiles::OpenFiles::Find(std::uint32_t blob, IoMode mode) {
+BlobFiles::File BlobFiles::OpenFiles::Find(std::uint32_t blob) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(files_.begin(), files_.end(), [&](const OpenFile& open) {
-    return open.blob == blob && open.mode == mode;
-  });
+  const auto found = std::find_if(files_.begin(), files_.end(),
+                                  [&](const OpenFile& open) { return open.blob == blob; });
   return found != files_.end() ? found->file : nullptr;
 }
 
@@ -37,14 +41,21 @@ bool BlobFiles::OpenFiles::CloseAll() {
   return !closing.empty();
 }
 
+bool BlobFiles::CloseFiles() {
+  const bool own = open_->CloseAll();
+  const bool others = others_ != nullptr && others_->CloseAll();
+  return own || others;
+}
+
 Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) {
-  if (File file = open_->Find(blob, mode_)) return file;
+  if (File file = open_->Find(blob)) return file;
   // Two threads may open the same blob; both files are good.
   const BlobPin pin = index_.blob(blob);
   const std::string name = BlobName(pin.id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
-  // The process, or the machine, may have as many open files as it may (EMFILE, ENFILE).
-  while (!opened && opened.error().code() == Code::kIo && open_->CloseAll()) {
+  // Other threads may close files, or take those that this one closed: hence several tries.
+  for (int i = 0; i < kTriesMax && !opened && opened.error().is_out_of_files(); ++i) {
+    if (!CloseFiles() && i > 0) std::this_thread::sleep_for(kBetweenTries);
     opened = directory_.OpenForRead(name, mode_);
   }
   if (!opened && (opened.error().code() == Code::kNotFound || IsNoFile(directory_, name))) {
@@ -54,7 +65,7 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) 
   if (!opened) return std::move(opened).error();
   SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(directory_.path(), pin, (*opened)->size_bytes()));
   File file = std::move(*opened);
-  open_->Keep({.blob = blob, .mode = mode_, .file = file});
+  open_->Keep({.blob = blob, .file = file});
   return file;
 }
 

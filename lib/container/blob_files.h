@@ -21,9 +21,10 @@ namespace sealpoint::internal {
 class BlobFiles {
  public:
   BlobFiles(const Directory& directory, const Metadata& index, IoMode mode)
-      : BlobFiles(directory, index, mode, std::make_shared<OpenFiles>()) {}
+      : BlobFiles(directory, index, mode, nullptr) {}
 
-  // The same blobs in another mode. Both together keep a few open.
+  // The same blobs in another mode, with open files of its own. If it needs those of this one, they
+  // are closed, too.
   BlobFiles InMode(IoMode mode) const { return {directory_, index_, mode, open_}; }
 
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
@@ -33,13 +34,12 @@ class BlobFiles {
   using File = std::shared_ptr<const ReadableFile>;
   struct OpenFile {
     std::uint32_t blob = 0;
-    IoMode mode = IoMode::kBuffered;
     File file;
   };
   // Thread safety: all functions.
   class OpenFiles {
    public:
-    File Find(std::uint32_t blob, IoMode mode);  // null if there is none
+    File Find(std::uint32_t blob);  // null if there is none
     void Keep(OpenFile file);
     bool CloseAll();  // false if there was none
 
@@ -49,13 +49,16 @@ class BlobFiles {
   };
 
   BlobFiles(const Directory& directory, const Metadata& index, IoMode mode,
-            std::shared_ptr<OpenFiles> open)
-      : directory_(directory), index_(index), mode_(mode), open_(std::move(open)) {}
+            std::shared_ptr<OpenFiles> others)
+      : directory_(directory), index_(index), mode_(mode), others_(std::move(others)) {}
+  // Closes what is open for speed only; false if nothing was.
+  bool CloseFiles();
 
   const Directory& directory_;
   const Metadata& index_;
   const IoMode mode_;
-  const std::shared_ptr<OpenFiles> open_;
+  const std::shared_ptr<OpenFiles> open_ = std::make_shared<OpenFiles>();
+  const std::shared_ptr<OpenFiles> others_;  // those it was made from; or null
 };
 
 }  // namespace sealpoint::internal

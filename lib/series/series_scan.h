@@ -24,11 +24,12 @@ enum class SeriesDetail : std::uint8_t {
   kFiles,    // everything
 };
 
-// The directories of a series as they all were at some moment of the call (R-SER-22), though
-// savers, prunings and clean-ups go on meanwhile: it is listed again until nothing that matters
-// changed between two looks. What the storage fails to read is an entry of verdict kUnreadable,
-// whatever the code of the error. A path that does not exist is an empty series. Errors: Io (also
-// if it changed each time), and others of the storage; never NotFound.
+// The directories of a series. The newest of them was the newest at some moment of the call
+// (R-SER-22), though savers, prunings and clean-ups go on meanwhile: it is listed again until
+// nothing that matters changed between two looks. An older one may be gone by now. What the storage
+// fails to read is an entry of verdict kUnreadable, whatever the code of the error. A path that
+// does not exist is an empty series. Errors: Io (also if it changed each time), and others of the
+// storage; never NotFound.
 Result<SeriesListing> ScanSeries(const Storage& storage, const std::string& path,
                                  SeriesDetail detail);
 

@@ -78,7 +78,6 @@ def main():
             [inspect, "--long", "chunks"],
             [inspect, "foreign"],
             [verify, "-j1", "--series", "foreign"],
-            [inspect, "--json", "foreign"],
         ):
             path = root / command[-1]
             used = peak([*command[:-1], str(path)]) - base[command[0]]

@@ -79,12 +79,22 @@ std::uint32_t AppendShard(Draft& draft, const ChunkRule& rule, ByteSpan raw) {
   return first;
 }
 
+// Ascending with the numbers.
+BlobId BlobIdOf(int number) {
+  constexpr int kOfOneByteMax = 200;
+  if (number < kOfOneByteMax) return MiniSpec::MakeId(static_cast<std::uint8_t>(number + 1));
+  BlobId id = MiniSpec::MakeId(0xff);
+  id.bytes[14] = static_cast<std::byte>(number >> 8);
+  id.bytes[15] = static_cast<std::byte>(number);
+  return id;
+}
+
 Draft& DraftOf(std::map<int, Draft>& drafts, int number) {
   const auto [found, is_new] = drafts.try_emplace(number);
   Draft& draft = found->second;
   if (is_new) {
     draft.blob.number = number;
-    draft.blob.id = MiniSpec::MakeId(static_cast<std::uint8_t>(number + 1));
+    draft.blob.id = BlobIdOf(number);
     draft.blob.name = internal::BlobName(draft.blob.id);
     draft.bytes.resize(internal::kHeaderSize);
   }

@@ -60,7 +60,7 @@ Bytes SendAndUnpack(const ChunkParts& parts, const Bytes& raw) {
 TEST(ChunkParts, OfColumnsAreTheirBytesAlone) {
   const ChunkParts parts = WantedOf({Block(0, 8, kRows, 16)});
   EXPECT_EQ(parts.size_bytes(), kRows * 16);
-  EXPECT_EQ(Encoded(parts).size(), 8 * (1 + 4)) << "one pattern";
+  EXPECT_LE(Encoded(parts).size(), 8u * (1 + 4)) << "one pattern";
   const Bytes raw = NoiseBytes(1, kRawSize);
   const Bytes arrived = SendAndUnpack(parts, raw);
   for (std::size_t i = 0; i < kRawSize; ++i) {

@@ -50,7 +50,7 @@ TEST(BoxListSizes, AreCountedForEachTensor) {
 }
 
 TEST(BoxListSizes, OfAMalformedMessageFitNothing) {
-  ForgedCommunicator comm(std::vector<Bytes>{Bytes(3)});
+  ForgedCommunicator comm(std::vector<Bytes>{Bytes(3, std::byte{0xff})});
   EXPECT_FALSE(AllFitBoxLists(comm, Declaration(), SavePlan(), Limits()).value());
 }
 

@@ -51,7 +51,7 @@ TEST(MergeAtOwners, TheCommitterRefusesTruncatedMessages) {
   Bytes message;
   WireWriter out(message);
   out.Put(std::uint64_t{1});
-  message.resize(message.size() + 96);  // a pin
+  message.resize(message.size() + 68);  // a pin: four ids and four numbers
   out.Put("part");
   ASSERT_TRUE(DecodeForCommitter(std::vector<Bytes>{message}).ok());
   for (std::size_t size = 0; size < message.size(); ++size) {
