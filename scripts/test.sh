@@ -48,7 +48,7 @@ build_rest() {
   if [ "${CACHE_IS_KEPT:-}" = yes ]; then
     build "$1"
   else
-    echo "The other targets of the preset $1 are not built: the compiler cache is empty."
+    echo "The other targets of the preset $1 are not built: the compiler cache is empty, or CACHE_IS_KEPT says so."
   fi
 }
 
@@ -120,7 +120,7 @@ stage_lint() {
 run_stages() {
   local stage started failed=() report=()
   mkdir -p build
-  if cache_is_kept; then export CACHE_IS_KEPT=yes; fi
+  if [ -z "${CACHE_IS_KEPT:-}" ] && cache_is_kept; then export CACHE_IS_KEPT=yes; fi
   for stage in "$@"; do
     printf '\n======== %s ========\n' "$stage"
     started=$SECONDS
