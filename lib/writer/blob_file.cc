@@ -309,7 +309,8 @@ Status BlobFile::AppendTail() {
   static_assert(kRecordSize % kSectionAlignment == 0, "the manifest begins behind the records");
   SEALPOINT_RETURN_IF_ERROR(stream_.Append(manifest));
   SEALPOINT_RETURN_IF_ERROR(stream_.AppendZeros(sections.trailer - stream_.offset()));
-  return stream_.Append(trailer_bytes_);
+  SEALPOINT_RETURN_IF_ERROR(stream_.Append(trailer_bytes_));
+  return stream_.Flush();
 }
 
 Status BlobFile::AppendTable(Trailer& trailer) {
@@ -325,7 +326,6 @@ Status BlobFile::AppendTable(Trailer& trailer) {
 
 Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   // No summary before the blob is durable: whoever holds one may commit it (R-CMT-10).
-  SEALPOINT_RETURN_IF_ERROR(stream_.Flush());
   SEALPOINT_RETURN_IF_ERROR(file_->Sync());
   SEALPOINT_RETURN_IF_ERROR(file_->Close());
   auto parts = std::make_shared<const Bytes>(

@@ -95,9 +95,9 @@ class BlobFile {
   Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                    const ShardEncoding& encoding);
 
-  // Table, manifest, trailer: nothing can be added any more, and the tensors are not needed.
+  // Table, manifest, trailer; flush. Nothing can be added any more, and the tensors are not needed.
   Status AppendTail();
-  // Then: flush, sync, close. InvalidArgument for the same shard twice.
+  // Then: sync, close. InvalidArgument for the same shard twice.
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:

@@ -76,7 +76,6 @@ def main():
             [inspect, "--json", "--tensor", "w", "shards"],
             [inspect, "chunks"],
             [inspect, "--long", "chunks"],
-            [inspect, "foreign"],
             [verify, "-j1", "--series", "foreign"],
         ):
             path = root / command[-1]
