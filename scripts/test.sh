@@ -35,23 +35,6 @@ build() {  # preset, targets...
   cmake --build "build/$preset" -j "$jobs" "${targets[@]}"
 }
 
-# Whether an earlier run filled the compiler cache; asked once, before the first stage.
-cache_is_kept() {
-  local kib
-  kib=$(ccache --print-stats 2>/dev/null | awk '$1 == "cache_size_kibibyte" {print $2}')
-  ((${kib:-0} > 256 * 1024))
-}
-
-# All that the tests of a stage do not need, so that every target of the preset is known to build. With a kept cache that
-# costs little more than the links; with an empty one the stage would take twice as long.
-build_rest() {
-  if [ "${CACHE_IS_KEPT:-}" = yes ]; then
-    build "$1"
-  else
-    echo "The other targets of the preset $1 are not built: the compiler cache is empty, or CACHE_IS_KEPT says so."
-  fi
-}
-
 stage_packages() { scripts/install_packages.sh; }
 
 # g++, everything; every test; and what tests counted is what docs/testing-counts.md says.
@@ -72,7 +55,6 @@ stage_sanitizers() {
   build asan-ubsan sealpoint_tests_single_process fuzzers
   ctest --test-dir build/asan-ubsan -j "$jobs" -L '^(unit|property|conformance|fuzz)$'
   scripts/fuzz.sh --build build/asan-ubsan --seconds "$fuzz_seconds"
-  build_rest asan-ubsan
 }
 
 # clang, ThreadSanitizer, the library shared: what has threads.
@@ -81,7 +63,6 @@ stage_threads() {
   configure tsan
   build tsan sealpoint sealpoint_tests_threaded
   ctest --test-dir build/tsan -j "$jobs" -L '^threaded$'
-  build_rest tsan
 }
 
 # g++ without MPI and without CUDA: everything builds. Most objects are those of the stage gcc, whose tests have run;
@@ -120,7 +101,6 @@ stage_lint() {
 run_stages() {
   local stage started failed=() report=()
   mkdir -p build
-  if [ -z "${CACHE_IS_KEPT:-}" ] && cache_is_kept; then export CACHE_IS_KEPT=yes; fi
   for stage in "$@"; do
     printf '\n======== %s ========\n' "$stage"
     started=$SECONDS
