@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/errors.h"
-#include "lib/base/first_names.h"
+#include "lib/base/first_few.h"
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
@@ -54,7 +54,7 @@ Status NoMarker(const Directory& directory) {
 // A directory of checkpoints is often given for one of them: names the first checkpoint in it.
 Status WithSeriesHint(const Storage& storage, const Directory& directory, Status error) {
   constexpr std::size_t kLookedAtMax = 16;
-  FirstNames directories(kLookedAtMax);
+  FirstFew<std::string> directories(kLookedAtMax);
   const Status listed = directory.ForEachEntry([&](const EntryInfo& entry) {
     if (entry.kind == EntryKind::kDirectory) directories.Add(entry.name);
     return true;

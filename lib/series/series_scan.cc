@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
-#include "lib/base/first_names.h"
+#include "lib/base/first_few.h"
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
@@ -112,7 +112,7 @@ class Scan {
   Result<std::optional<SeriesListing>> Run() const {
     SEALPOINT_ASSIGN_OR_RETURN(const Names names, ListNames());
     SeriesListing listing;
-    FirstNames foreign = names.foreign;
+    FirstFew<std::string> foreign = names.foreign;
     std::vector<std::pair<const EntryInfo*, Kind>> without_marker;
     for (const EntryInfo& info : names.directories) {
       DirectoryLook look = LookAt(info, detail_);
@@ -145,7 +145,7 @@ class Scan {
   // than memory should hold.
   struct Names {
     std::vector<EntryInfo> directories{};  // and links
-    FirstNames foreign{SeriesListing::kForeignNamesMax};
+    FirstFew<std::string> foreign{SeriesListing::kForeignNamesMax};
   };
   Result<Names> ListNames() const {
     Names names;

@@ -2,14 +2,13 @@
 #include "readers/verify/inventory.h"
 
 #include <cstdint>
-#include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/base/errors.h"
-#include "lib/base/first_names.h"
+#include "lib/base/first_few.h"
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
@@ -54,36 +53,36 @@ bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
   return true;
 }
 
-void AddNotes(const FirstNames& names, std::string_view prefix, std::string_view kind,
+template <typename T, typename TextOf>
+void AddNotes(const FirstFew<T>& noted, std::string_view kind, const TextOf& text_of,
               std::vector<std::string>& notes) {
-  for (const std::string& name : names.kept()) notes.push_back(StrCat(prefix, name));
-  const std::uint64_t more = names.count() - names.kept().size();
-  if (more > 0) notes.push_back(StrCat(more, " more ", kind));
+  for (const T& one : noted.kept()) notes.push_back(text_of(one));
+  if (noted.more() > 0) notes.push_back(StrCat(noted.more(), " more ", kind));
 }
 
 }  // namespace
 
 Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report) {
-  FirstNames foreign(kNotedMax);
-  std::map<std::string, std::uint64_t> leftovers;  // with their sizes
-  std::uint64_t leftover_count = 0;
+  using NameAndSize = std::pair<std::string, std::uint64_t>;
+  FirstFew<std::string> foreign(kNotedMax);
+  FirstFew<NameAndSize> leftovers(kNotedMax);
   SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
     const ParsedName name = Parse(entry);
     if (name.kind == NameKind::kForeign) foreign.Add(entry.name);
     if (!IsLeftOver(name, pinned)) return true;
     report.leftover_bytes += entry.size_bytes;
-    ++leftover_count;
-    leftovers.emplace(entry.name, entry.size_bytes);
-    if (leftovers.size() > kNotedMax) leftovers.erase(std::prev(leftovers.end()));
+    leftovers.Add({entry.name, entry.size_bytes});
     return true;
   }));
-  AddNotes(foreign, "foreign, not checked: ", "foreign files", report.notes);
-  for (const auto& [name, size] : leftovers) {
-    report.notes.push_back(StrCat("leftover of ", size, " bytes: ", name));
-  }
-  if (leftover_count > leftovers.size()) {
-    report.notes.push_back(StrCat(leftover_count - leftovers.size(), " more leftovers"));
-  }
+  AddNotes(
+      foreign, "foreign files",
+      [](const std::string& name) { return StrCat("foreign, not checked: ", name); }, report.notes);
+  AddNotes(
+      leftovers, "leftovers",
+      [](const NameAndSize& one) {
+        return StrCat("leftover of ", one.second, " bytes: ", one.first);
+      },
+      report.notes);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/first_names.h"
+#include "lib/base/first_few.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,21 +11,22 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(FirstNamesTest, KeepsTheFirstInWhicheverOrderTheyCome) {
-  FirstNames up(3);
-  FirstNames down(3);
+TEST(FirstFewTest, KeepsTheFirstInWhicheverOrderTheyCome) {
+  FirstFew<std::string> up(3);
+  FirstFew<std::string> down(3);
   for (char c = 'a'; c <= 'z'; ++c) {
     up.Add(std::string(1, c));
     down.Add(std::string(1, static_cast<char>('z' - (c - 'a'))));
   }
   EXPECT_THAT(up.kept(), ElementsAre("a", "b", "c"));
   EXPECT_THAT(down.kept(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(up.more(), 23u);
   EXPECT_EQ(up.count(), 26u);
   EXPECT_EQ(down.count(), 26u);
 }
 
-TEST(FirstNamesTest, FewAreAllKept) {
-  FirstNames names(3);
+TEST(FirstFewTest, FewAreAllKept) {
+  FirstFew<std::string> names(3);
   EXPECT_THAT(names.kept(), ElementsAre());
   names.Add("b");
   names.Add("a");
