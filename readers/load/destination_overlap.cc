@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "lib/layout/region_algebra.h"
@@ -124,11 +125,12 @@ bool Share(const Footprint& a, const Footprint& b) {
   return true;
 }
 
-// Calls visit(cluster) for each run of footprints whose intervals are connected, in their order,
-// until one call finds something.
-template <typename IntervalOf, typename Visit>
-std::optional<Pair> ForEachCluster(Cluster all, const IntervalOf& interval_of, const Visit& visit) {
-  std::sort(all.begin(), all.end(), [&](const Footprint& a, const Footprint& b) {
+// Calls visit(cluster) for each run of items whose intervals are connected, in their order, until
+// one call finds something.
+template <typename Item, typename IntervalOf, typename Visit>
+std::optional<Pair> ForEachCluster(std::span<Item> all, const IntervalOf& interval_of,
+                                   const Visit& visit) {
+  std::sort(all.begin(), all.end(), [&](const Item& a, const Item& b) {
     return interval_of(a).begin < interval_of(b).begin;
   });
   for (std::size_t begin = 0; begin < all.size();) {
@@ -176,46 +178,30 @@ std::optional<Pair> FindInCluster(Cluster cluster) {
 // From the first to the last byte of a destination. Most of many touch no other: only for those
 // that may is more than this kept.
 struct Span {
-  int device = kHostDevice;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
+  Interval bytes{};
   std::size_t number = 0;
-  friend auto operator<=>(const Span&, const Span&) = default;
 };
-
-// Where the sorted spans that are connected with the one at `begin` end.
-std::size_t EndOfCluster(std::span<const Span> all, std::size_t begin) {
-  std::uint64_t end_max = all[begin].end;
-  std::size_t end = begin + 1;
-  for (; end < all.size() && all[end].device == all[begin].device && all[end].begin < end_max;
-       ++end) {
-    end_max = std::max(end_max, all[end].end);
-  }
-  return end;
-}
 
 }  // namespace
 
 std::optional<Pair> FindOverlap(std::span<const std::optional<Destination>* const> destinations) {
-  std::vector<Span> all;
-  all.reserve(destinations.size());
+  std::map<int, std::vector<Span>> by_device;
   for (std::size_t i = 0; i < destinations.size(); ++i) {
     const std::optional<Destination>& one = *destinations[i];
     if (!one || one->is_plan_only) continue;
-    const Interval span = FootprintOf(i, *one).span;
-    all.push_back({.device = one->device, .begin = span.begin, .end = span.end, .number = i});
+    by_device[one->device].push_back({.bytes = FootprintOf(i, *one).span, .number = i});
   }
-  std::sort(all.begin(), all.end());
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = EndOfCluster(all, begin);
-    if (end - begin > 1) {
-      std::vector<Footprint> cluster;
-      for (std::size_t i = begin; i < end; ++i) {
-        cluster.push_back(FootprintOf(all[i].number, **destinations[all[i].number]));
-      }
-      if (const auto found = FindInCluster(cluster)) return found;
+  const auto find = [&](std::span<Span> connected) {
+    std::vector<Footprint> cluster;
+    for (const Span& one : connected) {
+      cluster.push_back(FootprintOf(one.number, **destinations[one.number]));
     }
-    begin = end;
+    return FindInCluster(cluster);
+  };
+  for (auto& [device, spans] : by_device) {
+    const auto found =
+        ForEachCluster(std::span(spans), [](const Span& one) { return one.bytes; }, find);
+    if (found) return found;
   }
   return std::nullopt;
 }
