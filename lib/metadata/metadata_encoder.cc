@@ -2,7 +2,6 @@
 #include "lib/metadata/metadata_encoder.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "lib/format/constants.h"
 #include "sealpoint/digest.h"
@@ -94,15 +93,14 @@ EncodedGeometry MetadataEncoder::AddBoxList(Numbers boxes, Numbers runs) {
 
 flatbuffers::Offset<FbStrings> MetadataEncoder::AddPlacement(std::span<const std::string> texts) {
   if (texts.empty()) return 0;
-  std::vector<std::string> key(texts.begin(), texts.end());
-  const auto found = placements_.find(key);
+  const auto found = placements_.find(texts);
   if (found != placements_.end()) return found->second;
   std::vector<flatbuffers::Offset<flatbuffers::String>> strings;
   for (const std::string& text : texts) {
     strings.push_back(builder_.CreateSharedString(text.data(), text.size()));
   }
   const auto offset = builder_.CreateVector(strings.data(), strings.size());
-  placements_.emplace(std::move(key), offset);
+  placements_.emplace(std::vector<std::string>(texts.begin(), texts.end()), offset);
   return offset;
 }
 

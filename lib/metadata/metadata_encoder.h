@@ -13,6 +13,7 @@
 #include "lib/layout/grid.h"
 #include "lib/metadata/generated_types.h"
 #include "lib/metadata/metadata.h"
+#include "lib/metadata/texts_less.h"
 
 namespace sealpoint::internal {
 
@@ -87,7 +88,7 @@ class MetadataEncoder {
   std::vector<flatbuffers::Offset<fb::Object>> objects_;
   std::vector<std::uint64_t> shape_key_;
   NumbersMap<flatbuffers::Offset<FbNumbers>> shapes_;
-  std::map<std::vector<std::string>, flatbuffers::Offset<FbStrings>> placements_;
+  std::map<std::vector<std::string>, flatbuffers::Offset<FbStrings>, TextsLess> placements_;
 };
 
 }  // namespace sealpoint::internal

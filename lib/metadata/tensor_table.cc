@@ -13,22 +13,28 @@ TensorTable::TensorTable() : by_name_(0, Hash{this}, Equal{this}) {}
 std::uint32_t TensorTable::Add(const TensorFacts& facts) {
   SEALPOINT_CHECK(entries_.size() < std::numeric_limits<std::uint32_t>::max());
   const auto number = static_cast<std::uint32_t>(entries_.size());
-  std::vector<std::string> placement(facts.placement.begin(), facts.placement.end());
-  const auto [known, is_new] = placement_numbers_.try_emplace(
-      std::move(placement), static_cast<std::uint32_t>(placements_.size()));
-  if (is_new) placements_.push_back(&known->first);
   entries_.push_back(
       {.name_begin = names_.size(),
        .shape_begin = extents_.size(),
        .name_size = static_cast<std::uint32_t>(facts.name.size()),
        .element_size = facts.element_size,
-       .placement = known->second,
+       .placement = NumberOf(facts.placement),
        .dtype = facts.dtype,
        .ndim = static_cast<std::uint8_t>(facts.shape.size()),
        .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(facts.chunk_size))});
   names_.insert(names_.end(), facts.name.begin(), facts.name.end());
   extents_.insert(extents_.end(), facts.shape.begin(), facts.shape.end());
   by_name_.insert(number);
+  return number;
+}
+
+std::uint32_t TensorTable::NumberOf(std::span<const std::string> placement) {
+  const auto known = placement_numbers_.find(placement);
+  if (known != placement_numbers_.end()) return known->second;
+  const auto number = static_cast<std::uint32_t>(placements_.size());
+  const auto added = placement_numbers_.emplace(
+      std::vector<std::string>(placement.begin(), placement.end()), number);
+  placements_.push_back(&added.first->first);
   return number;
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lib/metadata/texts_less.h"
 #include "sealpoint/dtype.h"
 
 namespace sealpoint::internal {
@@ -54,6 +55,8 @@ class TensorTable {
     std::uint8_t ndim = 0;
     std::uint8_t chunk_size_log2 = 0;
   };
+  std::uint32_t NumberOf(std::span<const std::string> placement);
+
   // By name; holds numbers.
   struct Hash {
     using is_transparent = void;
@@ -77,7 +80,7 @@ class TensorTable {
   std::vector<Entry> entries_;
   std::vector<char> names_;
   std::vector<std::uint64_t> extents_;
-  std::map<std::vector<std::string>, std::uint32_t> placement_numbers_;
+  std::map<std::vector<std::string>, std::uint32_t, TextsLess> placement_numbers_;
   std::vector<const std::vector<std::string>*> placements_;  // keys of the map, by number
   std::unordered_set<std::uint32_t, Hash, Equal> by_name_;
 };

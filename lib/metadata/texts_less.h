@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_METADATA_TEXTS_LESS_H_
+#define SEALPOINT_LIB_METADATA_TEXTS_LESS_H_
+
+#include <algorithm>
+
+namespace sealpoint::internal {
+
+// Orders lists of texts; a map so ordered is searched without making a list of what is looked for.
+struct TextsLess {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return std::ranges::lexicographical_compare(a, b);
+  }
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_METADATA_TEXTS_LESS_H_
