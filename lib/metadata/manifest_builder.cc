@@ -170,25 +170,4 @@ EncodedManifest ManifestBuilder::Encode() {
   return manifest;
 }
 
-Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
-                     const std::vector<ManifestObject>& objects) {
-  TensorTable table;
-  ManifestBuilder builder(table);
-  for (const ManifestTensor& tensor : tensors) {
-    const std::uint32_t number = table.Add({.name = tensor.name,
-                                            .dtype = tensor.dtype,
-                                            .element_size = tensor.element_size,
-                                            .chunk_size = tensor.chunk_size,
-                                            .shape = tensor.shape,
-                                            .placement = tensor.placement});
-    builder.AddTensor(number);
-    for (const ManifestShard& shard : tensor.shards) {
-      builder.AddShard(number, shard.region, shard.first_record);
-    }
-  }
-  for (const ManifestObject& object : objects) builder.AddObject(object);
-  const EncodedManifest manifest = builder.Encode();
-  return Bytes(manifest.bytes.begin(), manifest.bytes.end());
-}
-
 }  // namespace sealpoint::internal

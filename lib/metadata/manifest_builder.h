@@ -14,22 +14,6 @@
 
 namespace sealpoint::internal {
 
-// One shard that a blob holds.
-struct ManifestShard {
-  Region region{};
-  std::uint32_t first_record = 0;
-};
-
-struct ManifestTensor {
-  std::string name{};
-  DType dtype = DType::kUInt8;
-  std::uint32_t element_size = 1;
-  std::uint64_t chunk_size = 0;
-  Shape shape{};
-  std::vector<std::string> placement{};
-  std::vector<ManifestShard> shards{};  // any order
-};
-
 struct ManifestObject {
   std::string name{};
   std::string media_type{};
@@ -79,10 +63,6 @@ class ManifestBuilder {
   std::vector<std::uint64_t> numbers_;
   std::vector<ManifestObject> objects_;
 };
-
-// The manifest of these tensors and objects, of which each is there once.
-Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
-                     const std::vector<ManifestObject>& objects);
 
 }  // namespace sealpoint::internal
 

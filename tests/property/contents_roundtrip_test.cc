@@ -13,13 +13,16 @@
 #include <vector>
 
 #include "lib/layout/region_algebra.h"
-#include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/merge_manifests.h"
 #include "lib/metadata/metadata.h"
+#include "tests/support/container/encode_manifest.h"
 
 namespace sealpoint::internal {
 namespace {
 
+using sealpoint::testing::EncodeManifest;
+using sealpoint::testing::ManifestShard;
+using sealpoint::testing::ManifestTensor;
 constexpr std::uint64_t kChunkSize = 4096;
 
 struct Model {

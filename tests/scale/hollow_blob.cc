@@ -12,10 +12,10 @@
 #include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
 #include "lib/format/trailer.h"
-#include "lib/metadata/manifest_builder.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/tensor_checks.h"
+#include "tests/support/container/encode_manifest.h"
 #include "tests/support/storage/forwarding_storage.h"
 
 namespace sealpoint::testing {
@@ -85,7 +85,7 @@ class HollowWriter {
 
   HollowBlob Finish(const BlobId& id, const AttemptId& attempt) {
     const EncodedRecords encoded = EncodeRecords(blob_.shards);
-    const Bytes manifest = internal::EncodeManifest(std::move(tensors_), {});
+    const Bytes manifest = EncodeManifest(std::move(tensors_), {});
     Bytes header(kHeaderSize);
     internal::EncodeHeader({.kind = internal::FileKind::kBlob, .id = id, .attempt = attempt},
                            header);
@@ -112,7 +112,7 @@ class HollowWriter {
 
  private:
   HollowBlob blob_;
-  std::vector<internal::ManifestTensor> tensors_;
+  std::vector<ManifestTensor> tensors_;
   std::uint32_t record_count_ = 0;
   std::uint64_t raw_bytes_ = 0;
 };

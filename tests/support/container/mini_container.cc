@@ -8,8 +8,8 @@
 #include "lib/base/macros.h"
 #include "lib/codec/chunk_codec.h"
 #include "lib/format/file_header.h"
-#include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/merge_manifests.h"
+#include "tests/support/container/encode_manifest.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -29,7 +29,7 @@ struct Draft {
   MiniBlob blob;
   Bytes bytes;  // header and chunk area
   std::uint32_t shard_count = 0;
-  std::vector<internal::ManifestTensor> tensors;
+  std::vector<ManifestTensor> tensors;
   std::vector<internal::ManifestObject> objects;
 };
 
@@ -104,15 +104,15 @@ Draft& DraftOf(std::map<int, Draft>& drafts, int number) {
 void AppendTensor(std::map<int, Draft>& drafts, const MiniTensor& tensor) {
   const std::uint32_t element_size =
       tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
-  std::map<int, internal::ManifestTensor> parts;
+  std::map<int, ManifestTensor> parts;
   const ChunkRule rule{tensor.chunk_size, element_size, tensor.codec};
-  const internal::ManifestTensor declaration{.name = tensor.name,
-                                             .dtype = tensor.dtype,
-                                             .element_size = element_size,
-                                             .chunk_size = tensor.chunk_size,
-                                             .shape = tensor.shape,
-                                             .placement = tensor.placement,
-                                             .shards = {}};
+  const ManifestTensor declaration{.name = tensor.name,
+                                   .dtype = tensor.dtype,
+                                   .element_size = element_size,
+                                   .chunk_size = tensor.chunk_size,
+                                   .shape = tensor.shape,
+                                   .placement = tensor.placement,
+                                   .shards = {}};
   for (const MiniShard& shard : tensor.shards) {
     SEALPOINT_CHECK(shard.bytes.size() == shard.region.element_count() * element_size);
     const std::uint32_t first = AppendShard(DraftOf(drafts, shard.blob), rule, shard.bytes);
@@ -185,7 +185,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
   Call(hooks.record_bytes, number, records);
   Bytes group_list = internal::EncodeGroupList(records);
   Call(hooks.group_list, number, group_list);
-  Bytes manifest = internal::EncodeManifest(draft.tensors, draft.objects);
+  Bytes manifest = EncodeManifest(draft.tensors, draft.objects);
   Metadata good_manifest = DecodeGoodManifest(manifest, good_counts);
   Call(hooks.manifest_bytes, number, manifest);
 

@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "lib/base/wire.h"
-#include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/merge_manifests.h"
+#include "tests/support/container/encode_manifest.h"
 #include "tests/support/container/rule_matchers.h"
 
 namespace sealpoint::internal {
 namespace {
 
+using sealpoint::testing::EncodeManifest;
+using sealpoint::testing::ManifestShard;
+using sealpoint::testing::ManifestTensor;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kChunkSize = 4096;

@@ -9,12 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/merge_manifests.h"
+#include "tests/support/container/encode_manifest.h"
 
 namespace sealpoint::internal {
 namespace {
 
+using sealpoint::testing::EncodeManifest;
+using sealpoint::testing::ManifestShard;
+using sealpoint::testing::ManifestTensor;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "lib/metadata/manifest_builder.h"
+#include "tests/support/container/encode_manifest.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {
 namespace {
 
 using internal::ManifestObject;
-using internal::ManifestTensor;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -68,7 +67,7 @@ class ManifestViolations : public VerifyFixture {
     spec.tensors[0].dtype = dtype;
     spec.tensors[0].element_size = 4;
     spec.hooks.manifest_bytes = [&](int, Bytes& bytes) {
-      bytes = internal::EncodeManifest(parts.tensors, parts.objects);
+      bytes = EncodeManifest(parts.tensors, parts.objects);
     };
     Store(spec);
     return Check(VerifyLevel::kStructure);
