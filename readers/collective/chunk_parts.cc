@@ -60,9 +60,9 @@ ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length 
 ChunkParts ChunkParts::NeededBy(const ReadPlanData& plan, const PlanChunk& chunk) {
   std::vector<Range> ranges;
   for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    if (!AppendSourceOf(plan.copies[chunk.first_copy + i].copy(), ranges)) {
-      return ChunkParts(chunk.raw_size);
-    }
+    const bool fits = plan.copies[chunk.first_copy + i].With(
+        [&](const StridedCopy& copy) { return AppendSourceOf(copy, ranges); });
+    if (!fits) return ChunkParts(chunk.raw_size);
   }
   JoinPieces(ranges);
   ChunkParts parts((std::vector<Pattern>()));

@@ -30,7 +30,7 @@ std::uint64_t StagingBufferBytes(const ReadPlanData& plan, bool raw_stays) {
       const bool lies_ready =
           raw_stays && chunk.codec == Codec::kNone && !copy.is_converted() && copy.is_contiguous();
       if (copy.device() == kHostDevice || lies_ready) continue;
-      const std::uint64_t size = copy.copy().byte_count();
+      const std::uint64_t size = copy.byte_count();
       const std::uint64_t converted_size = ConvertedSize(plan, copy);
       most =
           std::max(most, converted_size == 0 ? size : size / copy.element_size() * converted_size);
@@ -108,7 +108,8 @@ Status CopiesToDevices::Copy(const PlanChunk& chunk, const PlanCopy& copy, const
                              const Pack& pack) {
   const std::uint64_t converted_size = ConvertedSize(plan_, copy);
   if (raw != nullptr && converted_size == 0) {
-    StagedCopy whole = StageCopy(copy.copy(), copy.element_size());
+    StagedCopy whole = copy.With(
+        [&](const StridedCopy& strided) { return StageCopy(strided, copy.element_size()); });
     whole.pack.Normalize();
     if (whole.pack.is_contiguous()) {
       return Place(copy.device(), chunk.name, whole.place, raw + whole.pack.source_offset_bytes,
@@ -116,8 +117,10 @@ Status CopiesToDevices::Copy(const PlanChunk& chunk, const PlanCopy& copy, const
     }
   }
   SEALPOINT_CHECK(!ring_.empty());
-  for (const StridedCopy& part :
-       CutCopy(copy.copy(), converted_size, ring_.front().memory.size())) {
+  const auto parts = copy.With([&](const StridedCopy& strided) {
+    return CutCopy(strided, converted_size, ring_.front().memory.size());
+  });
+  for (const StridedCopy& part : parts) {
     const StagedCopy staged =
         StageCopy(part, converted_size == 0 ? part.element_size : converted_size);
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan staging, Stage(staged.place.byte_count()));

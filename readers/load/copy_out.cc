@@ -88,9 +88,12 @@ Status CopyOne(const ReadPlanData& plan, const PlanChunk& chunk, const PlanCopy&
     return CopyToDevice(plan, chunk, copy, raw, raw_stays, *devices);
   }
   if (copy.is_converted()) {
-    return ConversionOut(plan, chunk, copy, raw).Run(copy.copy(), copy.target());
+    return copy.With([&](const StridedCopy& strided) {
+      return ConversionOut(plan, chunk, copy, raw).Run(strided, copy.target());
+    });
   }
-  RunStridedCopy(copy.copy(), raw.data(), copy.target());
+  copy.With(
+      [&](const StridedCopy& strided) { RunStridedCopy(strided, raw.data(), copy.target()); });
   return {};
 }
 

@@ -43,13 +43,18 @@ class PlanCopy {
   // An element of a contiguous copy is all of it.
   std::uint64_t element_size() const { return element_size_; }
   bool is_contiguous() const { return strided_ == nullptr; }
-  StridedCopy copy() const {
-    if (strided_ != nullptr) return *strided_;
+  // use(const StridedCopy&) with the copy as it is run. No strides are copied for it.
+  template <typename Use>
+  auto With(const Use& use) const {
+    if (strided_ != nullptr) return use(*strided_);
     StridedCopy contiguous;
     contiguous.element_size = element_size_;
     contiguous.source_offset_bytes = source_offset_bytes_;
     contiguous.target_offset_bytes = target_offset_bytes_;
-    return contiguous;
+    return use(contiguous);
+  }
+  std::uint64_t byte_count() const {
+    return With([](const StridedCopy& copy) { return copy.byte_count(); });
   }
   std::byte* target() const { return target_; }
   int device() const { return device_; }  // of the target
