@@ -22,6 +22,7 @@ from system_job import (CORRUPT, FAULTY_STEP, INCOMPLETE, KILLED, NEXT_STEP, NOT
                         UNREADABLE, VALID, count, run, save, tools, verify)
 
 RANKS = 2
+AGAIN_MAX = 3
 OUTPUT_FAILED = 74  # exit status of the tools
 DELAY_MS = 20
 
@@ -158,6 +159,11 @@ class PreloadTest(system_job.SystemTest):
                 struck.add(case.name)
 
         self.check_all(one, cases)
+        # A run may make fewer calls of a function than the one that was listed.
+        for _ in range(AGAIN_MAX):
+            missed = [case for case in cases if case.name in set(names) - struck]
+            if missed:
+                self.check_all(one, missed)
         self.assertEqual(struck, set(names))
 
 
