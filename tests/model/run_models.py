@@ -58,7 +58,7 @@ def build(model, ranks, name, flags):
                           timeout=60, check=False)
     if made.returncode != 0 or "rror" in made.stdout:
         raise RuntimeError(f"{model.name}: spin -a: {made.stdout}{made.stderr}")
-    subprocess.run(["gcc", "-w", "-DSAFETY", f"-DMEMLIM={MEMORY_MAX_MIB}", *flags, "-o", "pan", "pan.c"], cwd=folder,
+    subprocess.run(["gcc", "-w", "-O1", "-DSAFETY", f"-DMEMLIM={MEMORY_MAX_MIB}", *flags, "-o", "pan", "pan.c"], cwd=folder,
                    check=True)
     return folder
 

@@ -197,14 +197,24 @@ void ForEachPlacement(std::size_t count, std::uint64_t end,
   }
 }
 
+// Sanitizers look for faults that do not depend on the order of events, and make a run ten times as
+// long: with them only some placements are played.
+#if defined(SEALPOINT_TEST_SANITIZED)
+constexpr std::uint64_t kPlacementStep = 16;
+#else
+constexpr std::uint64_t kPlacementStep = 1;
+#endif
+
 // Every placement of the first two events; the later ones follow at equal distances. The number of
 // runs, up to the first wrong answer.
 std::uint64_t RunAllPlacements(World::Order order, const std::vector<Event>& script,
                                Question question) {
   std::uint64_t runs = 0;
+  std::uint64_t placement = 0;
   // Behind the last operation of an undisturbed call nothing of it is left to disturb.
   const std::uint64_t end = RunOnce(order, {}, {}, question).calls;
   ForEachPlacement(2, end, [&](const std::vector<std::uint64_t>& first) {
+    if (placement++ % kPlacementStep != 0) return true;
     for (const std::uint64_t distance : {0u, 2u}) {
       std::vector<std::uint64_t> at = first;
       while (at.size() < script.size()) at.push_back(at.back() + distance);
@@ -221,7 +231,8 @@ TEST(SeriesRaceTest, ASecondLookFindsWhatWasPublishedMeanwhile) {
   const std::vector<Event> script = {[](World& world) { world.Publish(3); },
                                      [](World& world) { world.RemoveMarker(2); }};
   for (const Question question : kQuestions) {
-    EXPECT_GT(RunAllPlacements(World::Order::kNewestFirst, script, question), 100u);
+    EXPECT_GT(RunAllPlacements(World::Order::kNewestFirst, script, question),
+              100u / kPlacementStep);
   }
 }
 
