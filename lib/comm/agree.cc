@@ -58,40 +58,45 @@ Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_roo
   return DecodeError(message, root);
 }
 
-}  // namespace internal
-
-// Every rank must come here, whatever its own outcome: this is the only way in which a rank that
-// failed may leave a sequence of collectives. A rank that returns before it leaves the others
-// waiting until their deadline, and a rank that goes on after a failure here is no longer in step
-// with them.
-//
 // Two rounds, and not one gather of all errors, so that the usual case, success everywhere, costs
 // one small all-reduce at any number of ranks. All ranks compute the same maximum and hence the
-// same root, so that all take part in the broadcast or none does. If the communicator itself fails,
-// ranks may return different errors; each then prefers its own one, which is nearer to the cause.
-Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
+// same root, so that all take part in the broadcast or none does.
+Agreement Agree(Communicator& comm, const Status& local_status) {
   const auto size = static_cast<std::uint64_t>(comm.size());
   const auto rank = static_cast<std::uint64_t>(comm.rank());
   // The lowest rank that failed contributes the greatest number; zero means success.
   Result<std::vector<std::uint64_t>> worst =
       comm.AllReduceMax({local_status.ok() ? 0 : size - rank});
-  if (!worst.ok()) return local_status.ok() ? std::move(worst).error() : local_status;
+  if (!worst.ok()) return {.broken = std::move(worst).error()};
   if (worst->size() != 1 || worst->front() > size) {
-    std::string found = internal::StrCat(worst->size(), " numbers");
-    if (worst->size() == 1) found = internal::StrCat(worst->front());
-    return internal::MakeError(Code::kComm, "all-reduce of one number gave ", found,
-                               ", expected one of at most ", size);
+    std::string found = StrCat(worst->size(), " numbers");
+    if (worst->size() == 1) found = StrCat(worst->front());
+    return {.broken = MakeError(Code::kComm, "all-reduce of one number gave ", found,
+                                ", expected one of at most ", size)};
   }
   if (worst->front() == 0) return {};
 
   const int root = static_cast<int>(size - worst->front());
   Bytes report;
   if (comm.rank() == root) {
-    report = internal::EncodeStatus(Status(Status(local_status).AtRank(comm.rank(), comm.host())));
+    report = EncodeStatus(Status(Status(local_status).AtRank(comm.rank(), comm.host())));
   }
   Status sent = comm.Broadcast(report, root);
-  if (!sent.ok()) return local_status.ok() ? sent : local_status;
-  return internal::DecodeError(report, root);
+  if (!sent.ok()) return {.broken = std::move(sent)};
+  return {.status = DecodeError(report, root)};
+}
+
+}  // namespace internal
+
+// Every rank must come here, whatever its own outcome: this is the only way in which a rank that
+// failed may leave a sequence of collectives. A rank that returns before it leaves the others
+// waiting until their deadline, and a rank that goes on after a failure here is no longer in step
+// with them. If the communicator itself fails, ranks may return different errors; each then prefers
+// its own one, which is nearer to the cause.
+Status AgreeOnStatus(Communicator& comm, const Status& local_status) {
+  internal::Agreement agreement = internal::Agree(comm, local_status);
+  if (agreement.broken.ok()) return std::move(agreement.status);
+  return local_status.ok() ? std::move(agreement.broken) : local_status;
 }
 
 }  // namespace sealpoint

@@ -23,6 +23,13 @@ Status DescribeCommFailure(const Communicator& comm, Status status, std::string_
 // All ranks must call it.
 Result<Bytes> BroadcastResult(Communicator& comm, int root, Result<Bytes> at_root);
 
+// AgreeOnStatus with the two kinds of failure apart.
+struct Agreement {
+  Status status{};  // that of all ranks, if the communicator did not fail
+  Status broken{};  // how the communicator failed; whatever the local status is
+};
+Agreement Agree(Communicator& comm, const Status& local_status);
+
 }  // namespace sealpoint::internal
 
 #endif  // SEALPOINT_LIB_COMM_AGREE_H_

@@ -10,6 +10,7 @@
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "lib/format/constants.h"
+#include "lib/saver/agree_on_attempt.h"
 #include "lib/series/series_scan.h"
 #include "lib/storage/durable.h"
 #include "lib/storage/path.h"
@@ -127,6 +128,12 @@ Status MakeDirectory(Storage& storage, Attempt& attempt) {
   return {};
 }
 
+// On rank 0, which has the attempt ready: all that there is of it.
+void RemoveAttempt(const Attempt& attempt) {
+  if (attempt.opened) static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
+  RemoveEmptyDirectories(attempt);
+}
+
 // Fills in what only rank 0 knows of the attempt: its handle and whether it made the directory.
 Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
                                 const SaveOptions& options, const Status& local_status,
@@ -137,6 +144,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
       .target = target.path, .is_series = target.is_series, .step = options.step};
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
+  attempt.id = announcement.attempt;
   attempt.directory = announcement.directory;
   SEALPOINT_RETURN_IF_ERROR(MakeDirectory(storage, attempt));
   auto opened = storage.OpenDirectory(announcement.directory);
@@ -204,15 +212,18 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   Attempt attempt;
   Result<Bytes> at_root =
       is_root ? OpenAttemptOnRoot(storage, target, options, local_status, attempt) : Bytes();
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
-  SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
+  const bool has_begun = is_root && at_root.ok();
+  const Result<Bytes> bytes = BroadcastResult(comm, 0, std::move(at_root));
+  if (!bytes.ok() && has_begun) RemoveAttempt(attempt);
+  SEALPOINT_RETURN_IF_ERROR(bytes.status());
+  SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(*bytes));
   attempt.id = announcement.attempt;
   attempt.directory = announcement.directory;
   attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
   Status joined = local_status;
   if (joined.ok()) joined = JoinAttempt(storage, target, options, announcement, attempt);
-  const Status agreed = AgreeOnStatus(comm, joined);
+  const Status agreed = AgreeOnAttempt(comm, joined);
   if (is_root && attempt.opened) {
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
   }

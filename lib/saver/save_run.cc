@@ -9,6 +9,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/saver/agree_on_attempt.h"
 #include "lib/saver/commit_info_codec.h"
 #include "lib/saver/merge_at_owners.h"
 #include "lib/storage/durable.h"
@@ -100,7 +101,7 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   // this rank only now.
   recorder_.Begin(Phase::kAgree);
   if (local_status.ok()) local_status = recorder_.failure();
-  const Status agreed = AgreeOnStatus(comm_, local_status);
+  const Status agreed = AgreeOnAttempt(comm_, local_status);
   if (!agreed.ok()) return Fail(writer, agreed);
   auto merged = MergeAtOwners(comm_, summaries, options_.limits);
   if (!merged.ok()) return Fail(writer, merged.error());

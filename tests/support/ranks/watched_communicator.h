@@ -68,6 +68,13 @@ class WatchedCommunicator final : public Communicator {
   void NoteInterruption() {
     Locked([](Watch& watch) { return watch.was_interrupted = true; });
   }
+  // All later calls return Timeout, without taking effect.
+  void Break() {
+    Locked([](Watch& watch) {
+      watch.broken = Status(Code::kTimeout, "broken");
+      return true;
+    });
+  }
   void BreakAfterGather(int nth) { Set(&Watch::gathers_left, nth); }
   void BreakAfterBroadcast(int nth) { Set(&Watch::broadcasts_left, nth); }
   void BreakAfterAllGather(int nth) { Set(&Watch::all_gathers_left, nth); }
