@@ -3,11 +3,11 @@
 # Builds Sealpoint in every supported way and runs its tests.
 #   scripts/test.sh            all stages
 #   scripts/test.sh --quick    packages and g++ only
-#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal builds mutants lint
+#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal python builds mutants lint
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all_stages=(packages gcc sanitizers threads minimal builds mutants lint)
+all_stages=(packages gcc sanitizers threads minimal python builds mutants lint)
 jobs=$(nproc)
 fuzz_seconds=${FUZZ_SECONDS:-3}
 # One more than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -72,6 +72,14 @@ stage_minimal() {
   configure no-mpi
   build no-mpi
   ctest --test-dir build/no-mpi -j "$tests_at_once" -R '^(unit\.(device|pipeline|load.*)|conformance\.readers|readme\..*)$'
+}
+
+# The Python package, with the interpreter and the packages that python/requirements*.txt pin. Objects are those of the stage gcc.
+stage_python() {
+  scripts/python_env.sh
+  configure python
+  build python sealpoint_python ckpt-verify ckpt-inspect
+  ctest --test-dir build/python -j "$jobs" -L '^python$'
 }
 
 # As a stranger builds: no preset, CMake's own generator, here with clang. Of the other ordinary ways, g++ Release is the

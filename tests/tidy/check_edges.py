@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 LIBRARY = ("include", "lib", "readers")
-PROGRAMS = ("tools", "examples", "benchmarks")
+PROGRAMS = ("tools", "examples", "benchmarks", "python")
 OTHERS = ("tests", "fuzz", "cmake", "scripts", "schema", ".ci")
 SOURCES = (".h", ".cc", ".cu")
 WITH_LICENCE = SOURCES + (".cmake", ".py", ".sh", ".fbs", ".in")

@@ -93,6 +93,12 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect("tools/t/main.cc", '#include "lib/base/b.h"\n',
                     "tools/t/main.cc:2: a program uses include/sealpoint only")
 
+    def test_python_package_that_looks_inside(self):
+        self.write("python/src/a.cc", SPDX + '#include "python/src/status.h"\n#include "sealpoint/status.h"\n')
+        self.write("include/sealpoint/status.h", SPDX)
+        self.expect("python/src/b.cc", '#include "lib/base/b.h"\n',
+                    "python/src/b.cc:2: a program uses include/sealpoint only")
+
     def test_library_with_test_include(self):
         self.expect("lib/base/a.cc", '#include "tests/support/x.h"\n', "does not include tests/")
 

@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What find_package looks for -> packages; () for what comes with CMake or is not from Debian.
 CMAKE_PACKAGES = {
-    "Threads": (), "CUDAToolkit": (), "sealpoint": (),
+    # nanobind is pinned in python/requirements.txt, for which scripts/python_env.sh needs venv.
+    "Threads": (), "CUDAToolkit": (), "sealpoint": (), "nanobind": ("python3-venv",), "Python": ("python3-dev",),
     "xxHash": ("libxxhash-dev",), "zstd": ("libzstd-dev",), "PkgConfig": ("pkg-config",),
     "FlatBuffers": ("libflatbuffers-dev", "flatbuffers-compiler"),
     "MPI": ("libopenmpi-dev", "openmpi-bin"), "Python3": ("python3",),

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module sealpoint._sealpoint: the library as plain functions and few classes. What a program
+// uses is made of them in python/sealpoint.
+#include <nanobind/nanobind.h>
+
+#include "python/src/status.h"
+#include "sealpoint/version.h"
+
+NB_MODULE(_sealpoint, m) {
+  using namespace sealpoint::python;
+  m.doc() = "The compiled part of sealpoint. Programs import sealpoint.";
+  m.attr("version") = Text(sealpoint::VersionString());
+  m.attr("format_version") = sealpoint::kFormatVersionWritten;
+  BindStatus(m);
+}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the virtual environment build/venv with what python/requirements*.txt pin; does nothing if it is there already.
+#   scripts/python_env.sh               with torch, if pip can get it
+#   scripts/python_env.sh --no-torch    without
+# PYTHON names another interpreter (3.11 or later) than python3.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=build/venv
+python=${PYTHON:-python3}
+
+# What the environment was made of. "without torch" is part of it, so that a later run tries again.
+stamp_of() { { "$python" --version; cat python/requirements.txt "$@"; } | sha256sum; }
+
+install() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
+
+with_torch=$(stamp_of python/requirements-torch.txt)
+without_torch=$(stamp_of)
+stamp=$(cat "$venv/stamp" 2>/dev/null || true)
+if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-}" = --no-torch ]; }; then
+  echo "Python: $venv is up to date."
+  exit 0
+fi
+
+if [ "$stamp" != "$without_torch" ]; then
+  rm -rf "$venv"
+  mkdir -p build
+  "$python" -m venv "$venv"
+  install -r python/requirements.txt
+  echo "$without_torch" >"$venv/stamp"
+fi
+if [ "${1:-}" != --no-torch ]; then
+  if install -r python/requirements-torch.txt; then
+    echo "$with_torch" >"$venv/stamp"
+  else
+    echo "Python: no torch: pip cannot install what python/requirements-torch.txt names; what needs it is skipped."
+  fi
+fi
+"$venv/bin/python" -c 'import sys; print("Python:", sys.prefix, sys.version.split()[0])'
