@@ -28,8 +28,9 @@ struct HeldTensor {
   TensorSpec tensor{};
   // Absent: the whole tensor.
   std::optional<Region> region{};
-  // All ranks that hold exactly this region, this one among them, ascending; empty: only this rank.
-  // Each of them declares the same list. The bytes are divided among them, each is written once.
+  // All ranks that hold exactly this region, this one among them, ascending; empty: only this rank,
+  // or those that the saver finds (SaverOptions::find_replicas). Each of them declares the same
+  // list. The bytes are divided among them, each is written once.
   std::vector<int> replicas{};
   friend bool operator==(const HeldTensor&, const HeldTensor&) = default;
 };
@@ -65,7 +66,8 @@ class SEALPOINT_EXPORT Declaration {
   // with the layout's replicas; one without a region for an empty tensor; none if this rank has no
   // element. Errors: as above; nothing is added then.
   Result<std::vector<std::size_t>> Add(const TensorSpec& tensor, const LocalLayout& layout);
-  // Adds a named byte string. Over all ranks each object name is declared once. Errors:
+  // Adds a named byte string. Over all ranks each object name is declared once, unless the saver
+  // finds replicas (SaverOptions::find_replicas). Errors:
   // InvalidArgument (name, media type, codec, declared before).
   Status AddObject(HeldObject object);
 

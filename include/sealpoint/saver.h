@@ -47,6 +47,17 @@ struct SaverOptions {
   // Ranks that write payload, ascending (one per node, say); empty: all. The same on all ranks.
   // Each region and object must be held by one of them: payload is never sent to another rank.
   std::vector<int> writer_ranks{};
+  // The saver finds out which ranks hold the same region of the same tensor, so that
+  // HeldTensor::replicas may stay empty; and several ranks may declare an object of the same name,
+  // which one of them stores. Costs two exchanges of 16 bytes per slot and object if a declaration
+  // changed, else one reduction of a few numbers. The same on all ranks.
+  bool find_replicas = false;
+  // The bytes of replicas, declared or found, and of objects that several ranks declare are
+  // compared by their digests before the first byte is written; a difference fails the save
+  // (InvalidArgument, which names the tensor or object, the ranks and their digests). Costs each
+  // rank one more pass over what it holds together with others, and one exchange of a few digests.
+  // The same on all ranks.
+  bool compare_replicas = false;
   // Digests of dense device memory are also computed there, before the copy, and compared with
   // those of what arrived, so that the link is covered; a difference fails the save (Device). Costs
   // the device a pass over the memory. Unsupported if the device cannot.

@@ -2,6 +2,7 @@
 #include "sealpoint/saver.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,7 +19,9 @@
 #include "lib/comm/agree.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/background_save.h"
+#include "lib/saver/compare_replicas.h"
 #include "lib/saver/fast_check_declarations.h"
+#include "lib/saver/find_replicas.h"
 #include "lib/saver/full_check_declarations.h"
 #include "lib/saver/pending_save.h"
 #include "lib/saver/save_plan.h"
@@ -37,6 +40,13 @@ struct Proposal {
   Digest declaration{};
   bool is_changed = false;  // since the last agreement
   std::shared_ptr<const SavePlan> plan{};
+};
+
+// What the ranks reduce to the maximum before they agree on anything else.
+struct Flags {
+  bool is_changed = false;  // the declaration
+  bool is_short_of_memory = false;
+  bool may_be_saved = false;  // something is declared, or need not be
 };
 
 class SaverImpl final : public Saver {
@@ -58,13 +68,20 @@ class SaverImpl final : public Saver {
  private:
   Status CheckUsable() const;
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
+  // Collective. An error of any rank becomes the error of all.
+  Result<Flags> Reduce(const Flags& flags, const Status& local_status);
+  // Collective. What is saved instead of `sources` if the saver finds replicas; borrows from
+  // found_.
+  Result<std::optional<Sources>> FindReplicas(const Status& local_status, const Sources& sources);
   Result<Proposal> Propose(const Declaration& declaration) const;
+  // Collective, after AgreeOnPlan. `held` are the sources of the caller, `planned` what is saved.
+  Status CompareReplicas(const Sources& held, const Declaration& planned);
   // Collective. Returns whether any rank is short of memory. An error in any rank's proposal
   // becomes the error of all.
   Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
                            bool allow_empty, bool is_short_of_memory);
-  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status,
-                                     const Sources& sources, PhaseRecorder& recorder);
+  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status, const Sources& held,
+                                     PhaseRecorder& recorder);
   Status OpenQueue();
   std::unique_ptr<BlobWriterImpl> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
                                                  const Sources& sources,
@@ -79,15 +96,22 @@ class SaverImpl final : public Saver {
   // agreement was on what all ranks declared at the same time.
   std::optional<Digest> planned_for_;
   std::shared_ptr<const SavePlan> plan_;
+  // If the saver finds replicas: those of the last declaration that was searched, and its key.
+  std::optional<Digest> searched_for_;
+  std::optional<FoundReplicas> found_;
+  std::optional<SharedContents> shared_;  // what is compared; absent if plan or replicas changed
   Status broken_;  // the communicator failed; ranks may disagree on where they are
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
 };
 
-// Equal lists have equal fingerprints; different lists differ but for a chance of 2^-64.
-std::uint64_t Fingerprint(const std::vector<int>& ranks) {
+// Of the options on which the sequence of collectives depends: if they are equal, so are the
+// fingerprints; else these differ but for a chance of 2^-64.
+std::uint64_t Fingerprint(const SaverOptions& options) {
   Bytes bytes;
   WireWriter out(bytes);
-  for (const int rank : ranks) out.Put(static_cast<std::uint64_t>(rank));
+  out.PutAll(std::array{std::uint64_t{options.find_replicas ? 1u : 0u},
+                        std::uint64_t{options.compare_replicas ? 1u : 0u}});
+  for (const int rank : options.writer_ranks) out.Put(static_cast<std::uint64_t>(rank));
   return LoadLe<std::uint64_t>(ComputeDigest(bytes).bytes, 0);
 }
 
@@ -112,11 +136,15 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 // error of all; from then on each step is agreed on before the next begins. The free-space check
 // comes last before the first byte, because it needs the plan (R-CMT-08).
 Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_status,
-                                              const Sources& sources, PhaseRecorder& recorder) {
+                                              const Sources& held, PhaseRecorder& recorder) {
   SEALPOINT_RETURN_IF_ERROR(run.Preflight(local_status));
   recorder.Begin(Phase::kPlan);
+  const auto found = FindReplicas(Status(), held);
+  if (!found.ok()) return run.Fail(nullptr, found.error());
+  const Sources& sources = *found ? **found : held;
   const auto proposal = Propose(sources.declaration());
   Status status = AgreeOnPlan(proposal, sources.declaration(), run.allows_empty(), false).status();
+  if (status.ok()) status = CompareReplicas(held, sources.declaration());
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
   recorder.Begin(Phase::kWriteBlobs, plan_->tensor_bytes);
@@ -133,14 +161,17 @@ Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_
 // has made the directory, which is collective, so all ranks must have queued the save by then.
 Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& target,
                                                           const SaveOptions& options,
-                                                          const Sources& sources) {
+                                                          const Sources& held_sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(NoteBroken(broken_, OpenQueue()));
   const auto save = std::make_shared<BackgroundSave>(options_, target, options);
   PhaseRecorder& recorder = save->recorder();
   recorder.Begin(Phase::kPlan);
-  Status local_status = CheckArguments(options, sources);
+  const Status local_status = CheckArguments(options, held_sources);
+  const auto found = FindReplicas(local_status, held_sources);
+  if (!found.ok()) return NoteBroken(broken_, found.error());
+  const Sources& sources = *found ? **found : held_sources;
   const auto proposal =
       local_status.ok() ? Propose(sources.declaration()) : Result<Proposal>(local_status);
   std::unique_ptr<BlobWriterImpl> held;
@@ -148,6 +179,8 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
   const auto any_short =
       AgreeOnPlan(proposal, sources.declaration(), options.allow_empty, held == nullptr);
   if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
+  SEALPOINT_RETURN_IF_ERROR(
+      NoteBroken(broken_, CompareReplicas(held_sources, sources.declaration())));
   save->tensor_bytes = plan_->tensor_bytes;
   if (*any_short) {
     // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
@@ -222,33 +255,67 @@ Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
   return proposal;
 }
 
-// One reduction of five numbers says whether any declaration changed since the last agreement. Only
-// then the declarations are checked, fast at first; only if that fails are they exchanged in full,
-// to name the fault.
+Result<Flags> SaverImpl::Reduce(const Flags& flags, const Status& local_status) {
+  const std::uint64_t options = Fingerprint(options_);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::vector<std::uint64_t> maxima,
+      comm_.AllReduceMax({local_status.ok() ? 0u : 1u, options, ~options,
+                          flags.is_changed ? 1u : 0u, flags.is_short_of_memory ? 1u : 0u,
+                          flags.may_be_saved ? 1u : 0u}));
+  if (maxima[0] != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, local_status));
+  // The largest value is the complement of the largest complement only if all values are equal.
+  if (maxima[1] != ~maxima[2]) {
+    return RuleError(Code::kInvalidArgument, "R-CMT-17",
+                     "ranks disagree on writer_ranks, find_replicas or compare_replicas");
+  }
+  return Flags{.is_changed = maxima[3] != 0,
+               .is_short_of_memory = maxima[4] != 0,
+               .may_be_saved = maxima[5] != 0};
+}
+
+// If one rank's declaration changed, all search: its replicas may be on any of them.
+Result<std::optional<Sources>> SaverImpl::FindReplicas(const Status& local_status,
+                                                       const Sources& sources) {
+  std::optional<Sources> selected;
+  if (!options_.find_replicas) return selected;
+  const Declaration& held = sources.declaration();
+  const Digest key = held.ComputeDigest();
+  SEALPOINT_ASSIGN_OR_RETURN(const Flags any,
+                             Reduce({.is_changed = searched_for_ != key}, local_status));
+  if (any.is_changed) {
+    searched_for_.reset();
+    shared_.reset();
+    SEALPOINT_ASSIGN_OR_RETURN(found_, internal::FindReplicas(comm_, held, options_.writer_ranks));
+    searched_for_ = key;
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(selected, SelectSources(*found_, sources));
+  return selected;
+}
+
+Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planned) {
+  if (!options_.compare_replicas) return {};
+  if (!shared_) {
+    shared_ = SharedContentsOf(planned, found_ ? found_->shared_objects : SharedObjects());
+  }
+  return internal::CompareReplicas(comm_, InternalAccess::PartsOf(engine_), held, *shared_);
+}
+
+// One reduction of a few numbers says whether any declaration changed since the last agreement.
+// Only then the declarations are checked, fast at first; only if that fails are they exchanged in
+// full, to name the fault.
 Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
                                     const Declaration& declaration, bool allow_empty,
                                     bool is_short_of_memory) {
-  const std::uint64_t writers = Fingerprint(options_.writer_ranks);
-  const bool is_changed = proposal.ok() && proposal->is_changed;
   const bool declares_any = !declaration.tensors().empty() || !declaration.objects().empty();
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
-                             comm_.AllReduceMax({is_changed ? 1u : 0u, is_short_of_memory ? 1u : 0u,
-                                                 proposal.ok() ? 0u : 1u, writers, ~writers,
-                                                 declares_any || allow_empty ? 1u : 0u}));
-  const bool any_changed = maxima[0] != 0;
-  const bool any_short = maxima[1] != 0;
-  const bool any_failed = maxima[2] != 0;
-  // The largest value is the complement of the largest complement only if all values are equal.
-  const bool same_writers = maxima[3] == ~maxima[4];
-  const bool may_be_saved = maxima[5] != 0;
-  if (any_failed) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, proposal.status()));
-  if (!same_writers) {
-    return RuleError(Code::kInvalidArgument, "R-CMT-17", "ranks disagree on the ranks that write");
-  }
-  if (!may_be_saved) {
+  SEALPOINT_ASSIGN_OR_RETURN(const Flags any,
+                             Reduce({.is_changed = proposal.ok() && proposal->is_changed,
+                                     .is_short_of_memory = is_short_of_memory,
+                                     .may_be_saved = declares_any || allow_empty},
+                                    proposal.status()));
+  if (!any.may_be_saved) {
     return InvalidArgument("no rank declares a tensor or an object; see SaveOptions::allow_empty");
   }
-  if (any_changed) {
+  if (any.is_changed) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
                                FastCheckDeclarations(comm_, declaration, *proposal->plan,
                                                      options_.writer_ranks, options_.limits));
@@ -258,8 +325,9 @@ Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
     }
     plan_ = proposal->plan;
     planned_for_ = proposal->declaration;
+    shared_.reset();
   }
-  return any_short;
+  return any.is_short_of_memory;
 }
 
 // Ascending, without repetition, of ranks that are there.

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -27,12 +26,6 @@ void ExpectUsual(SaveJob& job, const std::string& directory) {
   const std::string last = "rng." + std::to_string(job.size() - 1);
   const ByteSpan bytes = AsBytes(last);
   EXPECT_EQ(checkpoint->ReadObject(last).value(), Bytes(bytes.begin(), bytes.end()));
-}
-
-std::vector<int> AllRanks(const SaveJob& job) {
-  std::vector<int> all(static_cast<std::size_t>(job.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 TEST(SaveTest, PartsOfAllRanksBecomeOneCheckpoint) {
@@ -64,7 +57,8 @@ TEST(SaveTest, ReplicasAreWrittenOnceAndEvenly) {
   OnJobs([](SaveJob& job) {
     Declaration declaration;
     constexpr std::uint64_t kSize = 200000;
-    declaration.Add({.tensor = ByteTensor("shared", kSize), .replicas = AllRanks(job)}).value();
+    declaration.Add({.tensor = ByteTensor("shared", kSize), .replicas = AllRanks(job.comm)})
+        .value();
     const auto info = job.Save(declaration);
     ASSERT_TRUE(info.ok()) << info.error().ToString();
     EXPECT_EQ(info->raw_bytes, kSize);
@@ -93,8 +87,8 @@ TEST(SaveTest, StridedReplicasAreDividedToo) {
                             .chunk_size_bytes = kChunkSizeMinBytes};
     TensorSpec padded = tensor;
     padded.name = "padded";
-    declaration.Add({.tensor = tensor, .replicas = AllRanks(job)}).value();
-    declaration.Add({.tensor = padded, .replicas = AllRanks(job)}).value();
+    declaration.Add({.tensor = tensor, .replicas = AllRanks(job.comm)}).value();
+    declaration.Add({.tensor = padded, .replicas = AllRanks(job.comm)}).value();
     const Bytes bytes = Content("s", 60000);
     Bytes wide(300 * 256);
     for (std::size_t row = 0; row < 300; ++row) {

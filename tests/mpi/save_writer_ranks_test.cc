@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <numeric>
 #include <set>
 #include <vector>
 
@@ -22,12 +21,6 @@ void OnRanks(const std::function<void(Communicator&)>& body, int size_min = 1) {
   for (const int size : RankCounts()) {
     if (size >= size_min) WithRanks(size, body);
   }
-}
-
-std::vector<int> AllRanks(const Communicator& comm) {
-  std::vector<int> all(static_cast<std::size_t>(comm.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
 }
 
 // Every other rank, the first among them.

@@ -77,6 +77,12 @@ void OnJobs(const std::function<void(SaveJob&)>& body, int size_min) {
   }
 }
 
+std::vector<int> AllRanks(const Communicator& comm) {
+  std::vector<int> all(static_cast<std::size_t>(comm.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 Bytes Content(const std::string& name, std::uint64_t byte_count) {
   return NoiseBytes(std::hash<std::string>()(name), byte_count);
 }
@@ -93,9 +99,8 @@ Declaration UsualDeclaration(const Communicator& comm) {
             .region = Region::Of(
                 {.offset = {rank * kUsualRows, 0}, .extent = {kUsualRows, kUsualColumns}})})
       .value();
-  std::vector<int> all(static_cast<std::size_t>(comm.size()));
-  std::iota(all.begin(), all.end(), 0);
-  declaration.Add({.tensor = ByteTensor("shared", kSharedSize), .replicas = all}).value();
+  declaration.Add({.tensor = ByteTensor("shared", kSharedSize), .replicas = AllRanks(comm)})
+      .value();
   const Status added =
       declaration.AddObject({.name = "rng." + std::to_string(rank), .media_type = "text/plain"});
   EXPECT_TRUE(added.ok());

@@ -52,6 +52,9 @@ class SaveJob {
 // Runs a job on every number of ranks from `size_min` on, until one fails.
 void OnJobs(const std::function<void(SaveJob&)>& body, int size_min = 1);
 
+// 0, 1, … up to the last.
+std::vector<int> AllRanks(const Communicator& comm);
+
 // What tensor `name` of `byte_count` bytes holds in these tests.
 Bytes Content(const std::string& name, std::uint64_t byte_count);
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_COMPARE_REPLICAS_H_
+#define SEALPOINT_LIB_SAVER_COMPARE_REPLICAS_H_
+
+#include "lib/pipeline/engine_parts.h"
+#include "lib/saver/find_replicas.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Compares what the ranks hold in common (R-CMT-33). `contents` has numbers of the declaration of
+// `sources`.
+//
+// Collective: a rank sends one digest for all that it holds together with the same ranks, to the
+// first of them; only if some differ, the digests of single tensors and objects follow. Errors, the
+// same on all ranks: InvalidArgument (they differ; names a tensor or object, the ranks and their
+// digests), Device; Comm, Timeout.
+Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& sources,
+                       const SharedContents& contents);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_COMPARE_REPLICAS_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_FIND_REPLICAS_H_
+#define SEALPOINT_LIB_SAVER_FIND_REPLICAS_H_
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "sealpoint/communicator.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What one list of ranks holds in common, as numbers in one rank's declaration, in an order that is
+// the same on all of these ranks: tensors by name and region, objects by name.
+struct SharedContent {
+  std::vector<std::size_t> slots{};
+  std::vector<std::size_t> objects{};
+};
+// By holders: two or more, ascending.
+using SharedContents = std::map<std::vector<int>, SharedContent>;
+
+using SharedObjects = std::map<std::vector<int>, std::vector<std::size_t>>;
+
+// A declaration in which everything has its holders.
+struct FoundReplicas {
+  // The slots are those of the declaration that was searched. Of the objects that several ranks
+  // hold, it has those that this rank writes.
+  Declaration declaration{};
+  std::vector<std::size_t> objects{};  // its objects' numbers in the declaration that was searched
+  SharedObjects shared_objects{};      // likewise, by holders: those that several ranks hold
+};
+
+// Finds the ranks that declare the same region of the same tensor, and leaves alone what says who
+// its replicas are; chooses one of the ranks that declare an object of the same name, one of
+// `writer_ranks` (ascending; empty: all) if there is one among them (R-CMT-32).
+//
+// Collective: two exchanges, in which each rank sends a hash of each slot and object to the rank
+// that owns the hash. Errors: Comm, Timeout.
+Result<FoundReplicas> FindReplicas(Communicator& comm, const Declaration& held,
+                                   std::span<const int> writer_ranks);
+
+// What `found` has of the memory that is bound to the declaration that was searched. Borrows the
+// memory and found.declaration.
+Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held);
+
+// What is to be compared: by the replicas that `declaration` lists, and these objects.
+SharedContents SharedContentsOf(const Declaration& declaration, SharedObjects shared_objects);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_FIND_REPLICAS_H_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/saver/replica_digests.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <utility>
+
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/device/device_copies.h"
+#include "lib/digest/hasher.h"
+#include "lib/writer/declaration_summary.h"
+#include "lib/writer/source_reader.h"
+#include "lib/writer/tensor_checks.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// What one slot holds, and the digests of its chunks.
+struct Item {
+  const HeldTensor* held = nullptr;
+  const MemoryView* view = nullptr;
+  std::uint64_t chunk_size = 0;  // bytes, a multiple of the element size
+  std::vector<Digest> chunks{};
+};
+
+Item ItemOf(const Sources& sources, std::size_t slot) {
+  const HeldTensor& held = sources.declaration().tensors()[slot];
+  const std::uint64_t element_size = ElementSize(held.tensor);
+  const std::uint64_t size = HeldRegionOf(held).element_count() * element_size;
+  Item item{.held = &held, .view = &*sources.tensors()[slot]};
+  item.chunk_size = held.tensor.chunk_size_bytes / element_size * element_size;
+  item.chunks.resize((size + item.chunk_size - 1) / item.chunk_size);
+  return item;
+}
+
+SourceReader ReaderOf(const Item& item) {
+  return {HeldRegionOf(*item.held), ElementSize(item.held->tensor), *item.view};
+}
+
+void DigestOnHost(Item& item) {
+  SourceReader reader = ReaderOf(item);
+  Hasher hasher;
+  for (Digest& digest : item.chunks) {
+    for (std::uint64_t left = std::min(item.chunk_size, reader.remaining_bytes()); left > 0;) {
+      const ByteSpan part = reader.Next(left);
+      hasher.Update(part);
+      left -= part.size();
+    }
+    digest = hasher.Finish();
+  }
+}
+
+// Of device memory.
+class DeviceDigester {
+ public:
+  explicit DeviceDigester(EngineParts& engine)
+      : engine_(engine),
+        copies_(engine.device, {.idle_queues = &engine.queues, .pinned_pool = engine.pool.get()}) {}
+
+  // Digests on the device are there after Finish.
+  Status Digest(Item& item);
+  Status Finish() { return copies_.WaitForAll(); }
+
+ private:
+  Status DigestCopies(Item& item, SourceReader& reader);
+
+  EngineParts& engine_;
+  Bytes copy_;
+  DeviceCopies copies_;  // destroyed first: it waits for what fills the copy
+};
+
+Status DeviceDigester::Digest(Item& item) {
+  const int device = item.view->device;
+  SEALPOINT_RETURN_IF_ERROR(copies_.FollowStream(device, item.view->stream));
+  SourceReader reader = ReaderOf(item);
+  if (!reader.is_dense() || !engine_.device->CheckDigests(device).ok()) {
+    return DigestCopies(item, reader);
+  }
+  const DeviceChunks chunks{.data = reader.position(),
+                            .size_bytes = reader.remaining_bytes(),
+                            .chunk_size_bytes = item.chunk_size};
+  return copies_
+      .Queue(device, item.chunks.size() * sizeof(sealpoint::Digest),
+             [&](CopyQueue& queue) { return queue.QueueDigests(chunks, item.chunks); })
+      .status();
+}
+
+Status DeviceDigester::DigestCopies(Item& item, SourceReader& reader) {
+  for (sealpoint::Digest& digest : item.chunks) {
+    copy_.resize(std::min(item.chunk_size, reader.remaining_bytes()));
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const auto arrived, copies_.Queue(item.view->device, copy_.size(), [&](CopyQueue& queue) {
+          return reader.QueueNext(queue, copy_);
+        }));
+    SEALPOINT_RETURN_IF_ERROR(copies_.Wait(arrived));
+    digest = ComputeDigest(copy_);
+  }
+  return {};
+}
+
+Digest Combine(const std::vector<Digest>& chunks) {
+  return ComputeDigest(std::as_bytes(std::span(chunks)));
+}
+
+}  // namespace
+
+Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
+                                        std::span<const std::size_t> slots) {
+  // Digests of a device are written to an item that must not move.
+  std::deque<Item> items;
+  std::vector<Item*> on_host;
+  DeviceDigester on_device(engine);
+  for (const std::size_t slot : slots) {
+    Item& item = items.emplace_back(ItemOf(sources, slot));
+    if (item.view->is_host()) {
+      on_host.push_back(&item);
+    } else {
+      SEALPOINT_RETURN_IF_ERROR(on_device.Digest(item).AtTensor(item.held->tensor.name));
+    }
+  }
+  SEALPOINT_RETURN_IF_ERROR(
+      ParallelFor(engine.options.io_thread_count + 1, on_host.size(), [&](int, std::size_t i) {
+        DigestOnHost(*on_host[i]);
+        return Status();
+      }));
+  SEALPOINT_RETURN_IF_ERROR(on_device.Finish());
+  std::vector<Digest> digests;
+  digests.reserve(items.size());
+  for (const Item& item : items) digests.push_back(Combine(item.chunks));
+  return digests;
+}
+
+Digest DigestObject(const HeldObject& object, ByteSpan bytes) {
+  Bytes message;
+  WireWriter out(message);
+  out.Put(object.media_type);
+  out.Put(ComputeDigest(bytes));
+  return ComputeDigest(message);
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_REPLICA_DIGESTS_H_
+#define SEALPOINT_LIB_SAVER_REPLICA_DIGESTS_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "lib/pipeline/engine_parts.h"
+#include "sealpoint/declaration.h"
+#include "sealpoint/id.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// A digest of what each of these slots holds, in their order: that of the digests of its chunks.
+// So memory of a device, which digests chunks, and memory of the host have the same one. Dense
+// memory of a device that computes digests is digested there; all other device memory is copied to
+// the host for it, a chunk at a time. Host memory is digested by the caller's thread and
+// EngineOptions::io_thread_count others.
+//
+// Local. Errors: Device. Preconditions: memory is bound to all slots, and none is empty.
+Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
+                                        std::span<const std::size_t> slots);
+
+// Of an object: its media type and its bytes.
+Digest DigestObject(const HeldObject& object, ByteSpan bytes);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_REPLICA_DIGESTS_H_

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks compare must not depend on where and how they hold it.
+#include "lib/saver/replica_digests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "lib/base/internal_access.h"
+#include "sealpoint/digest.h"
+#include "tests/support/container/mini_container.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/state/save_in_mode.h"
+#include "tests/support/state/saved_state.h"
+
+namespace sealpoint::testing {
+namespace {
+
+constexpr std::uint64_t kRowCount = 250;
+constexpr std::uint64_t kRowBytes = 60;
+constexpr std::uint64_t kPitchBytes = 71;
+constexpr std::uint64_t kAllBytes = kRowCount * kRowBytes;
+
+Declaration OneTensor() {
+  Declaration declaration;
+  declaration
+      .Add({.tensor = {.name = "t",
+                       .dtype = DType::kUInt8,
+                       .shape = {kRowCount, kRowBytes},
+                       .chunk_size_bytes = kChunkSizeMinBytes}})
+      .value();
+  return declaration;
+}
+
+class ReplicaDigestsTest : public ::testing::Test {
+ protected:
+  ReplicaDigestsTest() { Use(HostDeviceOptions()); }
+
+  void Use(HostDeviceOptions options) {
+    device = std::make_shared<HostDevice>(options);
+    engine = SmallEngine(MemoryStorage());
+    InternalAccess::PartsOf(*engine).device = device;
+  }
+
+  Digest Of(const MemoryView& view) {
+    Sources sources(declaration);
+    EXPECT_TRUE(sources.Bind("t", view).ok());
+    const std::vector<std::size_t> slots = {0};
+    return internal::DigestSlots(InternalAccess::PartsOf(*engine), sources, slots).value().at(0);
+  }
+
+  // The same content, with gaps between the rows.
+  Bytes Wide() const {
+    Bytes wide(kRowCount * kPitchBytes, std::byte{0x77});
+    for (std::size_t row = 0; row < kRowCount; ++row) {
+      std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(row * kRowBytes), kRowBytes,
+                  wide.begin() + static_cast<std::ptrdiff_t>(row * kPitchBytes));
+    }
+    return wide;
+  }
+
+  std::unique_ptr<DeviceMemory> OnDevice(const Bytes& bytes) {
+    auto memory = device->Allocate(0, bytes.size());
+    std::copy(bytes.begin(), bytes.end(), memory->contents().begin());
+    return memory;
+  }
+
+  const Declaration declaration = OneTensor();
+  const Bytes content = NoiseBytes(7, kAllBytes);
+  const std::vector<std::int64_t> strides = {kPitchBytes, 1};
+  std::shared_ptr<HostDevice> device;
+  std::unique_ptr<Engine> engine;
+};
+
+// As the specification says: of the digests of the chunks.
+TEST_F(ReplicaDigestsTest, IsThatOfTheDigestsOfTheChunks) {
+  std::vector<Digest> chunks;
+  for (std::size_t at = 0; at < content.size(); at += kChunkSizeMinBytes) {
+    const std::size_t size = std::min<std::size_t>(kChunkSizeMinBytes, content.size() - at);
+    chunks.push_back(ComputeDigest(ByteSpan(content).subspan(at, size)));
+  }
+  EXPECT_EQ(Of(MemoryView::Host(content)), ComputeDigest(std::as_bytes(std::span(chunks))));
+}
+
+TEST_F(ReplicaDigestsTest, OfStridedMemoryIsThatOfDenseMemory) {
+  const Bytes wide = Wide();
+  EXPECT_EQ(Of(MemoryView::Host(wide, strides)), Of(MemoryView::Host(content)));
+}
+
+TEST_F(ReplicaDigestsTest, OfADeviceIsThatOfTheHost) {
+  for (const bool computes_digests : {true, false}) {
+    Use({.computes_digests = computes_digests});
+    const auto dense = OnDevice(content);
+    const auto wide = OnDevice(Wide());
+    EXPECT_EQ(Of(MemoryView::Cuda(dense->addresses(), 0, nullptr)), Of(MemoryView::Host(content)));
+    EXPECT_EQ(Of(MemoryView::Cuda(wide->addresses(), 0, nullptr, strides)),
+              Of(MemoryView::Host(content)));
+  }
+}
+
+TEST_F(ReplicaDigestsTest, EachByteCounts) {
+  Bytes other = content;
+  const Digest whole = Of(MemoryView::Host(content));
+  for (const std::size_t at : {std::size_t{0}, other.size() / 2, other.size() - 1}) {
+    other[at] ^= std::byte{0x80};
+    EXPECT_NE(Of(MemoryView::Host(other)), whole) << at;
+    other[at] ^= std::byte{0x80};
+  }
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
