@@ -35,6 +35,9 @@ class SEALPOINT_EXPORT BackgroundCommunicator {
   // it equally often, but a call of one rank ends only after all have begun theirs. True if
   // something moved, and a further call at once may move more.
   virtual bool Progress() = 0;
+  // False if the calls of the background thread end though nobody calls Progress, as those of
+  // threads do, or of a process group that any thread may drive. The same on all ranks.
+  virtual bool needs_progress() const { return true; }
   // The call that is under way and all later ones return `why`, whose code must be kComm or
   // kTimeout, since other ranks may be anywhere then. Local; the others notice at their deadline,
   // or earlier if the implementation can tell them.

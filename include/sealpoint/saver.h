@@ -85,8 +85,8 @@ enum class SaveState : std::uint8_t {
 
 // A save that goes on in the background. Destroying it abandons it, as Cancel does.
 //
-// Thread safety: the calls are for the thread that calls the saver. Not usable in a child after
-// fork (InvalidArgument, kFailed); then destroying it does nothing.
+// Thread safety: the calls are for the thread that calls the saver, but for WaitFor and Cancel. Not
+// usable in a child after fork (InvalidArgument, kFailed); then destroying it does nothing.
 class SEALPOINT_EXPORT PendingSave {
  public:
   virtual ~PendingSave() = default;
@@ -102,6 +102,13 @@ class SEALPOINT_EXPORT PendingSave {
   // Saver::Save, with Cancelled and background_deadline's Timeout besides). May be repeated.
   // Returns at once, and needs no other rank, if Poll no longer says kRunning.
   virtual Result<CommitInfo> Wait() = 0;
+  // Local, and for any thread, also beside calls of the saver: waits until the save is over, or so
+  // long, and carries nothing on. True if it is over; then Poll and Wait, called on any thread,
+  // return at once.
+  virtual bool WaitFor(std::chrono::milliseconds longest) = 0;
+  // Whether the save ends though nobody polls: if the saver's communicator needs no progress
+  // (BackgroundCommunicator::needs_progress).
+  virtual bool ends_by_itself() const = 0;
   // Local: asks for the save to fail with Cancelled, on all ranks, if it is not too late. One
   // rank's request is enough. The outcome is still to be waited for.
   virtual void Cancel() = 0;

@@ -52,6 +52,7 @@ class SelfInBackground final : public BackgroundCommunicator {
  public:
   Communicator& communicator() override { return communicator_; }
   bool Progress() override { return false; }
+  bool needs_progress() const override { return false; }
   void Interrupt(const Status& /*reason*/) override {}
 
  private:

@@ -106,6 +106,7 @@ class ThreadInBackground final : public BackgroundCommunicator {
 
   Communicator& communicator() override { return communicator_; }
   bool Progress() override { return false; }
+  bool needs_progress() const override { return false; }
   void Interrupt(const Status& reason) override { group_->Leave(communicator_.rank(), reason); }
 
  private:

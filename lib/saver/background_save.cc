@@ -84,6 +84,11 @@ Result<CommitInfo> BackgroundSave::Refuse(const Status& why) {
   return why;
 }
 
+bool BackgroundSave::IsLate() {
+  const std::lock_guard lock(mutex_);
+  return deadline_.IsOver();
+}
+
 Status BackgroundSave::GiveUpLate() {
   is_cancelled_ = true;
   const bool has_begun = has_begun_;

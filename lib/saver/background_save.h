@@ -56,9 +56,10 @@ class BackgroundSave {
   // Instead of Run: frees the staged payload. Returns `why`.
   Result<CommitInfo> Refuse(const Status& why);
 
-  // For the training thread. The deadline counts from this call.
+  // For the training thread, before it is queued. The deadline counts from this call.
   void StartClock() { deadline_ = AttendedDeadline(deadline_.limit()); }
-  bool IsLate() { return deadline_.IsOver(); }
+  // For any thread, as are GiveUpLate, End, result and WaitForChange.
+  bool IsLate();
   // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
   // should it begin all the same, finds it cancelled.
   Status GiveUpLate();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/pending_save.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sealpoint::internal {
@@ -14,6 +15,8 @@ class PendingSaveImpl final : public PendingSave {
 
   SaveState Poll() override;
   Result<CommitInfo> Wait() override;
+  bool WaitFor(std::chrono::milliseconds longest) override;
+  bool ends_by_itself() const override { return !queue_->needs_progress(); }
   void Cancel() override { save_->Cancel(); }
 
  private:
@@ -35,6 +38,20 @@ Result<CommitInfo> PendingSaveImpl::Wait() {
   if (!here.ok()) return here;
   queue_->DriveUntil(*save_, [this] { return queue_->IsOver(*save_); });
   return *save_->result();
+}
+
+bool PendingSaveImpl::WaitFor(std::chrono::milliseconds longest) {
+  using Clock = std::chrono::steady_clock;
+  // How late the end of a save past its deadline may be noticed.
+  constexpr std::chrono::milliseconds kLookEvery(100);
+  if (!queue_->CheckProcess().ok()) return true;
+  const auto end = Clock::now() + longest;
+  while (!queue_->IsOver(*save_)) {
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    save_->WaitForChange(std::min<std::chrono::microseconds>(left, kLookEvery));
+  }
+  return true;
 }
 
 }  // namespace

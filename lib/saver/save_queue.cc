@@ -13,7 +13,10 @@
 namespace sealpoint::internal {
 
 SaveQueue::SaveQueue(Engine& engine, std::unique_ptr<BackgroundCommunicator> comm)
-    : engine_(engine), owner_pid_(getpid()), comm_(std::move(comm)) {}
+    : engine_(engine),
+      owner_pid_(getpid()),
+      needs_progress_(comm->needs_progress()),
+      comm_(std::move(comm)) {}
 
 std::shared_ptr<SaveQueue> SaveQueue::Create(Engine& engine,
                                              std::unique_ptr<BackgroundCommunicator> comm) {
@@ -130,7 +133,9 @@ void SaveQueue::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  comm_.reset();
+  std::unique_ptr<BackgroundCommunicator> unused;
+  const std::lock_guard lock(mutex_);
+  unused.swap(comm_);
 }
 
 Status SaveQueue::usable() const {

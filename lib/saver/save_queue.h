@@ -24,7 +24,7 @@ namespace sealpoint::internal {
 // requests collectives, and blocks until they are done. The training thread carries the requested
 // collectives out, in Progress and DriveUntil; so MPI is only ever called from the caller's thread.
 //
-// Thread safety: all functions are for the training thread.
+// Thread safety: all functions are for the training thread, but for IsOver.
 class SaveQueue {
  public:
   // Starts no thread before the first save. Engine outlives the queue until Close. In a forked
@@ -51,6 +51,8 @@ class SaveQueue {
   // Cancels unfinished saves and waits for the file operation under way. All ranks must call it
   // before the queue is destroyed; the communicator is destroyed here. Idempotent.
   void Close();
+  // BackgroundCommunicator::needs_progress.
+  bool needs_progress() const { return needs_progress_; }
   // Success, or why no further save can run: the communicator failed, or the queue was closed.
   Status usable() const;
 
@@ -67,8 +69,9 @@ class SaveQueue {
 
   Engine& engine_;
   const int owner_pid_;
-  std::unique_ptr<BackgroundCommunicator> comm_;
+  const bool needs_progress_;
   mutable std::mutex mutex_;
+  std::unique_ptr<BackgroundCommunicator> comm_;  // set to null under the mutex
   std::condition_variable changed_;
   std::deque<std::shared_ptr<BackgroundSave>> waiting_;
   std::shared_ptr<BackgroundSave> newest_;

@@ -121,6 +121,7 @@ class WatchedInBackground final : public BackgroundCommunicator {
 
   Communicator& communicator() override { return watched_; }
   bool Progress() override { return inner_->Progress(); }
+  bool needs_progress() const override { return inner_->needs_progress(); }
   void Interrupt(const Status& why) override {
     inner_->Interrupt(why);
     watched_.NoteInterruption();
