@@ -37,7 +37,7 @@ struct VerifyOptions {
   bool direct_io = true;
   Limits limits{};
   std::shared_ptr<Storage> storage{};  // PosixStorage() if null
-  // Called from any thread, one call at a time.
+  // Called from any thread, one call at a time. One that throws ends the verification (Cancelled).
   std::function<void(const VerifyProgress&)> on_progress{};
   // The report lists so many violations of each file at most, the first by offset. All are counted.
   std::uint64_t violations_per_file_max = 1000;
@@ -86,7 +86,7 @@ struct VerifyReport {
 
 // Verifies a directory and lists what it finds; damage is in the report, not in the Status. Single
 // process, reads only. Hostile content costs time linear in its size and bounded memory.
-// Errors: InvalidArgument (options).
+// Errors: InvalidArgument (options); Cancelled (on_progress threw).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,
                                              const VerifyOptions& options = {});
 

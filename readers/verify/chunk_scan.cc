@@ -125,6 +125,7 @@ Status UnitScan::ScanStretch(const ReadableFile& file, std::span<const WalkedChu
     if (piece->status.ok()) {
       Consume(piece->bytes);
       context_.meter.Add(piece->size);
+      SEALPOINT_RETURN_IF_ERROR(context_.meter.failure());
     } else {
       Report(Status(piece->status).AtOffset(piece->offset));
       Lose(piece->size);
@@ -236,6 +237,7 @@ void UnitScan::CheckRaw(const WalkedChunk& chunk, const Digest& digest) {
 
 void ScanChunks(const BlobCheckInput& input, const ScanUnit& unit, Worker& worker, ThreadPool& io) {
   Status status = UnitScan(input, unit, worker, io).Run();
+  if (!input.context.meter.failure().ok()) return;  // no finding about the checkpoint
   const std::string name = BlobName(input.map.index().blob(unit.blob).id);
   input.context.findings.Add(BlobRank(unit.blob),
                              std::move(status).AtPath(input.context.PathOf(name)));

@@ -89,7 +89,7 @@ Status Verification::Run() {
   }
   findings_.MoveTo(report_);
   report_.bytes_checked = meter_.bytes_done();
-  return {};
+  return meter_.failure();
 }
 
 Status Verification::CheckDirectory(const Directory& directory) {
@@ -155,7 +155,7 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
   SEALPOINT_RETURN_IF_ERROR(
       ParallelFor(options_.threads, index.blob_count(), [&](int, std::size_t blob) {
         is_whole[blob] = CheckBlobLength(context, index, blob) ? 1 : 0;
-        return Status();
+        return meter_.failure();
       }));
   if (options_.level == VerifyLevel::kFiles) return {};
   const ShardMap map(index, is_whole);
@@ -174,7 +174,7 @@ Status Verification::CheckBlobs(const VerifyContext& context, const Marker& mark
           return Status();
         }
         BlobCheck(input, blob).Run(workers_[w], units_of_worker[w]);
-        return Status();
+        return meter_.failure();
       }));
   empties.ForEachViolation([&](Status violation) {
     findings_.Add(kIndexRank,
@@ -191,7 +191,7 @@ Status Verification::CheckPayload(const BlobCheckInput& input, const std::vector
   ThreadPool io(options_.threads);
   return ParallelFor(options_.threads, units.size(), [&](int worker, std::size_t i) {
     ScanChunks(input, units[i], workers_[static_cast<std::size_t>(worker)], io);
-    return Status();
+    return meter_.failure();
   });
 }
 

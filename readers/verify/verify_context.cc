@@ -2,8 +2,10 @@
 #include "readers/verify/verify_context.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/container/resize.h"
 #include "sealpoint/limits.h"
@@ -19,7 +21,20 @@ void Meter::Add(std::uint64_t bytes) {
   if (bytes == 0) return;
   const std::lock_guard lock(mutex_);
   progress_.bytes_done += bytes;
-  if (on_progress_) on_progress_(progress_);
+  if (!on_progress_ || !failure_.ok()) return;
+  // The library is written without exceptions: one of the caller's ends here.
+  try {
+    on_progress_(progress_);
+  } catch (const std::exception& thrown) {
+    failure_ = MakeError(Code::kCancelled, "the progress callback threw: ", thrown.what());
+  } catch (...) {
+    failure_ = MakeError(Code::kCancelled, "the progress callback threw");
+  }
+}
+
+Status Meter::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 std::uint64_t Meter::bytes_done() const {

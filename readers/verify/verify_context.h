@@ -20,7 +20,8 @@
 
 namespace sealpoint::internal {
 
-// Counts checked bytes and tells the caller. Thread safety: all functions.
+// Counts checked bytes and tells the caller, whose function may throw to cancel the verification.
+// Thread safety: all functions.
 class Meter {
  public:
   explicit Meter(std::function<void(const VerifyProgress&)> on_progress)
@@ -29,11 +30,14 @@ class Meter {
   void set_total(std::uint64_t bytes);
   void Add(std::uint64_t bytes);
   std::uint64_t bytes_done() const;
+  // Cancelled, once the caller's function has thrown; it is called no more then.
+  Status failure() const;
 
  private:
   const std::function<void(const VerifyProgress&)> on_progress_;
   mutable std::mutex mutex_;
   VerifyProgress progress_;
+  Status failure_;
 };
 
 // Size of one read of payload; the knee of the rate of direct reads.
