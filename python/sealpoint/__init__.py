@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of distributed training: parallel writes, one commit, strict reads."""
+"""Checkpoints of distributed training: parallel writes, one commit, strict reads.
 
+    import numpy, sealpoint
+    sealpoint.save({"w": numpy.ones((4, 8))}, "checkpoint", step=1)
+    with sealpoint.open("checkpoint") as checkpoint:
+        rows = checkpoint["w"][0:2, :]  # reads and verifies only what it needs
+
+Needs neither numpy nor torch to be imported.
+"""
+
+from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
     CancelledError,
@@ -21,26 +30,64 @@ from sealpoint._errors import (
     UncommittedError,
     UnsupportedError,
 )
+from sealpoint._save import BlobWriter, commit, list_blobs, new_attempt, read_summary, save
+from sealpoint._sealpoint import (
+    CommitInfo,
+    Engine,
+    LoadReport,
+    PlanSummary,
+    PruneDecision,
+    PruneReport,
+    SeriesEntry,
+    VerifyReport,
+)
 from sealpoint._sealpoint import version as __version__
+from sealpoint._series import Newest, Series
+from sealpoint._verify import verify
 
 __all__ = [
     "AlreadyExistsError",
+    "Blob",
+    "BlobWriter",
     "CancelledError",
+    "Checkpoint",
+    "Chunks",
     "CommError",
+    "CommitInfo",
     "CorruptError",
     "DeviceError",
+    "Engine",
     "Error",
     "IncompleteError",
     "InternalError",
     "InvalidArgumentError",
     "IoError",
     "LimitExceededError",
+    "LoadReport",
     "MismatchError",
+    "Newest",
     "NoSpaceError",
     "NotACheckpointError",
     "NotFoundError",
+    "Objects",
+    "Plan",
+    "PlanSummary",
+    "PruneDecision",
+    "PruneReport",
+    "Series",
+    "SeriesEntry",
+    "Shard",
+    "Tensor",
     "TimeoutError",
     "UncommittedError",
     "UnsupportedError",
+    "VerifyReport",
     "__version__",
+    "commit",
+    "list_blobs",
+    "new_attempt",
+    "open",
+    "read_summary",
+    "save",
+    "verify",
 ]

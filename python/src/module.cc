@@ -2,7 +2,7 @@
 //
 // The module sealpoint._sealpoint: the library as plain functions and few classes. What a program
 // uses is made of them in python/sealpoint.
-#include <nanobind/nanobind.h>
+#include "python/src/module.h"
 
 #include "python/src/status.h"
 #include "sealpoint/version.h"
@@ -13,4 +13,11 @@ NB_MODULE(_sealpoint, m) {
   m.attr("version") = Text(sealpoint::VersionString());
   m.attr("format_version") = sealpoint::kFormatVersionWritten;
   BindStatus(m);
+  BindReports(m);
+  BindCheckpoint(m);
+  BindEngine(m);
+  BindSave(m);
+  BindWriter(m);
+  BindVerify(m);
+  BindSeries(m);
 }

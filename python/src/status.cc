@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <optional>
 
+#include "python/src/module.h"
+
 namespace sealpoint::python {
 namespace {
 
 nb::object ErrorsModule() { return nb::module_::import_("sealpoint._errors"); }
 
-nb::object TextOrNone(const std::string& text) { return text.empty() ? nb::none() : Text(text); }
+nb::object TextOrNone(const std::string& text) {
+  return text.empty() ? nb::none() : nb::object(Text(text));
+}
 
 template <typename T>
 nb::object NumberOrNone(const std::optional<T>& number) {
@@ -48,11 +52,11 @@ void Raise(const std::exception_ptr& thrown, void*) {
 
 }  // namespace
 
-nb::object Text(std::string_view text) {
+nb::str Text(std::string_view text) {
   const auto size = static_cast<Py_ssize_t>(text.size());
   PyObject* result = PyUnicode_DecodeUTF8(text.data(), size, "surrogateescape");
   if (result == nullptr) nb::raise_python_error();
-  return nb::steal(result);
+  return nb::steal<nb::str>(result);
 }
 
 std::string PathOf(nb::handle path) {

@@ -42,7 +42,7 @@ T Value(Result<T> result) {
 // The rest needs the GIL.
 
 // A str; bytes that are not UTF-8 become surrogates, as in Python's own paths.
-nb::object Text(std::string_view text);
+nb::str Text(std::string_view text);
 // What os.fsencode makes of a path: its bytes, whatever they are.
 std::string PathOf(nb::handle path);
 
@@ -51,8 +51,6 @@ nb::object ErrorOf(const Status& status);
 // The error that an exception stands for: that of a sealpoint.Error; of any other one Cancelled,
 // with its type and text, since it comes from code that the library has called.
 Status StatusOf(nb::handle exception);
-
-void BindStatus(nb::module_& m);
 
 }  // namespace sealpoint::python
 

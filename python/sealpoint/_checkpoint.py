@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening and reading checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+from sealpoint import _sealpoint
+from sealpoint._dtypes import numpy, numpy_dtype
+from sealpoint._errors import InvalidArgumentError
+from sealpoint._index import Selection, select, whole
+
+Path = str | bytes | os.PathLike[str]
+Progress = bool | Callable[[str, int, int], None] | None
+OnMismatch = Literal["error", "report", "allow"]
+Rounding = Literal["exact", "nearest"]
+
+
+class Shard(NamedTuple):
+    """A part of a tensor as stored: a box, in elements per dimension, or a run of its row-major elements."""
+
+    offset: tuple[int, ...]
+    extent: tuple[int, ...]
+    run: tuple[int, int] | None
+    blob: str
+
+
+class Chunks(NamedTuple):
+    """How a tensor is stored. ``codecs`` counts the chunks of each codec."""
+
+    chunk_count: int
+    raw_bytes: int
+    stored_bytes: int
+    codecs: dict[str, int]
+
+
+class Blob(NamedTuple):
+    """A file with payload."""
+
+    id: str
+    file_size_bytes: int
+    chunk_count: int
+
+
+class Plan(NamedTuple):
+    """What a read would cost. ``text`` has one line per file."""
+
+    summary: _sealpoint.PlanSummary
+    text: str
+    findings: list[tuple[str, str, str]]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Tensor:
+    """A stored tensor that is read when it is indexed: ``t[0:4, :]`` reads just these elements.
+
+    Made by ``checkpoint[name]``. Every read verifies what it touches. Thread safety: any calls from any threads.
+    """
+
+    __slots__ = ("_checkpoint", "_info", "shape")
+
+    def __init__(self, checkpoint: Checkpoint, info: _sealpoint.TensorInfo) -> None:
+        self._checkpoint = checkpoint
+        self._info = info
+        self.shape: tuple[int, ...] = info.shape
+
+    @property
+    def name(self) -> str:
+        return self._info.name
+
+    @property
+    def dtype(self) -> Any:
+        """numpy's dtype, if numpy or ml_dtypes has one; else ``dtype_name``."""
+        found = numpy_dtype(self._info.dtype)
+        return self._info.dtype if found is None else found
+
+    @property
+    def dtype_name(self) -> str:
+        """The dtype's name in the specification, such as "bf16"."""
+        return self._info.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._info.element_size
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Count of elements."""
+        return self._info.raw_bytes // self._info.element_size
+
+    @property
+    def nbytes(self) -> int:
+        return self._info.raw_bytes
+
+    @property
+    def chunk_size_bytes(self) -> int:
+        """Unit of digest and codec."""
+        return self._info.chunk_size_bytes
+
+    @property
+    def placement(self) -> list[str]:
+        """How the tensor lay on the mesh of its writers, as far as they said so."""
+        return self._info.placement
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a tensor is ambiguous; read it, or use its size")
+
+    def __getitem__(self, index: Any) -> Any:
+        """Reads a part: integers, slices and ``...``, as numpy indexes. Returns an array, or a scalar of it.
+
+        Of a slice with a step the elements between are read, too. Elements of a dtype that neither numpy nor
+        ml_dtypes has come as uint8 with one more axis of ``itemsize`` bytes.
+
+        Errors: IndexError, TypeError (the index); those of ``read``.
+        """
+        selection = select(index, self.shape)
+        array = self._read_new(selection)
+        if any(step != 1 for step in selection.steps):
+            array = array[tuple(slice(None, None, step) for step in selection.steps)]
+        is_scalar = not selection.steps and index is not Ellipsis and index != (Ellipsis,)
+        return array[()] if is_scalar and array.ndim == 0 else array
+
+    def read(self, out: Any = None, box: Any = ..., *, threads: int | None = None, convert: Rounding | None = None) -> Any:
+        """Reads the tensor, or a box of it, into ``out``, and returns ``out``.
+
+        Args:
+            out: an array of numpy or an object with the buffer protocol, writable, of the box's shape and the
+                tensor's dtype; strides may be any. Bytes may be flat, or have one more axis of ``itemsize``.
+                None: a new array.
+            box: an index as for ``t[...]``, without steps. Dimensions of an integer are not in ``out``.
+            threads: that read and verify; None: those of the checkpoint.
+            convert: "exact" or "nearest": ``out`` may have another dtype, to which the elements are converted.
+
+        Errors: InvalidArgumentError (before a byte moves: dtype, shape, strides, read-only; the name is said),
+        CorruptError, IncompleteError, IoError. After an error the content of ``out`` is not specified.
+        """
+        selection = select(box, self.shape)
+        if any(step != 1 for step in selection.steps):
+            raise ValueError("a box has no steps; index the tensor instead: t[::2]")
+        if out is None:
+            return self._read_new(selection, threads=threads)
+        self._read_into(selection, out, threads=threads, convert=convert)
+        return out
+
+    def tobytes(self, box: Any = ...) -> bytearray:
+        """The bytes of the tensor, or of a box of it, in row-major order. Needs no numpy."""
+        selection = select(box, self.shape)
+        count = self.itemsize
+        for extent in selection.extent:
+            count *= extent
+        out = bytearray(count)
+        self._read_into(selection, out)
+        return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError("a stored tensor has no memory to share: copy=False cannot be kept")
+        array = self._read_new(whole(self.shape))
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<sealpoint.Tensor {self.name!r}: {self.dtype_name} {list(self.shape)}, {self.nbytes} bytes>"
+
+    def _read_new(self, selection: Selection, threads: int | None = None) -> Any:
+        dtype = numpy_dtype(self.dtype_name)
+        shape = selection.shape
+        if dtype is None:
+            array = numpy().empty((*shape, self.itemsize), dtype="uint8")
+        else:
+            array = numpy().empty(shape, dtype=dtype)
+        self._read_into(selection, array, threads=threads)
+        return array
+
+    def _read_into(
+        self, selection: Selection, out: Any, threads: int | None = None, convert: Rounding | None = None
+    ) -> None:
+        item = (self.name, selection.offset, selection.extent, selection.kept, out)
+        self._checkpoint._read([item], threads=threads, convert=convert)
+
+
+class Objects(Mapping[str, bytes]):
+    """The objects of a checkpoint: names to bytes, read and verified when they are asked for."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._checkpoint._handle.read_object(name)
+
+    def __iter__(self) -> Iterator[str]:
+        handle = self._checkpoint._handle
+        return (handle.object_at(i).name for i in range(handle.object_count))
+
+    def __len__(self) -> int:
+        return self._checkpoint._handle.object_count
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(name == other for other in self)
+
+    def media_type(self, name: str) -> str:
+        """What the object's writer said of it. Errors: NotFoundError."""
+        return self._checkpoint._handle.object(name).media_type
+
+    def size_bytes(self, name: str) -> int:
+        """Its length, without reading it. Errors: NotFoundError."""
+        return self._checkpoint._handle.object(name).size_bytes
+
+    def __repr__(self) -> str:
+        return f"<sealpoint.Objects: {len(self)} of {self._checkpoint.path!r}>"
+
+
+class Checkpoint(Mapping[str, Tensor]):
+    """A committed checkpoint, open for reading: a mapping of names, in order, to lazy tensors.
+
+    Marker and index are verified when it is opened; payload when it is read. It reads what was committed, whatever
+    happens to the directory's name. A context manager; ``close`` and the end of its life close its files. Thread
+    safety: any calls from any threads. A process that is forked may go on reading from it.
+    """
+
+    def __init__(self, handle: _sealpoint.Checkpoint, threads: int) -> None:
+        self._handle = handle
+        self._threads = threads
+
+    # The mapping.
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Errors: NotFoundError, which is a KeyError."""
+        return Tensor(self, self._handle.tensor(name))
+
+    def __iter__(self) -> Iterator[str]:
+        handle = self._handle
+        return (handle.tensor_name(i) for i in range(handle.tensor_count))
+
+    def __len__(self) -> int:
+        return self._handle.tensor_count
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._handle.has_tensor(name)
+
+    def find(self, *patterns: str) -> list[Tensor]:
+        """The tensors whose names match a pattern as a whole: ``*`` any characters, also dots; ``?`` one.
+
+        Errors: NotFoundError (a pattern that matches nothing).
+        """
+        return [Tensor(self, info) for info in self._handle.match(list(patterns))]
+
+    # Many tensors at once.
+
+    def read(
+        self,
+        wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]],
+        *,
+        threads: int | None = None,
+        missing: OnMismatch = "error",
+        unexpected: OnMismatch = "allow",
+        coverage: OnMismatch = "allow",
+        convert: Rounding | None = None,
+        isolate: bool = False,
+        progress: Progress = None,
+    ) -> _sealpoint.LoadReport:
+        """Reads many tensors, planned together: neighbours are fetched by one request, each chunk once.
+
+        Args:
+            wanted: ``{name: out}``, or (name, box, out) for parts; ``out`` and box as for ``Tensor.read``.
+                Destinations must not share a byte.
+            threads: that read and verify; None: those of the checkpoint.
+            missing: what follows if a name is not stored. "report" and "allow" leave its ``out`` as it is.
+            unexpected: what follows if a stored tensor is not wanted.
+            coverage: what follows if the parts of a tensor leave some of it out.
+            convert: as for ``Tensor.read``.
+            isolate: nothing is written to ``out`` that was not verified before. Off: after an error the content
+                is not specified.
+            progress: True: a line on stderr, if it is a terminal; or a function (what, bytes done, bytes in
+                all), called now and then on any thread. An exception of it ends the read, and goes on from here.
+
+        Errors: MismatchError (the first three), and those of ``Tensor.read``.
+        """
+        items = wanted if type(wanted) is dict else self._items(wanted)
+        contract = (missing, unexpected, "error", "error", coverage)
+        return self._read(items, contract, threads, convert, isolate, progress)
+
+    def plan(self, wanted: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
+        """What a read costs, before a byte is read: bytes, files, requests. Chunk records are read for it.
+
+        Args:
+            wanted: names, or ``{name: box}``; None: everything.
+        """
+        names = self if wanted is None else wanted
+        boxes = names if isinstance(names, Mapping) and names is not self else {}
+        items = [self._item(name, boxes.get(name, ...), None) for name in names]
+        contract = ("error", "allow", "error", "error", "allow")
+        return Plan(*_sealpoint.plan(self._handle, items, contract))
+
+    def _items(self, wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]]) -> Any:
+        if isinstance(wanted, Mapping):
+            return dict(wanted)
+        return [self._item(name, box, out) for name, box, out in wanted]
+
+    def _item(self, name: str, box: Any, out: Any) -> tuple[Any, ...]:
+        if box is Ellipsis or not self._handle.has_tensor(name):
+            return (name, None, None, None, out)
+        selection = select(box, self._handle.tensor(name).shape)
+        if any(step != 1 for step in selection.steps):
+            raise ValueError(f"the box of {name!r} has steps, expected none")
+        return (name, selection.offset, selection.extent, selection.kept, out)
+
+    def _read(
+        self,
+        items: Any,
+        contract: tuple[str, str, str, str, str] = ("error", "allow", "error", "error", "allow"),
+        threads: int | None = None,
+        convert: Rounding | None = None,
+        isolate: bool = False,
+        progress: Progress = None,
+    ) -> _sealpoint.LoadReport:
+        count = self._threads if threads is None else threads
+        return _sealpoint.read(self._handle, items, contract, convert, count, isolate, progress)
+
+    # What else the index says.
+
+    @property
+    def objects(self) -> Objects:
+        """Named byte strings, such as the state of random generators."""
+        return Objects(self)
+
+    @property
+    def path(self) -> str:
+        return self._handle.path
+
+    @property
+    def step(self) -> int | None:
+        """The training step, or None for a checkpoint that belongs to none."""
+        return self._handle.step
+
+    @property
+    def sequence(self) -> int:
+        """Its place in its series: its parent's plus 1."""
+        return self._handle.sequence
+
+    @property
+    def attempt(self) -> str:
+        """Its id, 32 hexadecimal digits."""
+        return self._handle.attempt
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the checkpoint before it, or None."""
+        return self._handle.parent
+
+    @property
+    def created(self) -> datetime:
+        """When its writer made the index, by that machine's clock; in UTC."""
+        return datetime.fromtimestamp(self._handle.created_unix_ns / 1e9, UTC)
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        return dict(self._handle.provenance)
+
+    @property
+    def mesh(self) -> dict[str, int]:
+        """Names and sizes of the axes on which its writers lay, outermost first."""
+        return dict(self._handle.mesh)
+
+    @property
+    def blobs(self) -> list[Blob]:
+        return [Blob(*blob) for blob in self._handle.blobs]
+
+    @property
+    def raw_bytes(self) -> int:
+        """Of tensors and objects."""
+        return self._handle.raw_bytes
+
+    def shards(self, name: str) -> list[Shard]:
+        """The parts of a tensor as stored. Errors: NotFoundError."""
+        return [Shard(*shard) for shard in self._handle.shards(name)]
+
+    def chunks(self, name: str) -> Chunks:
+        """Stored size and codecs of a tensor. Reads its chunk records. Errors: NotFoundError."""
+        chunk_count, raw_bytes, stored_bytes, codecs = self._handle.chunks(name)
+        return Chunks(chunk_count, raw_bytes, stored_bytes, dict(codecs))
+
+    def close(self) -> None:
+        """Closes its files; a read that is under way ends first. May be called twice."""
+        self._handle.close()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # A mapping compares its values, which would read them all.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        try:
+            step = "" if self.step is None else f" step {self.step},"
+            return f"<sealpoint.Checkpoint {self.path!r}:{step} {len(self)} tensors, {self.raw_bytes} bytes>"
+        except InvalidArgumentError:
+            return "<sealpoint.Checkpoint, closed>"
+
+
+def open(
+    path: Path,
+    *,
+    check_files: bool = True,
+    direct_io: bool = False,
+    threads: int = 1,
+    memory_budget_bytes: int = 256 << 20,
+) -> Checkpoint:
+    """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
+
+    Args:
+        path: its directory.
+        check_files: stat every blob, so that an incomplete copy is found here.
+        direct_io: read payload past the page cache, if the file system can.
+        threads: that read and verify, unless a read says otherwise; at least 1.
+        memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
+
+    Errors: NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError, UnsupportedError,
+    LimitExceededError, IoError.
+    """
+    return Checkpoint(_sealpoint.open(path, check_files, direct_io, memory_budget_bytes), threads)

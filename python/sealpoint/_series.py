@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories of checkpoints of one training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from sealpoint import _checkpoint, _sealpoint
+
+
+class Newest(NamedTuple):
+    """The newest whole checkpoint, and newer ones that are not, each with its ``problem``."""
+
+    entry: _sealpoint.SeriesEntry
+    passed_over: list[_sealpoint.SeriesEntry]
+
+
+class Series:
+    """A directory of checkpoints of one training. Every call looks at the directory anew.
+
+    With several processes, one of them calls and tells the others.
+    """
+
+    def __init__(self, path: _checkpoint.Path) -> None:
+        self.path: str = os.fsdecode(path)
+
+    def list(self) -> list[_sealpoint.SeriesEntry]:
+        """Committed ones, newest first, then the others by name. A directory that does not exist has none."""
+        return _sealpoint.series_list(self.path)
+
+    def newest(self, *, allow_fallback: bool = False) -> Newest | None:
+        """The newest committed checkpoint whose files are there; None if nothing was ever committed.
+
+        Args:
+            allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its
+                error is raised.
+        """
+        found = _sealpoint.series_newest(self.path, allow_fallback)
+        return None if found is None else Newest(*found)
+
+    def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:
+        """Opens what ``newest`` finds; ``options`` are those of ``sealpoint.open``. None: nothing was ever committed,
+        so that training begins anew. No error ever looks like this."""
+        found = self.newest(allow_fallback=allow_fallback)
+        return None if found is None else _checkpoint.open(found.entry.path, **options)
+
+    def prune(
+        self,
+        *,
+        keep_last: int = 2,
+        keep_every_n_steps: int = 0,
+        keep_per_period: Iterable[tuple[int, int]] = (),
+        keep_best: tuple[str, Literal["least", "greatest"], int] | None = None,
+        dry_run: bool = False,
+    ) -> _sealpoint.PruneReport:
+        """Deletes the committed checkpoints that none of these rules keeps, the oldest first.
+
+        Args:
+            keep_last: the newest so many; at least 2.
+            keep_every_n_steps: those whose step is a multiple of it; 0: none.
+            keep_per_period: (seconds, count): the newest of each period, for the newest ``count`` periods.
+            keep_best: (metric, "least" or "greatest", count), by a provenance entry such as "metric.loss".
+            dry_run: decide, and change nothing.
+
+        Errors: InvalidArgumentError (a rule; a fork), IoError and others: nothing, or no more, was deleted; the
+        attribute ``report`` of the exception says what was done until then.
+        """
+        report = _sealpoint.series_prune(
+            self.path, keep_last, keep_every_n_steps, list_of(keep_per_period), keep_best, dry_run
+        )
+        error = report.error
+        if error is not None:
+            error.report = report  # type: ignore[attr-defined]
+            raise error
+        return report
+
+    def delete(self, name: str) -> None:
+        """Removes a committed checkpoint in the safe order, never the newest. Errors: InvalidArgumentError,
+        NotFoundError, IoError."""
+        _sealpoint.series_delete(self.path, name)
+
+    def clean(self, name: str) -> int:
+        """Removes the files of an attempt that was never committed, and returns the bytes freed. Leaves a marker
+        that keeps a slow writer from committing; called again it removes the directory, for which the caller must
+        know that no such writer is alive."""
+        return _sealpoint.series_clean(self.path, name)
+
+    def __repr__(self) -> str:
+        return f"<sealpoint.Series {self.path!r}>"
+
+
+# In the class the name is the method's.
+list_of = list

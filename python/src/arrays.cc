@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/src/arrays.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "python/src/status.h"
+
+namespace sealpoint::python {
+namespace {
+
+// What numpy's attribute __array_struct__ points to (numpy's documentation of the array interface).
+struct NumpyStruct {
+  int two;
+  int ndim;
+  char kind;
+  int element_size;
+  int flags;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides_bytes;
+  void* data;
+  PyObject* description;
+};
+constexpr int kNativeByteOrder = 0x200;
+constexpr int kWriteable = 0x400;
+
+struct DTypePair {
+  std::string_view name;
+  DType dtype;
+};
+// Names of dtypes in numpy and in ml_dtypes.
+constexpr std::array<DTypePair, 20> kNumpyNames = {{
+    {"bool", DType::kBool},
+    {"int8", DType::kInt8},
+    {"int16", DType::kInt16},
+    {"int32", DType::kInt32},
+    {"int64", DType::kInt64},
+    {"uint8", DType::kUInt8},
+    {"uint16", DType::kUInt16},
+    {"uint32", DType::kUInt32},
+    {"uint64", DType::kUInt64},
+    {"float16", DType::kF16},
+    {"bfloat16", DType::kBf16},
+    {"float32", DType::kF32},
+    {"float64", DType::kF64},
+    {"complex64", DType::kComplex64},
+    {"complex128", DType::kComplex128},
+    {"float8_e4m3fn", DType::kF8E4M3Fn},
+    {"float8_e5m2", DType::kF8E5M2},
+    {"float8_e4m3fnuz", DType::kF8E4M3Fnuz},
+    {"float8_e5m2fnuz", DType::kF8E5M2Fnuz},
+    {"float8_e8m0fnu", DType::kF8E8M0Fnu},
+}};
+
+DType SignedInteger(std::size_t size) {
+  return static_cast<DType>(static_cast<int>(DType::kInt8) + std::countr_zero(size));
+}
+
+DType UnsignedInteger(std::size_t size) {
+  return static_cast<DType>(static_cast<int>(DType::kUInt8) + std::countr_zero(size));
+}
+
+// The dtype of a format of Python's module struct; kNone: raw bytes. Nothing: there is none.
+std::optional<DType> DTypeOfFormat(std::string_view format, std::size_t element_size) {
+  if (!format.empty() && (format[0] == '@' || format[0] == '=' || format[0] == '<')) {
+    format.remove_prefix(1);
+  }
+  if (format == "Zf") return DType::kComplex64;
+  if (format == "Zd") return DType::kComplex128;
+  if (format.size() != 1) return std::nullopt;
+  switch (format[0]) {
+    case 'B':
+    case 'b':
+    case 'c':
+      return DType::kNone;
+    case '?':
+      return DType::kBool;
+    case 'e':
+      return DType::kF16;
+    case 'f':
+      return DType::kF32;
+    case 'd':
+      return DType::kF64;
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return SignedInteger(element_size);
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+      return UnsignedInteger(element_size);
+    default:
+      return std::nullopt;
+  }
+}
+
+// Sets shape, strides and the range of addresses. No strides: dense, as ctypes has it.
+void SetGeometry(ArrayMemory& memory, void* first, int ndim, const Py_ssize_t* shape,
+                 const Py_ssize_t* strides_bytes) {
+  std::int64_t lowest = 0, highest = 0;
+  bool is_empty = false;
+  std::int64_t dense_stride = memory.element_size;
+  memory.shape.resize(static_cast<std::size_t>(ndim));
+  memory.strides_bytes.resize(static_cast<std::size_t>(ndim));
+  for (int d = ndim - 1; d >= 0; --d) {
+    const auto at = static_cast<std::size_t>(d);
+    memory.shape[at] = static_cast<std::uint64_t>(shape[d]);
+    const std::int64_t stride = strides_bytes != nullptr ? strides_bytes[d] : dense_stride;
+    memory.strides_bytes[at] = stride;
+    if (shape[d] == 0) is_empty = true;
+    if (shape[d] != 1 && stride != dense_stride) memory.is_dense = false;
+    dense_stride *= shape[d];
+    const std::int64_t reach = (shape[d] - 1) * stride;
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  if (is_empty) {
+    memory.is_dense = true;
+    lowest = highest = 0;
+  }
+  memory.data = static_cast<std::byte*>(first) + lowest;
+  memory.origin_bytes = static_cast<std::size_t>(-lowest);
+  memory.size_bytes =
+      is_empty ? 0 : static_cast<std::size_t>(highest - lowest) + memory.element_size;
+}
+
+std::string TypeName(nb::handle object) { return NameOf(object.type().attr("__name__"), "name"); }
+
+ArrayMemory ReadAddress(const nb::tuple& array, std::string_view tensor) {
+  if (array.size() != 7) {
+    ThrowInvalid("a tuple of " + std::to_string(array.size()) + " is no memory, expected an array",
+                 tensor);
+  }
+  ArrayMemory memory{.size_bytes = nb::cast<std::size_t>(array[1]),
+                     .origin_bytes = nb::cast<std::size_t>(array[4]),
+                     .has_shape = false,
+                     .device = nb::cast<int>(array[5])};
+  if (memory.device < 0) memory.device = kHostDevice;
+  memory.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(array[0]));
+  memory.stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array[6]));
+  if (!array[2].is_none()) {
+    const std::string name = NameOf(array[2], "dtype");
+    const auto dtype = FindDType(name);
+    if (!dtype) ThrowInvalid("dtype " + name + " is not registered", tensor);
+    memory.dtype = dtype->dtype;
+    memory.element_size = dtype->size_bytes;
+  }
+  if (!array[3].is_none()) {
+    memory.is_dense = false;
+    for (const nb::handle stride : nb::borrow<nb::tuple>(array[3])) {
+      memory.strides_bytes.push_back(nb::cast<std::int64_t>(stride));
+    }
+  }
+  return memory;
+}
+
+}  // namespace
+
+void ThrowInvalid(std::string message, std::string_view tensor) {
+  throw StatusError(Status(Code::kInvalidArgument, std::move(message)).AtTensor(tensor));
+}
+
+std::string NameOf(nb::handle name, const char* what) {
+  Py_ssize_t size = 0;
+  const char* text =
+      PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+  if (text != nullptr) return {text, static_cast<std::size_t>(size)};
+  if (PyErr_Occurred() != nullptr) nb::raise_python_error();
+  throw nb::type_error((std::string("a ") + what + " is a str").c_str());
+}
+
+ArrayReader::ArrayReader(Access access) : access_(access) {
+  const nb::object numpy = nb::module_::import_("sys").attr("modules").attr("get")("numpy");
+  if (!numpy.is_none() && nb::hasattr(numpy, "ndarray")) ndarray_ = numpy.attr("ndarray");
+}
+
+ArrayReader::~ArrayReader() {
+  for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+}
+
+ArrayMemory ArrayReader::Read(nb::handle array, std::string_view tensor) {
+  if (PyTuple_Check(array.ptr())) return ReadAddress(nb::borrow<nb::tuple>(array), tensor);
+  if (ndarray_.is_valid() && nb::isinstance(array, ndarray_)) return ReadNumpy(array, tensor);
+  return ReadBuffer(array, tensor);
+}
+
+// numpy's buffers know no bfloat16, and each costs the program memory as long as the array lives.
+ArrayMemory ArrayReader::ReadNumpy(nb::handle array, std::string_view tensor) {
+  const nb::object capsule = array.attr("__array_struct__");
+  const auto* numpy = static_cast<NumpyStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  if (numpy == nullptr) nb::raise_python_error();
+  const nb::object dtype = array.attr("dtype");
+  const NumpyDType& known = NumpyDTypeOf(dtype);
+  const bool is_native = (numpy->flags & kNativeByteOrder) != 0 || numpy->element_size == 1;
+  if (!known.is_known || !is_native) {
+    ThrowInvalid("dtype " + NameOf(nb::str(dtype), "dtype") +
+                     (known.is_known ? " is not little-endian" : " has no counterpart"),
+                 tensor);
+  }
+  if (access_ == Access::kWrite && (numpy->flags & kWriteable) == 0) {
+    ThrowInvalid("destination is read-only", tensor);
+  }
+  owners_.push_back(nb::borrow(array));
+  ArrayMemory memory{.dtype = known.dtype,
+                     .element_size = static_cast<std::uint32_t>(numpy->element_size)};
+  SetGeometry(memory, numpy->data, numpy->ndim, numpy->shape, numpy->strides_bytes);
+  return memory;
+}
+
+const ArrayReader::NumpyDType& ArrayReader::NumpyDTypeOf(nb::handle dtype) {
+  const auto [at, is_new] = dtypes_.try_emplace(dtype.ptr());
+  if (!is_new) return at->second;
+  owners_.push_back(nb::borrow(dtype));  // so that no other dtype gets its address
+  const std::string name = NameOf(dtype.attr("name"), "name");
+  for (const DTypePair& pair : kNumpyNames) {
+    if (pair.name == name) at->second = {.dtype = pair.dtype, .is_known = true};
+  }
+  // Elements of some bytes, without fields.
+  const bool is_void = name.starts_with("void") && dtype.attr("names").is_none();
+  if (is_void) at->second.is_known = true;
+  return at->second;
+}
+
+ArrayMemory ArrayReader::ReadBuffer(nb::handle array, std::string_view tensor) {
+  Py_buffer buffer;
+  const int flags = PyBUF_RECORDS_RO | (access_ == Access::kWrite ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(array.ptr(), &buffer, flags) != 0) {
+    const nb::python_error why;
+    if (PyObject_CheckBuffer(array.ptr()) == 0) {
+      ThrowInvalid(TypeName(array) + " is no array of numpy and has no buffer protocol", tensor);
+    }
+    ThrowInvalid(TypeName(array) + ": " + NameOf(nb::str(why.value()), "text"), tensor);
+  }
+  buffers_.push_back(buffer);
+  const std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
+  const auto dtype = DTypeOfFormat(format, static_cast<std::size_t>(buffer.itemsize));
+  if (!dtype) ThrowInvalid("format " + std::string(format) + " has no counterpart", tensor);
+  ArrayMemory memory{.dtype = *dtype, .element_size = static_cast<std::uint32_t>(buffer.itemsize)};
+  SetGeometry(memory, buffer.buf, buffer.ndim, buffer.shape, buffer.strides);
+  return memory;
+}
+
+ArrayFit FitArray(const ArrayMemory& memory, const Shape& extent, const std::vector<bool>& is_kept,
+                  std::uint32_t element_size, std::string_view tensor) {
+  if (!memory.has_shape) return {.dtype = memory.dtype, .strides_bytes = memory.strides_bytes};
+  Shape expected;
+  for (std::size_t d = 0; d < extent.size(); ++d) {
+    if (is_kept[d]) expected.push_back(extent[d]);
+  }
+  const bool is_bytes =
+      memory.element_size == 1 && (memory.dtype == DType::kNone || memory.dtype == DType::kUInt8);
+  const bool has_byte_axis = is_bytes && memory.shape.size() == expected.size() + 1 &&
+                             memory.shape.back() == element_size &&
+                             (element_size == 1 || memory.strides_bytes.back() == 1);
+  ArrayFit fit{.dtype = memory.dtype};
+  if (memory.shape == expected && memory.element_size == element_size) {
+    // As it is.
+  } else if (has_byte_axis && std::equal(expected.begin(), expected.end(), memory.shape.begin())) {
+    fit.dtype = DType::kNone;
+  } else if (is_bytes && memory.dtype == DType::kNone && memory.shape.size() == 1 &&
+             memory.is_dense) {
+    return fit;  // The library compares the size.
+  } else if (memory.shape == expected) {
+    return fit;  // The library names both dtypes.
+  } else {
+    ThrowInvalid("shape of the array is " + ShapeToString(memory.shape) + ", expected " +
+                     ShapeToString(expected),
+                 tensor);
+  }
+  if (memory.is_dense) return fit;
+  std::size_t kept = 0;
+  for (const bool is_here : is_kept) {
+    fit.strides_bytes.push_back(is_here ? memory.strides_bytes[kept++] : element_size);
+  }
+  return fit;
+}
+
+}  // namespace sealpoint::python

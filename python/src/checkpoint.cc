@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/checkpoint.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/src/checkpoint_handle.h"
+#include "python/src/module.h"
+#include "python/src/read.h"
+#include "python/src/status.h"
+#include "python/src/values.h"
+#include "python/src/watch.h"
+
+namespace sealpoint::python {
+namespace {
+
+std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool direct_io,
+                                       std::uint64_t memory_budget_bytes) {
+  const std::string directory = PathOf(path);
+  const OpenOptions options{.check_files = check_files,
+                            .direct_io = direct_io,
+                            .memory_budget_bytes = memory_budget_bytes};
+  const nb::gil_scoped_release released;
+  return std::make_unique<CheckpointHandle>(Value(Checkpoint::Open(directory, options)), options);
+}
+
+nb::bytes ReadObject(CheckpointHandle& handle, const std::string& name) {
+  const auto checkpoint = handle.Get();
+  Bytes bytes;
+  {
+    const nb::gil_scoped_release released;
+    bytes = Value(checkpoint->ReadObject(name));
+  }
+  return BytesOf(bytes);
+}
+
+template <typename T>
+T Require(std::optional<T> found, const char* what, const std::string& name) {
+  if (!found) {
+    Status error(Code::kNotFound, std::string("the checkpoint has no such ") + what);
+    const bool is_tensor = what[0] == 't';
+    throw StatusError(is_tensor ? std::move(error).AtTensor(name)
+                                : std::move(error).AtObject(name));
+  }
+  return *std::move(found);
+}
+
+// (offset, extent, run or None, blob) of each shard.
+nb::list Shards(CheckpointHandle& handle, const std::string& name) {
+  nb::list result;
+  for (const ShardInfo& shard : Value(handle.Get()->Shards(name))) {
+    const Region& region = shard.region;
+    nb::object run = nb::none();
+    if (region != Region::Of(region.box)) run = nb::make_tuple(region.run.begin, region.run.end);
+    result.append(nb::make_tuple(nb::tuple(nb::cast(region.box.offset)),
+                                 nb::tuple(nb::cast(region.box.extent)), run, shard.blob.ToHex()));
+  }
+  return result;
+}
+
+using CodecCounts = std::vector<std::pair<std::string, std::uint64_t>>;
+
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, CodecCounts> Chunks(
+    CheckpointHandle& handle, const std::string& name) {
+  const auto checkpoint = handle.Get();
+  const nb::gil_scoped_release released;
+  const StoredChunks chunks = Value(checkpoint->TensorChunks(name));
+  CodecCounts codecs;
+  for (const auto& codec : chunks.codecs) {
+    codecs.emplace_back(CodecName(codec.codec), codec.chunk_count);
+  }
+  return {chunks.chunk_count, chunks.raw_bytes, chunks.stored_bytes, codecs};
+}
+
+std::vector<TensorInfo> Match(CheckpointHandle& handle, const std::vector<std::string>& patterns) {
+  const auto checkpoint = handle.Get();
+  const nb::gil_scoped_release released;
+  return Value(checkpoint->MatchTensors(patterns));
+}
+
+using BlobTuples = std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
+
+BlobTuples Blobs(CheckpointHandle& handle) {
+  BlobTuples result;
+  for (const BlobInfo& blob : handle.Get()->blobs()) {
+    result.emplace_back(blob.id.ToHex(), blob.file_size_bytes, blob.chunk_count);
+  }
+  return result;
+}
+
+void BindInfos(nb::module_& m) {
+  nb::class_<TensorInfo>(m, "TensorInfo", "What the index says of a tensor.")
+      .def_ro("name", &TensorInfo::name)
+      .def_prop_ro(
+          "dtype", [](const TensorInfo& tensor) { return std::string(DTypeName(tensor.dtype)); },
+          "Its name in the specification, such as \"bf16\".")
+      .def_ro("element_size", &TensorInfo::element_size, "In bytes.")
+      .def_prop_ro(
+          "shape", [](const TensorInfo& tensor) { return nb::tuple(nb::cast(tensor.shape)); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_ro("chunk_size_bytes", &TensorInfo::chunk_size_bytes)
+      .def_ro("raw_bytes", &TensorInfo::raw_bytes)
+      .def_ro("shard_count", &TensorInfo::shard_count)
+      .def_ro("placement", &TensorInfo::placement);
+  nb::class_<ObjectInfo>(m, "ObjectInfo", "What the index says of an object.")
+      .def_ro("name", &ObjectInfo::name)
+      .def_ro("media_type", &ObjectInfo::media_type)
+      .def_ro("size_bytes", &ObjectInfo::size_bytes);
+}
+
+void BindProperties(nb::class_<CheckpointHandle>& type) {
+  using Self = CheckpointHandle&;
+  type.def_prop_ro(
+          "path", [](Self self) { return Text(self.Get()->path()); },
+          nb::sig("def path(self) -> str"))
+      .def_prop_ro("attempt", [](Self self) { return self.Get()->attempt().ToHex(); })
+      .def_prop_ro(
+          "parent", [](Self self) { return HexOrNone(self.Get()->parent()); },
+          nb::sig("def parent(self) -> str | None"))
+      .def_prop_ro("sequence", [](Self self) { return self.Get()->sequence(); })
+      .def_prop_ro(
+          "step", [](Self self) { return StepOrNone(self.Get()->step()); },
+          nb::sig("def step(self) -> int | None"))
+      .def_prop_ro("created_unix_ns", [](Self self) { return self.Get()->created_unix_ns(); })
+      .def_prop_ro("raw_bytes", [](Self self) { return self.Get()->raw_bytes(); })
+      .def_prop_ro("mesh", [](Self self) { return self.Get()->mesh(); })
+      .def_prop_ro("provenance", [](Self self) { return self.Get()->provenance(); })
+      .def_prop_ro("blobs", Blobs, "(id, file size in bytes, chunk count) of each.")
+      .def_prop_ro("tensor_count", [](Self self) { return self.Get()->tensor_count(); })
+      .def_prop_ro("object_count", [](Self self) { return self.Get()->object_count(); });
+}
+
+void BindContents(nb::class_<CheckpointHandle>& type) {
+  using Self = CheckpointHandle&;
+  type.def(
+          "tensor_name", [](Self self, std::size_t i) { return Text(self.Get()->tensor_name(i)); },
+          nb::sig("def tensor_name(self, i: int) -> str"))
+      .def("has_tensor",
+           [](Self self, const std::string& name) {
+             return self.Get()->FindTensor(name).has_value();
+           })
+      .def("tensor",
+           [](Self self, const std::string& name) {
+             return Require(self.Get()->FindTensor(name), "tensor", name);
+           })
+      .def("match", Match)
+      .def("object_at", [](Self self, std::size_t i) { return self.Get()->object(i); })
+      .def("object",
+           [](Self self, const std::string& name) {
+             return Require(self.Get()->FindObject(name), "object", name);
+           })
+      .def("read_object", ReadObject)
+      .def("shards", Shards,
+           nb::sig("def shards(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...], "
+                   "tuple[int, int] | None, str]]"))
+      .def("chunks", Chunks);
+}
+
+}  // namespace
+
+void BindCheckpoint(nb::module_& m) {
+  BindInfos(m);
+  nb::class_<CheckpointHandle> type(m, "Checkpoint", "A checkpoint that was opened.");
+  type.def("close", &CheckpointHandle::Close);
+  BindProperties(type);
+  BindContents(type);
+  m.def("open", Open, nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
+        nb::arg("memory_budget_bytes"),
+        nb::sig("def open(path: str | bytes | os.PathLike[str], check_files: bool, direct_io: "
+                "bool, memory_budget_bytes: int) -> Checkpoint"));
+  BindRead(m);
+}
+
+}  // namespace sealpoint::python

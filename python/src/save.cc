@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A save of one process.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+
+#include "python/src/engine.h"
+#include "python/src/module.h"
+#include "python/src/tensor_source.h"
+#include "python/src/watch.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/saver.h"
+
+namespace sealpoint::python {
+namespace {
+
+using Named = nb::typed<nb::dict, nb::str, nb::any>;
+
+// What is saved, and from where. Keeps the arrays in place while it lives.
+struct State {
+  ArrayReader arrays{ArrayReader::Access::kRead};
+  Declaration declaration{};
+  std::vector<MemoryView> views{};
+  std::vector<ObjectSource> objects{};
+
+  void AddTensors(const Named& tensors, const Encoding& encoding) {
+    for (const auto& [name, array] : tensors) {
+      TensorSource source = SourceOf(arrays, NameOf(name, "tensor's name"), array, encoding);
+      static_cast<void>(Value(declaration.Add({.tensor = std::move(source.spec)})));
+      views.push_back(std::move(source.view));
+    }
+  }
+
+  void AddObjects(const Named& values, const std::string& codec) {
+    for (const auto& [key, object] : values) {
+      const std::string name = NameOf(key, "object's name");
+      objects.push_back(ObjectSourceOf(arrays, name, object));
+      Check(declaration.AddObject(
+          {.name = name, .media_type = objects.back().media_type, .codec = CodecOf(codec)}));
+    }
+  }
+
+  Sources Bind() const {
+    Sources sources(declaration);
+    for (std::size_t slot = 0; slot < views.size(); ++slot) {
+      Check(sources.Bind(slot, views[slot]));
+    }
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      Check(sources.BindObject(declaration.objects()[i].name, objects[i].bytes));
+    }
+    return sources;
+  }
+};
+
+// Where a save goes: (path, in a series?, parent).
+using Target = std::tuple<nb::object, bool, Parent>;
+
+SaveTarget TargetOf(const Target& target) {
+  const auto& [path, is_series, parent] = target;
+  if (is_series) return SaveTarget::InSeries(PathOf(path));
+  return SaveTarget::Directory(PathOf(path), ParentOf(parent));
+}
+
+CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& tensors,
+                const Named& objects, const Encoding& encoding, std::optional<std::uint64_t> step,
+                MeshAxes mesh, ProvenanceList provenance, bool allow_empty,
+                std::uint64_t blob_size_max_bytes, nb::handle progress) {
+  State state;
+  state.AddTensors(tensors, encoding);
+  state.AddObjects(objects, std::get<0>(encoding));
+  const SaveTarget where = TargetOf(target);
+  const SaveOptions options{.step = step.value_or(kNoStep),
+                            .mesh = std::move(mesh),
+                            .provenance = std::move(provenance),
+                            .allow_empty = allow_empty};
+  const std::shared_ptr<Engine> kept = engine.engine;
+  Watch watch(progress);
+  return Value(watch.Run([&]() -> Result<CommitInfo> {
+    const auto comm = SelfCommunicator();
+    const auto saver = Saver::Create(
+        *kept, *comm, {.blob_size_max_bytes = blob_size_max_bytes, .on_phase = watch.OnPhase()});
+    if (!saver.ok()) return saver.error();
+    return (*saver)->Save(where, options, state.Bind());
+  }));
+}
+
+}  // namespace
+
+void BindSave(nb::module_& m) {
+  m.def("save", Save, nb::arg("engine"), nb::arg("target"), nb::arg("tensors"), nb::arg("objects"),
+        nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
+        nb::arg("allow_empty"), nb::arg("blob_size_max_bytes"), nb::arg("progress").none(),
+        "Saves what one process holds; see sealpoint.save.");
+}
+
+}  // namespace sealpoint::python

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/series.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+
+#include "python/src/module.h"
+#include "python/src/status.h"
+#include "python/src/values.h"
+#include "python/src/watch.h"
+
+namespace sealpoint::python {
+namespace {
+
+using Entries = std::vector<SeriesEntry>;
+using PerPeriod = std::vector<std::pair<std::int64_t, std::uint32_t>>;  // (seconds, count)
+// (metric, "least" or "greatest", count)
+using Best = std::optional<std::tuple<std::string, std::string, std::uint32_t>>;
+
+template <typename Work>
+auto Unlocked(Work work) {
+  const nb::gil_scoped_release released;
+  return work();
+}
+
+Entries List(nb::handle path) {
+  const Series series(PathOf(path));
+  return Unlocked([&] { return Value(series.List()).entries; });
+}
+
+// The newest and what was passed over; nothing if none was ever committed.
+std::optional<std::pair<SeriesEntry, Entries>> Newest(nb::handle path, bool allow_fallback) {
+  const Series series(PathOf(path));
+  auto point = Unlocked([&] { return series.Newest({.allow_fallback = allow_fallback}); });
+  // This code says so, and nothing else.
+  if (!point.ok() && point.error().code() == Code::kNotFound) return std::nullopt;
+  ResumePoint found = Value(std::move(point));
+  return std::pair(std::move(found.entry), std::move(found.passed_over));
+}
+
+void Delete(nb::handle path, const std::string& name) {
+  const Series series(PathOf(path));
+  Unlocked([&] { Check(series.Delete(name)); });
+}
+
+std::uint64_t Clean(nb::handle path, const std::string& name) {
+  const Series series(PathOf(path));
+  return Unlocked([&] { return Value(series.RemoveUncommitted(name)); });
+}
+
+RetentionPolicy PolicyOf(std::uint32_t keep_last, std::uint64_t every_n_steps,
+                         const PerPeriod& per_period, const Best& best) {
+  RetentionPolicy policy{.keep_last = keep_last, .keep_every_n_steps = every_n_steps};
+  for (const auto& [seconds, count] : per_period) {
+    policy.keep_per_period.push_back({.period = std::chrono::seconds(seconds), .count = count});
+  }
+  if (best) {
+    const auto& [metric, which, count] = *best;
+    if (which != "least" && which != "greatest") {
+      throw StatusError(Status(Code::kInvalidArgument, "the best value of " + metric + " is " +
+                                                           which + ", expected least or greatest"));
+    }
+    policy.keep_best = {.metric = metric,
+                        .best = which == "least" ? BestMetric::kLeast : BestMetric::kGreatest,
+                        .count = count};
+  }
+  return policy;
+}
+
+PruneReport Prune(nb::handle path, std::uint32_t keep_last, std::uint64_t keep_every_n_steps,
+                  const PerPeriod& keep_per_period, const Best& keep_best, bool dry_run) {
+  const Series series(PathOf(path));
+  const RetentionPolicy policy =
+      PolicyOf(keep_last, keep_every_n_steps, keep_per_period, keep_best);
+  return Unlocked([&] { return series.Prune(policy, {.dry_run = dry_run}); });
+}
+
+nb::object ErrorOrNone(const Status& status) { return status.ok() ? nb::none() : ErrorOf(status); }
+
+void BindEntry(nb::module_& m) {
+  using Self = const SeriesEntry&;
+  nb::class_<SeriesEntry>(m, "SeriesEntry", "One directory of a series.")
+      .def_prop_ro(
+          "name", [](Self self) { return Text(self.name); }, nb::sig("def name(self) -> str"))
+      .def_prop_ro(
+          "path", [](Self self) { return Text(self.path); }, nb::sig("def path(self) -> str"))
+      .def_prop_ro(
+          "verdict", [](Self self) { return std::string(VerdictName(self.verdict)); },
+          "By the marker alone: committed, uncommitted, corrupt, unsupported or unreadable.")
+      .def_prop_ro(
+          "problem", [](Self self) { return ErrorOrNone(self.problem); },
+          nb::sig("def problem(self) -> Exception | None"), "Why it is not committed, or None.")
+      .def_ro("is_void", &SeriesEntry::is_void)
+      .def_ro("is_kept", &SeriesEntry::is_kept, "It has a file KEEP.")
+      .def_prop_ro(
+          "attempt", [](Self self) { return HexOrNone(self.attempt); },
+          nb::sig("def attempt(self) -> str | None"))
+      .def_prop_ro(
+          "parent", [](Self self) { return HexOrNone(self.parent); },
+          nb::sig("def parent(self) -> str | None"))
+      .def_ro("sequence", &SeriesEntry::sequence)
+      .def_prop_ro(
+          "step", [](Self self) { return StepOrNone(self.step); },
+          nb::sig("def step(self) -> int | None"))
+      .def_ro("size_bytes", &SeriesEntry::size_bytes)
+      .def("__repr__", [](Self self) {
+        return Text("<sealpoint.SeriesEntry " + self.name + ": " +
+                    std::string(VerdictName(self.verdict)) + ">");
+      });
+}
+
+void BindPrune(nb::module_& m) {
+  nb::class_<PruneDecision>(m, "PruneDecision", "What becomes of one directory, and why.")
+      .def_ro("entry", &PruneDecision::entry)
+      .def_ro("keep", &PruneDecision::keep)
+      .def_ro("reasons", &PruneDecision::reasons, "Rules that keep it, or why none does.")
+      .def_ro("is_deleted", &PruneDecision::is_deleted, "It is gone, and that is durable.");
+  nb::class_<PruneReport>(m, "PruneReport", "What a pruning did.")
+      .def_prop_ro(
+          "error", [](const PruneReport& self) { return ErrorOrNone(self.status); },
+          nb::sig("def error(self) -> Exception | None"), "Why nothing or no more was deleted.")
+      .def_ro("decisions", &PruneReport::decisions)
+      .def_ro("bytes_freed", &PruneReport::bytes_freed, "In a dry run: those that would be.");
+}
+
+}  // namespace
+
+void BindSeries(nb::module_& m) {
+  BindEntry(m);
+  BindPrune(m);
+  m.def("series_list", List, nb::arg("path"));
+  m.def("series_newest", Newest, nb::arg("path"), nb::arg("allow_fallback"));
+  m.def("series_delete", Delete, nb::arg("path"), nb::arg("name"));
+  m.def("series_clean", Clean, nb::arg("path"), nb::arg("name"));
+  m.def("series_prune", Prune, nb::arg("path"), nb::arg("keep_last"), nb::arg("keep_every_n_steps"),
+        nb::arg("keep_per_period"), nb::arg("keep_best").none(), nb::arg("dry_run"));
+}
+
+}  // namespace sealpoint::python

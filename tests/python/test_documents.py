@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocks of docs/python.md run, one after the other, as a reader would type them."""
+
+import pathlib
+import re
+
+import sealpoint
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs/python.md"
+
+
+def test_blocks_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text()
+    blocks = [(match.start(), match[1]) for match in re.finditer(r"```python\n(.*?)```", page, re.S)]
+    assert len(blocks) >= 7
+    names = {}
+    for at, block in blocks:
+        line = page.count("\n", 0, at) + 1
+        exec(compile("\n" * line + block, str(PAGE), "exec"), names)
+    output = capsys.readouterr().out
+    assert "(4096, 1024) float32 16777216 100" in output and "committed True" in output
+    assert "R-CMT-01" in output, "the error of the last block"
+    assert (names["halves"] == names["weights"]).all() and (names["state"]["layers.0.w"] == names["weights"]).all()
+    assert names["checkpoint"]["again"][5, 7] == names["half"][5, 7]
+    assert sealpoint.verify("run/" + names["series"].list()[0].name).ok

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package is typed: mypy --strict accepts it and what uses it, and notices what is wrong."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mypy", reason="mypy is not installed")
+GOOD = """
+import sealpoint
+
+def first_row(path: str) -> bytes:
+    with sealpoint.open(path, threads=2) as checkpoint:
+        report: sealpoint.LoadReport = checkpoint.read({"w": bytearray(4)}, missing="report")
+        names: list[str] = list(checkpoint)
+        step: int | None = checkpoint.step
+        print(report.plan.bytes_read + 1, names, step, [shard.offset[0] + 1 for shard in checkpoint.shards("w")])
+        return checkpoint.objects["rng"]
+
+def save(path: str) -> str:
+    info = sealpoint.save({"w": bytearray(4)}, path, codec="zstd", progress=lambda what, done, total: None)
+    found = sealpoint.Series(path).newest()
+    if found is not None:
+        print(found.entry.name.upper(), [entry.step for entry in found.passed_over])
+    return info.attempt
+"""
+BAD = """
+import sealpoint
+
+checkpoint = sealpoint.open("c", thread=2)
+sealpoint.save({}, "c", codec="lz4")
+step: int = checkpoint.step
+checkpoint["w"].shape.extend
+sealpoint.verify("c", "deep")
+"""
+
+
+def mypy(*arguments):
+    path = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry]
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir=/dev/null", *arguments]
+    environment = {**os.environ, "MYPYPATH": os.pathsep.join(path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_package():
+    status, output = mypy("-p", "sealpoint")
+    assert status == 0, output
+
+
+def test_programs(tmp_path):
+    (tmp_path / "good.py").write_text(GOOD)
+    status, output = mypy(str(tmp_path / "good.py"))
+    assert status == 0, output
+    (tmp_path / "bad.py").write_text(BAD)
+    output = mypy(str(tmp_path / "bad.py"))[1]
+    wrong = re.findall(r"bad\.py:(\d+): error", output)
+    assert wrong == ["4", "5", "6", "7", "8"], output
+
+
+def test_everything_public_is_documented():
+    import sealpoint
+
+    lacking = []
+    for name in sealpoint.__all__:
+        value = getattr(sealpoint, name)
+        if name == "__version__":
+            continue
+        if not value.__doc__:
+            lacking.append(name)
+        if isinstance(value, type) and value.__module__ in ("sealpoint._checkpoint", "sealpoint._save", "sealpoint._series"):
+            own = [m for m in vars(value) if not m.startswith("_") and callable(getattr(value, m))]
+            lacking += [f"{name}.{m}" for m in own if not getattr(value, m).__doc__]
+    assert lacking == []
+
+
+def test_lines_are_not_too_long():
+    root = pathlib.Path(__file__).parents[2]
+    files = [*root.glob("python/**/*.py"), *root.glob("tests/python/*.py")]
+    long = [f"{f.name}:{i}" for f in files for i, line in enumerate(f.read_text().splitlines(), 1) if len(line) > 125]
+    assert len(files) > 10 and long == []
