@@ -136,7 +136,9 @@ class Tensor:
         is_scalar = not selection.steps and index is not Ellipsis and index != (Ellipsis,)
         return array[()] if is_scalar and array.ndim == 0 else array
 
-    def read(self, out: Any = None, box: Any = ..., *, threads: int | None = None, convert: Rounding | None = None) -> Any:
+    def read(
+        self, out: Any = None, box: Any = ..., *, threads: int | None = None, convert: Rounding | None = None
+    ) -> Any:
         """Reads the tensor, or a box of it, into ``out``, and returns ``out``.
 
         Args:
@@ -147,13 +149,17 @@ class Tensor:
             threads: that read and verify; None: those of the checkpoint.
             convert: "exact" or "nearest": ``out`` may have another dtype, to which the elements are converted.
 
-        Errors: InvalidArgumentError (before a byte moves: dtype, shape, strides, read-only; the name is said),
+        Without ``out`` all elements come in an array, also a single one.
+
+        Errors: InvalidArgumentError (before a byte moves: dtype, shape, strides, read-only; names the tensor),
         CorruptError, IncompleteError, IoError. After an error the content of ``out`` is not specified.
         """
         selection = select(box, self.shape)
         if any(step != 1 for step in selection.steps):
             raise ValueError("a box has no steps; index the tensor instead: t[::2]")
         if out is None:
+            if convert is not None:
+                raise ValueError("convert needs out, whose dtype is the one to convert to")
             return self._read_new(selection, threads=threads)
         self._read_into(selection, out, threads=threads, convert=convert)
         return out
