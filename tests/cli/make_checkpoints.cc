@@ -2,7 +2,7 @@
 //
 // Makes the checkpoints on which the tools are tested, in the directory that the argument names:
 // good/ (two blobs, a bit of everything), meshed/ (four ranks with placements), series/ (three
-// committed, one not), unsupported/ (good/ with an unknown feature in its marker), values/ (a
+// committed, one not), forked/ (two that went on from one), unsupported/ (good/ with an unknown feature in its marker), values/ (a
 // tensor of every dtype, with known values), coded/ (codecs, and 50 small chunks in one blob) and
 // names/ (names that are wide, or do something to a terminal).
 #include <algorithm>
@@ -149,17 +149,29 @@ void MakeMeshed(Engine& engine, const std::string& path) {
   maker.Commit({.mesh = mesh.axes()});
 }
 
+// One of the checkpoints of a series, to be committed.
+Maker InSeries(Engine& engine, const std::string& path, unsigned id, std::uint64_t step) {
+  const AttemptId attempt = FixedId(id);
+  Maker maker(engine, JoinPath(path, SeriesDirectoryName(step, attempt)), attempt, step);
+  auto writer = maker.Writer();
+  maker.Add(*writer, {.name = "w", .dtype = DType::kF32, .shape = {1000}}, Region::Whole({1000}));
+  maker.Finish(std::move(writer));
+  return maker;
+}
+
 void MakeSeries(Engine& engine, const std::string& path) {
   std::optional<ParentRef> parent;
   for (const unsigned number : {1u, 2u, 3u, 4u}) {
-    const std::uint64_t step = 100 * number;
-    const AttemptId attempt = FixedId(0x20 + number);
-    Maker maker(engine, JoinPath(path, SeriesDirectoryName(step, attempt)), attempt, step);
-    auto writer = maker.Writer();
-    maker.Add(*writer, {.name = "w", .dtype = DType::kF32, .shape = {1000}}, Region::Whole({1000}));
-    maker.Finish(std::move(writer));
+    Maker maker = InSeries(engine, path, 0x20 + number, std::uint64_t{100} * number);
     constexpr unsigned kNeverCommitted = 4;
     if (number != kNeverCommitted) parent = maker.Commit({.parent = parent}).as_parent();
+  }
+}
+
+void MakeForked(Engine& engine, const std::string& path) {
+  const ParentRef parent = InSeries(engine, path, 0x61, 100).Commit({}).as_parent();
+  for (const unsigned id : {0x62u, 0x63u}) {
+    InSeries(engine, path, id, 200).Commit({.parent = parent});
   }
 }
 
@@ -280,6 +292,7 @@ int main(int argc, char** argv) {
   MakeGood(*engine, directory + "/good");
   MakeMeshed(*engine, directory + "/meshed");
   MakeSeries(*engine, directory + "/series");
+  MakeForked(*engine, directory + "/forked");
   MakeUnsupported(directory + "/good", directory + "/unsupported");
   MakeValues(*engine, directory + "/values");
   MakeCoded(*engine, directory + "/coded");

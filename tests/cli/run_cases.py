@@ -206,6 +206,8 @@ def run_cases(run):
     run.case("verify-series-uncommitted", "verify", "--series", "uncommitted-series")
     run.case("verify-series-empty", "verify", "--series", "empty")
     run.case("verify-series-mixed", "verify", "--level", "files", "--series", "mixed-series")
+    run.case("verify-series-forked", "verify", "--level", "files", "--series", "forked")
+    run.case("verify-series-forked-json", "verify", "--json", "--level", "files", "--series", "forked")
     run.case("verify-series-json", "verify", "--json", "--series", "mixed-series",
              "--series", "missing")
     run.case("verify-version", "verify", "--version")
@@ -242,6 +244,8 @@ def run_cases(run):
     run.case("inspect-foreign", "inspect", "--depth", "1", "foreign")
     run.case("inspect-series", "inspect", "series")
     run.case("inspect-series-bad", "inspect", "missing-blob-series")
+    run.case("inspect-series-forked", "inspect", "forked")
+    run.case("inspect-series-forked-json", "inspect", "--json", "forked")
     run.case("inspect-series-json", "inspect", "--json", "series")
     run.case("inspect-empty", "inspect", "empty")
     run.case("inspect-missing", "inspect", "missing")
