@@ -3,35 +3,14 @@
 // Small files that promise much: the reader refuses them without taking the memory they ask for.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
+#include <array>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "lib/metadata/metadata.h"
 #include "tests/support/container/hostile_index.h"
-
-namespace {
-
-std::atomic<std::size_t> g_allocated_bytes{0};
-
-void* Allocate(std::size_t size) {
-  g_allocated_bytes += size;
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/support/process/allocation_watch.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -43,23 +22,27 @@ using sealpoint::testing::HostileGrid;
 
 struct Answer {
   Status status;
-  std::size_t allocated_bytes = 0;
+  std::uint64_t allocated_bytes = 0;  // at the peak; under a sanitizer they are not counted
 };
 
-Answer Check(const HostileContents& index) {
-  const auto owner = std::make_shared<const Bytes>(EncodeHostileIndex(index));
-  const std::size_t before = g_allocated_bytes;
-  Status status =
-      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), Limits{}).status();
-  return {.status = std::move(status), .allocated_bytes = g_allocated_bytes - before};
+Answer Check(const std::shared_ptr<const Bytes>& index, const Limits& limits) {
+  sealpoint::testing::BeginAllocationWatch();
+  Status status = Metadata::Decode(MetadataKind::kIndex, index, ByteSpan(*index), limits).status();
+  return {.status = std::move(status),
+          .allocated_bytes = sealpoint::testing::EndAllocationWatch().live_bytes};
 }
 
-constexpr std::size_t kSmall = 64 * kKiB;
+Answer Check(const HostileContents& index) {
+  return Check(std::make_shared<const Bytes>(EncodeHostileIndex(index)), Limits());
+}
+
+constexpr std::uint64_t kSmall = 64 * kKiB;
 
 TEST(ContentsMemory, AllocationsAreCounted) {
-  const std::size_t before = g_allocated_bytes;
+  if (!sealpoint::testing::CanWatchAllocations()) GTEST_SKIP() << "a sanitizer has its own";
+  sealpoint::testing::BeginAllocationWatch();
   const auto memory = std::make_unique<Bytes>(1000);
-  EXPECT_GE(g_allocated_bytes - before, 1000u);
+  EXPECT_GE(sealpoint::testing::EndAllocationWatch().live_bytes, 1000u);
 }
 
 TEST(ContentsMemory, RecordCountAboveTheLimitTakesNoBitmap) {
@@ -163,16 +146,12 @@ TEST(ContentsMemory, SharedTablesDoNotMultiplyTheWork) {
 
   // 2 * 10^8 shards are named, above the limit; with a higher limit the second tensor is refused.
   Limits limits;
-  EXPECT_EQ(
-      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status().place().rule,
-      "R-IDX-04");
+  EXPECT_EQ(Check(owner, limits).status.place().rule, "R-IDX-04");
   limits.shard_count_max = std::uint64_t{1} << 30;
-  const std::size_t before = g_allocated_bytes;
-  const Status status =
-      Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
-  EXPECT_EQ(status.place().rule, "R-IDX-20");
-  EXPECT_EQ(status.place().tensor, "100001");
-  EXPECT_LT(g_allocated_bytes - before, kSmall);
+  const Answer verification = Check(owner, limits);
+  EXPECT_EQ(verification.status.place().rule, "R-IDX-20");
+  EXPECT_EQ(verification.status.place().tensor, "100001");
+  EXPECT_LT(verification.allocated_bytes, kSmall);
 }
 
 }  // namespace
