@@ -66,7 +66,7 @@ int Run(const Options& options) {
   const std::vector<float> memory(16 * 8);
   Sources sources(declaration);
   for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    const Region& held = *declaration.tensors()[slot].region;
+    const Region held = *declaration.tensors()[slot].region;
     const auto elements = std::span(memory).first(held.element_count());
     if (!sources.Bind(slot, MemoryView::Host(elements)).ok()) return 1;
   }

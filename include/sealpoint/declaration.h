@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -42,7 +43,66 @@ struct HeldObject {
   friend bool operator==(const HeldObject&, const HeldObject&) = default;
 };
 
+class Declaration;
 class InternalAccess;  // the library's own modules
+
+// The tensors of a declaration, by slot. A declaration keeps them in a smaller form (60 to 100
+// bytes and a name, where a HeldTensor takes 240 and its allocations), so each is made when it is
+// looked at: a range of values. Valid until the declaration changes, or is moved or destroyed.
+// Thread safety: as a const object.
+class SEALPOINT_EXPORT HeldTensors {
+ public:
+  using value_type = HeldTensor;
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;  // since it gives values
+    using iterator_concept = std::forward_iterator_tag;
+    using value_type = HeldTensor;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = HeldTensor;
+
+    Iterator() = default;
+    HeldTensor operator*() const { return HeldTensors(declaration_)[slot_]; }
+    Iterator& operator++() {
+      ++slot_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++slot_;
+      return before;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    friend class HeldTensors;
+    Iterator(const Declaration* declaration, std::size_t slot)
+        : declaration_(declaration), slot_(slot) {}
+
+    const Declaration* declaration_ = nullptr;
+    std::size_t slot_ = 0;
+  };
+  using iterator = Iterator;
+  using const_iterator = Iterator;
+
+  std::size_t size() const;
+  bool empty() const { return size() == 0; }
+  // Precondition: below size().
+  HeldTensor operator[](std::size_t slot) const;
+  Iterator begin() const { return {declaration_, 0}; }
+  Iterator end() const { return {declaration_, size()}; }
+
+  friend bool operator==(const HeldTensors& a, const HeldTensors& b) { return a.IsEqual(b); }
+
+ private:
+  friend class Declaration;
+  explicit HeldTensors(const Declaration* declaration) : declaration_(declaration) {}
+  bool IsEqual(const HeldTensors& other) const;
+
+  const Declaration* declaration_;
+};
 
 // What this rank holds, without the memory. Made once per run; its digest is the key of the plan
 // cache, so a changed declaration can never meet a stale plan. A value type.
@@ -61,7 +121,7 @@ class SEALPOINT_EXPORT Declaration {
   // Errors: InvalidArgument (name, dtype, shape, region, chunk size, codec level, replicas; a
   // region that overlaps one of the same tensor here, of which the last 128 are compared: Saver
   // compares all).
-  Result<std::size_t> Add(HeldTensor held);
+  Result<std::size_t> Add(const HeldTensor& held);
   // What a split rule gives this rank (PlaceTensor): a slot per part, in the order of the parts,
   // with the layout's replicas; one without a region for an empty tensor; none if this rank has no
   // element. Errors: as above; nothing is added then.
@@ -71,9 +131,9 @@ class SEALPOINT_EXPORT Declaration {
   // InvalidArgument (name, media type, codec, declared before).
   Status AddObject(HeldObject object);
 
-  const std::vector<HeldTensor>& tensors() const&;
+  HeldTensors tensors() const& { return HeldTensors(this); }
   const std::vector<HeldObject>& objects() const& { return objects_; }
-  std::vector<HeldTensor> tensors() &&;
+  std::vector<HeldTensor> tensors() const&&;
   std::vector<HeldObject> objects() && { return std::move(objects_); }
   // Slots of a tensor, ascending; empty if it was not declared. Valid until the next Add. O(log n).
   std::span<const std::size_t> SlotsOf(std::string_view tensor) const&;
@@ -88,6 +148,7 @@ class SEALPOINT_EXPORT Declaration {
   }
 
  private:
+  friend class HeldTensors;
   friend class InternalAccess;
   struct Summary;  // the tensors, what planning needs of them, the numbers behind the names
   Status CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const;

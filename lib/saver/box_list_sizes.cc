@@ -15,13 +15,13 @@
 namespace sealpoint::internal {
 namespace {
 
-BoxListSize SizeOf(const HeldTensor& held, const SlotSummary& slot, const Run& run) {
-  Region region = HeldRegionOf(held);
+BoxListSize SizeOf(const HeldView& held, const SlotSummary& slot, const Run& run) {
+  Region region = held.region();
   region.run = run;
   BoxListSize size{.shard_count = 1, .corner_count = CornerCountOf(region)};
   // One rank writes the first element: so the tensor's own corners are counted once.
   if (slot.has_first_element && run.begin == 0) {
-    size.corner_count += std::uint64_t{1} << held.tensor.shape.size();
+    size.corner_count += std::uint64_t{1} << held.shape.size();
   }
   return size;
 }
@@ -29,14 +29,15 @@ BoxListSize SizeOf(const HeldTensor& held, const SlotSummary& slot, const Run& r
 // Name, shards and corners of each tensor that this rank writes, one behind the other.
 std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
-  const std::vector<SlotSummary>& slots = InternalAccess::SummaryOf(declaration).slots();
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  const std::vector<SlotSummary>& slots = summary.slots();
   for (std::size_t i = 0; i < plan.shards.size();) {
     const SlotSummary::Hash& name = slots[plan.shards[i].slot].name;
     BoxListSize sum;
     for (; i < plan.shards.size(); ++i) {
       const std::size_t slot = plan.shards[i].slot;
       if (slots[slot].name != name) break;
-      const BoxListSize one = SizeOf(declaration.tensors()[slot], slots[slot], plan.shards[i].run);
+      const BoxListSize one = SizeOf(summary.held(slot), slots[slot], plan.shards[i].run);
       sum.shard_count += one.shard_count;
       sum.corner_count += one.corner_count;
     }

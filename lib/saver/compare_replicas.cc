@@ -167,7 +167,7 @@ class Comparison {
                 DeclarationFaults& faults) const {
     Status fault = DescribeDifference(ranks);
     if (i < content.slots.size()) {
-      const std::string& name = declaration_.tensors()[content.slots[i]].tensor.name;
+      const std::string name = declaration_.tensors()[content.slots[i]].tensor.name;
       faults.Add(name, std::move(fault).AtTensor(name));
     } else {
       const std::size_t object = content.objects[i - content.slots.size()];

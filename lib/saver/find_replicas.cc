@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -80,11 +79,11 @@ struct Questions {
 Questions Ask(const Declaration& held, int size) {
   Questions questions(size);
   KeyMaker keys;
-  const std::vector<SlotSummary>& slots = InternalAccess::SummaryOf(held).slots();
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    const HeldTensor& tensor = held.tensors()[slot];
-    if (slots[slot].is_empty || !tensor.replicas.empty()) continue;
-    questions.Add(keys.OfRegion(tensor.tensor.name, HeldRegionOf(tensor)),
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(held);
+  for (std::size_t slot = 0; slot < summary.slots().size(); ++slot) {
+    const HeldView tensor = summary.held(slot);
+    if (tensor.is_empty() || !tensor.replicas.empty()) continue;
+    questions.Add(keys.OfRegion(tensor.name, tensor.region()),
                   {.is_object = false, .number = slot});
   }
   for (std::size_t i = 0; i < held.objects().size(); ++i) {
@@ -204,7 +203,7 @@ Result<FoundReplicas> WithHolders(const Declaration& held, Holders holders, int 
   for (std::size_t slot = 0; slot < held.tensors().size(); ++slot) {
     HeldTensor tensor = held.tensors()[slot];
     if (!holders.slots[slot].empty()) tensor.replicas = std::move(holders.slots[slot]);
-    SEALPOINT_RETURN_IF_ERROR(found.declaration.Add(std::move(tensor)).status());
+    SEALPOINT_RETURN_IF_ERROR(found.declaration.Add(tensor).status());
   }
   for (std::size_t i = 0; i < held.objects().size(); ++i) {
     const HeldObject& object = held.objects()[i];
@@ -251,19 +250,19 @@ Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held) {
 
 SharedContents SharedContentsOf(const Declaration& declaration, SharedObjects shared_objects) {
   SharedContents contents;
-  const std::vector<HeldTensor>& tensors = declaration.tensors();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   summary.ForEachTensor([&](std::span<const std::size_t> slots) {
-    std::vector<std::size_t> shared;
-    std::copy_if(slots.begin(), slots.end(), std::back_inserter(shared), [&](std::size_t slot) {
-      return tensors[slot].replicas.size() > 1 && !summary.slots()[slot].is_empty;
-    });
-    if (shared.size() > 1) {
-      std::sort(shared.begin(), shared.end(), [&](std::size_t a, std::size_t b) {
-        return HeldRegionOf(tensors[a]) < HeldRegionOf(tensors[b]);
-      });
+    std::vector<std::pair<Region, std::size_t>> shared;  // by region
+    for (const std::size_t slot : slots) {
+      const HeldView held = summary.held(slot);
+      if (held.replicas.size() < 2 || held.is_empty()) continue;
+      shared.emplace_back(held.region(), slot);
     }
-    for (const std::size_t slot : shared) contents[tensors[slot].replicas].slots.push_back(slot);
+    std::sort(shared.begin(), shared.end());
+    for (const auto& [region, slot] : shared) {
+      const std::span<const int> holders = summary.held(slot).replicas;
+      contents[{holders.begin(), holders.end()}].slots.push_back(slot);
+    }
   });
   for (auto& [holders, objects] : shared_objects) contents[holders].objects = std::move(objects);
   return contents;

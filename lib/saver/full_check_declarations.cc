@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/layout/grid.h"
 #include "lib/layout/tiling.h"
@@ -34,12 +35,13 @@ struct NameClaims {
 };
 
 std::vector<Bytes> EncodeForOwners(const Declaration& declaration, const SavePlan& plan, int size) {
-  std::vector<Run> written(declaration.tensors().size());
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  std::vector<Run> written(summary.slots().size());
   for (const PlannedShard& shard : plan.shards) written[shard.slot] = shard.run;
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   for (std::size_t slot = 0; slot < written.size(); ++slot) {
-    const HeldTensor& held = declaration.tensors()[slot];
-    WireWriter out(outgoing[OwnerRank(held.tensor.name, size)]);
+    const HeldView held = summary.held(slot);
+    WireWriter out(outgoing[OwnerRank(held.name, size)]);
     out.Put(std::uint64_t{1});
     EncodeHeldTensor(held, out);
     out.PutAll(std::array{written[slot].begin, written[slot].end});

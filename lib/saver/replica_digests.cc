@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/device/device_copies.h"
@@ -20,24 +21,24 @@ namespace {
 
 // What one slot holds, and the digests of its chunks.
 struct Item {
-  const HeldTensor* held = nullptr;
+  HeldView held;
   const MemoryView* view = nullptr;
   std::uint64_t chunk_size = 0;  // bytes, a multiple of the element size
   std::vector<Digest> chunks{};
 };
 
 Item ItemOf(const Sources& sources, std::size_t slot) {
-  const HeldTensor& held = sources.declaration().tensors()[slot];
-  const std::uint64_t element_size = ElementSize(held.tensor);
-  const std::uint64_t size = HeldRegionOf(held).element_count() * element_size;
-  Item item{.held = &held, .view = &*sources.tensors()[slot]};
-  item.chunk_size = held.tensor.chunk_size_bytes / element_size * element_size;
+  const HeldView held = InternalAccess::SummaryOf(sources.declaration()).held(slot);
+  const std::uint64_t element_size = ElementSize(held.kind);
+  const std::uint64_t size = held.region().element_count() * element_size;
+  Item item{.held = held, .view = &*sources.tensors()[slot]};
+  item.chunk_size = held.kind.chunk_size_bytes / element_size * element_size;
   item.chunks.resize((size + item.chunk_size - 1) / item.chunk_size);
   return item;
 }
 
 SourceReader ReaderOf(const Item& item) {
-  return {HeldRegionOf(*item.held), ElementSize(item.held->tensor), *item.view};
+  return {item.held.region(), ElementSize(item.held.kind), *item.view};
 }
 
 void DigestOnHost(Item& item) {
@@ -118,7 +119,7 @@ Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sour
     if (item.view->is_host()) {
       on_host.push_back(&item);
     } else {
-      SEALPOINT_RETURN_IF_ERROR(on_device.Digest(item).AtTensor(item.held->tensor.name));
+      SEALPOINT_RETURN_IF_ERROR(on_device.Digest(item).AtTensor(item.held.name));
     }
   }
   SEALPOINT_RETURN_IF_ERROR(

@@ -58,7 +58,6 @@ class Planner {
 
   void AddSlot(std::size_t slot);
 
-  const Declaration& declaration_;
   const DeclarationSummary& summary_;
   // By group. Reserved in full before, because Shared keeps pointers to the elements.
   std::vector<std::vector<PlannedShard>> shards_;
@@ -67,8 +66,7 @@ class Planner {
 };
 
 Planner::Planner(const Declaration& declaration)
-    : declaration_(declaration),
-      summary_(InternalAccess::SummaryOf(declaration)),
+    : summary_(InternalAccess::SummaryOf(declaration)),
       shards_(summary_.blob_groups().size()),
       shared_(summary_.replica_groups().size()) {
   for (const auto& [name, group] : summary_.blob_groups()) {
@@ -84,15 +82,11 @@ Planner::Planner(const Declaration& declaration)
 
 void Planner::AddTensor(std::span<const std::size_t> slots) {
   if (slots.size() == 1) return AddSlot(slots.front());
-  const std::vector<HeldTensor>& tensors = declaration_.tensors();
-  const Region whole = Region::Whole(tensors[slots.front()].tensor.shape);
-  const auto region = [&](std::size_t slot) -> const Region& {
-    return tensors[slot].region ? *tensors[slot].region : whole;
-  };
-  std::vector<std::size_t> sorted(slots.begin(), slots.end());
-  std::sort(sorted.begin(), sorted.end(),
-            [&](std::size_t a, std::size_t b) { return region(a) < region(b); });
-  for (const std::size_t slot : sorted) AddSlot(slot);
+  std::vector<std::pair<Region, std::size_t>> sorted;  // by region
+  sorted.reserve(slots.size());
+  for (const std::size_t slot : slots) sorted.emplace_back(summary_.held(slot).region(), slot);
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [region, slot] : sorted) AddSlot(slot);
 }
 
 void Planner::AddSlot(std::size_t slot) {

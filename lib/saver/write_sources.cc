@@ -2,6 +2,7 @@
 #include "lib/saver/write_sources.h"
 
 #include "lib/base/errors.h"
+#include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
@@ -15,10 +16,10 @@ Status CheckSources(const Sources& sources) {
       sources.objects().size() != declaration.objects().size()) {
     return InvalidArgument("the declaration changed after its sources were made");
   }
-  for (std::size_t slot = 0; slot < declaration.tensors().size(); ++slot) {
-    const HeldTensor& held = declaration.tensors()[slot];
-    if (!IsEmpty(held.tensor) && !sources.tensors()[slot]) {
-      return InvalidArgument("no memory is bound").AtTensor(held.tensor.name);
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  for (std::size_t slot = 0; slot < summary.slots().size(); ++slot) {
+    if (!summary.slots()[slot].is_empty && !sources.tensors()[slot]) {
+      return InvalidArgument("no memory is bound").AtTensor(summary.held(slot).name);
     }
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
@@ -38,19 +39,23 @@ Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriter
   writer.DeferCopies();
   if (options.check_device_copies) writer.CheckCopies();
   const Declaration& declaration = sources.declaration();
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
-    const HeldTensor& held = declaration.tensors()[shard.slot];
+    const HeldView held = summary.held(shard.slot);
+    held.CopyTo(tensor);
     MemoryView view = *sources.tensors()[shard.slot];
-    Region region = HeldRegionOf(held);
+    Region region = held.region();
     if (view.is_dense()) {
-      view.data += (shard.run.begin - region.run.begin) * ElementSize(held.tensor);
-      view.size_bytes = shard.run.size() * ElementSize(held.tensor);
+      view.data += (shard.run.begin - region.run.begin) * ElementSize(tensor);
+      view.size_bytes = shard.run.size() * ElementSize(tensor);
     }
     region.run = shard.run;
-    SEALPOINT_RETURN_IF_ERROR(writer.Add(held.tensor, region, view));
+    SEALPOINT_RETURN_IF_ERROR(writer.Add(tensor, region, view));
   }
   for (const std::size_t slot : plan.empty_slots) {
-    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(declaration.tensors()[slot].tensor));
+    summary.held(slot).CopyTo(tensor);
+    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(tensor));
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
     const HeldObject& object = declaration.objects()[i];
@@ -64,12 +69,15 @@ std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources) {
   StagingEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
+  TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
-    const TensorSpec& tensor = declaration.tensors()[shard.slot].tensor;
+    summary.held(shard.slot).CopyTo(tensor);
     room.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
-    room.AddEmpty(declaration.tensors()[slot].tensor);
+    summary.held(slot).CopyTo(tensor);
+    room.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
     const HeldObject& object = declaration.objects()[i];

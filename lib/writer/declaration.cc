@@ -15,6 +15,8 @@
 namespace sealpoint {
 namespace {
 
+using internal::HeldView;
+
 Status CheckReplicas(const std::vector<int>& replicas) {
   if (!std::is_sorted(replicas.begin(), replicas.end()) ||
       std::adjacent_find(replicas.begin(), replicas.end()) != replicas.end()) {
@@ -37,25 +39,26 @@ Status CheckHeld(const HeldTensor& held) {
 }
 
 // How a slot is named in errors.
-std::string SlotText(std::size_t slot, const HeldTensor& held) {
-  if (internal::IsEmpty(held.tensor)) return internal::StrCat("slot ", slot);
-  return internal::StrCat("slot ", slot, " with region ", internal::HeldRegionOf(held).ToString());
+std::string SlotText(std::size_t slot, const HeldView& held) {
+  if (held.is_empty()) return internal::StrCat("slot ", slot);
+  return internal::StrCat("slot ", slot, " with region ", held.region().ToString());
+}
+
+// Dtype and shape.
+std::string KindText(const HeldView& held) {
+  return internal::StrCat(DTypeName(held.kind.dtype), " ",
+                          ShapeToString({held.shape.begin(), held.shape.end()}));
 }
 
 // Of two slots of a tensor. Precondition: both passed CheckHeld.
-Status CheckApart(std::size_t slot, const HeldTensor& held, std::size_t other_slot,
-                  const HeldTensor& other) {
-  if (held.tensor.dtype != other.tensor.dtype || held.tensor.shape != other.tensor.shape) {
-    return internal::InvalidArgument(
-        "slot ", slot, " has ", DTypeName(held.tensor.dtype), " ", ShapeToString(held.tensor.shape),
-        ", expected ", DTypeName(other.tensor.dtype), " ", ShapeToString(other.tensor.shape),
-        " as slot ", other_slot, " has");
+Status CheckApart(std::size_t slot, const HeldView& held, std::size_t other_slot,
+                  const HeldView& other) {
+  if (held.kind.dtype != other.kind.dtype || !std::ranges::equal(held.shape, other.shape)) {
+    return internal::InvalidArgument("slot ", slot, " has ", KindText(held), ", expected ",
+                                     KindText(other), " as slot ", other_slot, " has");
   }
-  const bool is_empty = internal::IsEmpty(held.tensor);
-  if (!is_empty &&
-      !internal::RegionsOverlap(internal::HeldRegionOf(held), internal::HeldRegionOf(other))) {
-    return {};
-  }
+  const bool is_empty = held.is_empty();
+  if (!is_empty && !internal::RegionsOverlap(held.region(), other.region())) return {};
   return internal::InvalidArgument("declared twice: ", SlotText(slot, held), " and ",
                                    SlotText(other_slot, other), is_empty ? "" : " overlap");
 }
@@ -89,11 +92,26 @@ Declaration::Summary& Declaration::mutable_summary() {
   return *summary_;
 }
 
-const std::vector<HeldTensor>& Declaration::tensors() const& { return summary().tensors(); }
+std::vector<HeldTensor> Declaration::tensors() const&& {
+  const HeldTensors all(this);
+  return {all.begin(), all.end()};
+}
 
-std::vector<HeldTensor> Declaration::tensors() && {
-  const std::unique_ptr<Summary> taken = std::move(summary_);
-  return taken ? taken->TakeTensors() : std::vector<HeldTensor>();
+std::size_t HeldTensors::size() const { return declaration_->summary().slots().size(); }
+
+HeldTensor HeldTensors::operator[](std::size_t slot) const {
+  SEALPOINT_CHECK(slot < size());
+  return declaration_->summary().held(slot).ToHeldTensor();
+}
+
+bool HeldTensors::IsEqual(const HeldTensors& other) const {
+  const internal::DeclarationSummary& own = declaration_->summary();
+  const internal::DeclarationSummary& others = other.declaration_->summary();
+  if (own.slots().size() != others.slots().size()) return false;
+  for (std::size_t slot = 0; slot < own.slots().size(); ++slot) {
+    if (!(own.held(slot) == others.held(slot))) return false;
+  }
+  return true;
 }
 
 const internal::DeclarationSummary& InternalAccess::SummaryOf(const Declaration& declaration) {
@@ -105,22 +123,24 @@ Status Declaration::CheckNext(const HeldTensor& held, std::span<const HeldTensor
   // So that a tensor of many slots costs no more than linear time; Save compares all.
   constexpr std::size_t kComparedMax = 128;
   SEALPOINT_RETURN_IF_ERROR(CheckHeld(held));
-  const std::vector<HeldTensor>& tensors = this->tensors();
-  const std::size_t slot = tensors.size() + pending.size();
+  const HeldView view = internal::ViewOf(held);
+  const std::size_t first_pending = tensors().size();
+  const std::size_t slot = first_pending + pending.size();
   for (std::size_t i = pending.size() - std::min(pending.size(), kComparedMax); i < pending.size();
        ++i) {
-    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, tensors.size() + i, pending[i]));
+    SEALPOINT_RETURN_IF_ERROR(
+        CheckApart(slot, view, first_pending + i, internal::ViewOf(pending[i])));
   }
   const std::span<const std::size_t> slots = SlotsOf(held.tensor.name);
   for (const std::size_t other : slots.last(std::min(slots.size(), kComparedMax))) {
-    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, held, other, tensors[other]));
+    SEALPOINT_RETURN_IF_ERROR(CheckApart(slot, view, other, summary().held(other)));
   }
   return {};
 }
 
-Result<std::size_t> Declaration::Add(HeldTensor held) {
+Result<std::size_t> Declaration::Add(const HeldTensor& held) {
   SEALPOINT_RETURN_IF_ERROR(CheckNext(held, {}).AtTensor(held.tensor.name));
-  mutable_summary().AddSlot(std::move(held));
+  mutable_summary().AddSlot(held);
   return tensors().size() - 1;
 }
 
@@ -137,9 +157,9 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
     SEALPOINT_RETURN_IF_ERROR(CheckNext(held[i], pending).AtTensor(tensor.name));
   }
   std::vector<std::size_t> slots;
-  for (HeldTensor& one : held) {
+  for (const HeldTensor& one : held) {
     slots.push_back(tensors().size());
-    mutable_summary().AddSlot(std::move(one));
+    mutable_summary().AddSlot(one);
   }
   return slots;
 }
@@ -167,8 +187,8 @@ Digest Declaration::ComputeDigest() const {
   Bytes encoded;
   internal::WireWriter out(encoded);
   out.Put(std::uint64_t{tensors().size()});
-  for (const HeldTensor& held : tensors()) {
-    internal::EncodeHeldTensor(held, out);
+  for (std::size_t slot = 0; slot < tensors().size(); ++slot) {
+    internal::EncodeHeldTensor(summary().held(slot), out);
     hasher.Update(encoded);
     encoded.clear();
   }
@@ -184,13 +204,11 @@ Sources::Sources(const Declaration& declaration)
 
 Status Sources::Bind(std::size_t slot, MemoryView view) {
   SEALPOINT_RETURN_IF_ERROR(CheckSlot(slot, tensors_.size()));
-  const HeldTensor& held = declaration_->tensors()[slot];
-  if (tensors_[slot]) {
-    return internal::InvalidArgument("memory bound twice").AtTensor(held.tensor.name);
-  }
-  if (!internal::IsEmpty(held.tensor)) {
+  const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slot);
+  if (tensors_[slot]) return internal::InvalidArgument("memory bound twice").AtTensor(held.name);
+  if (!held.is_empty()) {
     SEALPOINT_RETURN_IF_ERROR(
-        internal::CheckSource(held.tensor, internal::HeldRegionOf(held), view));
+        internal::CheckMemory(view, held.region(), held.kind).AtTensor(held.name));
   }
   tensors_[slot] = std::move(view);
   return {};
@@ -219,12 +237,12 @@ Status Sources::Bind(std::span<const std::size_t> slots, const LocalLayout& layo
     SEALPOINT_RETURN_IF_ERROR(CheckSlot(slots[i], tensors_.size()));
     MemoryView view;
     if (!is_empty) {
-      const TensorSpec& tensor = declaration_->tensors()[slots[i]].tensor;
+      const HeldView held = InternalAccess::SummaryOf(*declaration_).held(slots[i]);
       if (!local.is_dense()) {
         return internal::InvalidArgument("the local tensor of a layout has strides, expected none")
-            .AtTensor(tensor.name);
+            .AtTensor(held.name);
       }
-      view = SourceOf(layout.parts[i], local, internal::ElementSize(tensor));
+      view = SourceOf(layout.parts[i], local, internal::ElementSize(held.kind));
     }
     SEALPOINT_RETURN_IF_ERROR(Bind(slots[i], std::move(view)));
   }

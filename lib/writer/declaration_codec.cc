@@ -6,11 +6,16 @@
 namespace sealpoint::internal {
 namespace {
 
-void EncodeRegion(const Region& region, WireWriter& out) {
-  out.Put(region.box.offset);
-  out.Put(region.box.extent);
-  out.Put(region.run.begin);
-  out.Put(region.run.end);
+void EncodeNumbers(std::span<const std::uint64_t> numbers, WireWriter& out) {
+  out.Put(std::uint64_t{numbers.size()});
+  out.PutAll(numbers);
+}
+
+void EncodeRegion(const HeldView& held, WireWriter& out) {
+  EncodeNumbers(held.offset, out);
+  EncodeNumbers(held.extent, out);
+  out.Put(held.run.begin);
+  out.Put(held.run.end);
 }
 
 Result<Region> DecodeRegion(WireReader& in) {
@@ -22,17 +27,17 @@ Result<Region> DecodeRegion(WireReader& in) {
   return region;
 }
 
-void EncodeTensorSpec(const TensorSpec& tensor, WireWriter& out) {
-  out.Put(tensor.name);
-  out.Put(std::uint64_t{static_cast<std::uint16_t>(tensor.dtype)});
-  out.Put(tensor.shape);
-  out.Put(std::uint64_t{tensor.element_size});
-  out.Put(tensor.chunk_size_bytes);
-  out.Put(std::uint64_t{static_cast<std::uint16_t>(tensor.codec)});
-  out.Put(static_cast<std::uint64_t>(std::int64_t{tensor.codec_level}));
-  out.Put(tensor.group);
-  out.Put(std::uint64_t{tensor.placement.size()});
-  for (const std::string& text : tensor.placement) out.Put(text);
+void EncodeTensorSpec(const HeldView& held, WireWriter& out) {
+  out.Put(held.name);
+  out.Put(std::uint64_t{static_cast<std::uint16_t>(held.kind.dtype)});
+  EncodeNumbers(held.shape, out);
+  out.Put(std::uint64_t{held.kind.element_size});
+  out.Put(held.kind.chunk_size_bytes);
+  out.Put(std::uint64_t{static_cast<std::uint16_t>(held.kind.codec)});
+  out.Put(static_cast<std::uint64_t>(std::int64_t{held.kind.codec_level}));
+  out.Put(held.kind.group);
+  out.Put(std::uint64_t{held.kind.placement.size()});
+  for (const std::string& text : held.kind.placement) out.Put(text);
 }
 
 Result<TensorSpec> DecodeTensorSpec(WireReader& in) {
@@ -59,10 +64,10 @@ Result<TensorSpec> DecodeTensorSpec(WireReader& in) {
 
 }  // namespace
 
-void EncodeHeldTensor(const HeldTensor& held, WireWriter& out) {
-  EncodeTensorSpec(held.tensor, out);
-  out.Put(std::uint64_t{held.region ? 1u : 0u});
-  if (held.region) EncodeRegion(*held.region, out);
+void EncodeHeldTensor(const HeldView& held, WireWriter& out) {
+  EncodeTensorSpec(held, out);
+  out.Put(std::uint64_t{held.has_region ? 1u : 0u});
+  if (held.has_region) EncodeRegion(held, out);
   out.PutSequence(std::vector<std::uint64_t>(held.replicas.begin(), held.replicas.end()));
 }
 

@@ -3,12 +3,13 @@
 #define SEALPOINT_LIB_WRITER_DECLARATION_CODEC_H_
 
 #include "lib/base/wire.h"
+#include "lib/writer/held_tensors.h"
 #include "sealpoint/declaration.h"
 
 namespace sealpoint::internal {
 
 // Declarations as bytes between the ranks of one job (lib/base/wire.h).
-void EncodeHeldTensor(const HeldTensor& held, WireWriter& out);
+void EncodeHeldTensor(const HeldView& held, WireWriter& out);
 void EncodeHeldObject(const HeldObject& object, WireWriter& out);
 // A list of more replicas than there are ranks is malformed.
 Result<HeldTensor> DecodeHeldTensor(WireReader& in, int rank_count);

@@ -80,14 +80,6 @@ SlotSummary Summarize(const HeldTensor& held, ReplicaGroupSummary& group) {
   return slot;
 }
 
-// The entry of a key, which is numbered when it comes first.
-template <typename Entries, typename Key>
-auto& EntryOf(Entries& entries, const Key& key) {
-  const auto [entry, is_new] = entries.try_emplace(key);
-  if (is_new) entry->second.number = static_cast<std::uint32_t>(entries.size() - 1);
-  return entry->second;
-}
-
 }  // namespace
 
 DeclarationSummary::DeclarationSummary() : first_slots_(ByName{&tensors_}) {}
@@ -96,23 +88,40 @@ DeclarationSummary::DeclarationSummary(const DeclarationSummary& other)
     : tensors_(other.tensors_),
       slots_(other.slots_),
       replica_groups_(other.replica_groups_),
+      replica_lists_(replica_groups_.size()),
       blob_groups_(other.blob_groups_),
       first_slots_(other.first_slots_.begin(), other.first_slots_.end(), ByName{&tensors_}),
       own_numbers_(other.own_numbers_),
       all_slots_(other.all_slots_),
       next_slot_(other.next_slot_),
       slots_of_a_tensor_max_(other.slots_of_a_tensor_max_),
-      object_numbers_(other.object_numbers_) {}
+      object_numbers_(other.object_numbers_) {
+  for (const auto& [replicas, group] : replica_groups_) replica_lists_[group.number] = &replicas;
+}
 
-void DeclarationSummary::AddSlot(HeldTensor held) {
+HeldView DeclarationSummary::held(std::size_t slot) const {
+  HeldView view = tensors_[slot];
+  view.replicas = *replica_lists_[slots_[slot].replica_group];
+  return view;
+}
+
+void DeclarationSummary::AddSlot(const HeldTensor& held) {
   const std::size_t number = slots_.size();
-  SlotSummary slot = Summarize(held, EntryOf(replica_groups_, held.replicas));
-  BlobGroupSummary& group = EntryOf(blob_groups_, held.tensor.group);
+  const auto list = replica_groups_.try_emplace(held.replicas).first;
+  if (replica_groups_.size() > replica_lists_.size()) {
+    list->second.number = static_cast<std::uint32_t>(replica_lists_.size());
+    replica_lists_.push_back(&list->first);
+  }
+  SlotSummary slot = Summarize(held, list->second);
+  BlobGroupSummary& group = blob_groups_.try_emplace(held.tensor.group).first->second;
+  if (group.slot_count == 0) group.number = static_cast<std::uint32_t>(blob_groups_.size() - 1);
   ++group.slot_count;
   slot.blob_group = group.number;
-  tensors_.push_back(std::move(held));
+  auto tensor = first_slots_.lower_bound(std::string_view(held.tensor.name));
+  const bool is_first = tensor == first_slots_.end() || tensors_.name(*tensor) != held.tensor.name;
+  tensors_.Add(held, is_first ? "" : tensors_.name(*tensor));
   own_numbers_.push_back(number);
-  const auto [tensor, is_first] = first_slots_.insert(number);
+  if (is_first) tensor = first_slots_.insert(tensor, number);
   slot.is_first_of_tensor = is_first;
   Link(number, tensor, is_first);
   if (!is_first) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/writer/held_tensors.h"
 #include "sealpoint/declaration.h"
 
 namespace sealpoint::internal {
@@ -60,14 +61,12 @@ class DeclarationSummary {
   DeclarationSummary& operator=(const DeclarationSummary&) = delete;
 
   // The next slot. Precondition: valid, as Declaration::Add finds it.
-  void AddSlot(HeldTensor held);
+  void AddSlot(const HeldTensor& held);
   // The next object; false if there is one of this name.
   bool AddObject(std::string_view name);
 
-  // By slot.
-  const std::vector<HeldTensor>& tensors() const { return tensors_; }
-  // The summary is of no use afterwards.
-  std::vector<HeldTensor> TakeTensors() { return std::move(tensors_); }
+  // What was added as this slot. Valid until the next AddSlot.
+  HeldView held(std::size_t slot) const;
   // One per slot; by list of replicas; by blob group.
   const std::vector<SlotSummary>& slots() const { return slots_; }
   const std::map<std::vector<int>, ReplicaGroupSummary>& replica_groups() const {
@@ -89,9 +88,9 @@ class DeclarationSummary {
   // Orders slots by the names of their tensors, which lie in the tensors alone.
   struct ByName {
     using is_transparent = void;
-    const std::vector<HeldTensor>* tensors;
+    const HeldTensorTable* tensors;
     std::string_view NameOf(std::string_view name) const { return name; }
-    std::string_view NameOf(std::size_t slot) const { return (*tensors)[slot].tensor.name; }
+    std::string_view NameOf(std::size_t slot) const { return tensors->name(slot); }
     template <typename A, typename B>
     bool operator()(const A& a, const B& b) const {
       return NameOf(a) < NameOf(b);
@@ -103,9 +102,10 @@ class DeclarationSummary {
   std::span<const std::size_t> SlotsBehind(std::size_t first_slot) const;
   void Link(std::size_t slot, FirstSlots::const_iterator tensor, bool is_first);
 
-  std::vector<HeldTensor> tensors_;
+  HeldTensorTable tensors_;
   std::vector<SlotSummary> slots_;
   std::map<std::vector<int>, ReplicaGroupSummary> replica_groups_;
+  std::vector<const std::vector<int>*> replica_lists_;  // keys of the map, by number
   std::map<std::string, BlobGroupSummary, std::less<>> blob_groups_;
   FirstSlots first_slots_;                // of each tensor
   std::vector<std::size_t> own_numbers_;  // each slot's own: the slots of a tensor with one

@@ -78,19 +78,18 @@ Status CheckTensorParts(const TensorSpec& tensor) {
   return {};
 }
 
-Status CheckSourceParts(const TensorSpec& tensor, const Region& region, const MemoryView& source) {
-  SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, region));
-  SEALPOINT_RETURN_IF_ERROR(CheckView(source, region, tensor.dtype, ElementSize(tensor)));
+}  // namespace
+
+Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind) {
+  SEALPOINT_RETURN_IF_ERROR(CheckView(source, region, kind.dtype, ElementSize(kind)));
   if (source.is_dense()) return {};
   // A strided copy moves whole elements, so none may lie across two staging buffers.
-  if (!source.is_host() && kSmallShardAlignment % ElementSize(tensor) != 0) {
-    return InvalidArgument("strided device memory with elements of ", ElementSize(tensor),
+  if (!source.is_host() && kSmallShardAlignment % ElementSize(kind) != 0) {
+    return InvalidArgument("strided device memory with elements of ", ElementSize(kind),
                            " bytes, which do not divide ", kSmallShardAlignment);
   }
   return {};
 }
-
-}  // namespace
 
 Status CheckTensorSpec(const TensorSpec& tensor) {
   return CheckTensorParts(tensor).AtTensor(tensor.name);
@@ -106,7 +105,9 @@ Status CheckObjectName(std::string_view name, std::string_view media_type, Codec
 }
 
 Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source) {
-  return CheckSourceParts(tensor, region, source).AtTensor(tensor.name);
+  Status status = CheckRegion(tensor.shape, region);
+  if (status.ok()) status = CheckMemory(source, region, tensor);
+  return std::move(status).AtTensor(tensor.name);
 }
 
 std::uint32_t ElementSize(const TensorSpec& tensor) {

@@ -22,6 +22,10 @@ Status CheckObjectName(std::string_view name, std::string_view media_type, Codec
 // Region and memory of a tensor that passed CheckTensorSpec.
 Status CheckSource(const TensorSpec& tensor, const Region& region, const MemoryView& source);
 
+// That memory fits a valid region of a tensor of this kind (its dtype and element size). Does not
+// name the tensor.
+Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind);
+
 // Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
 // What a manifest says of it. Borrows the specification. Precondition: CheckTensorSpec.

@@ -170,7 +170,7 @@ std::vector<HollowBlob> MakeHollowBlobs(const Declaration& declaration,
                                         const AttemptId& attempt) {
   std::vector<HollowBlob> blobs;
   for (std::size_t i = 0; i < plan.shards.size();) {
-    const std::string& group = declaration.tensors()[plan.shards[i].slot].tensor.group;
+    const std::string group = declaration.tensors()[plan.shards[i].slot].tensor.group;
     HollowWriter writer;
     for (; i < plan.shards.size(); ++i) {
       const HeldTensor& held = declaration.tensors()[plan.shards[i].slot];

@@ -49,7 +49,7 @@ Bytes Encoded(std::size_t replica_count) {
   for (std::size_t i = 0; i < replica_count; ++i) held.replicas.push_back(static_cast<int>(8 * i));
   Bytes bytes;
   WireWriter out(bytes);
-  EncodeHeldTensor(held, out);
+  EncodeHeldTensor(ViewOf(held), out);
   return bytes;
 }
 

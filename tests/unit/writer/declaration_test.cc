@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "lib/base/internal_access.h"
 #include "lib/writer/declaration_summary.h"
@@ -14,6 +16,7 @@ namespace sealpoint::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -100,6 +103,78 @@ TEST(DeclarationTest, DigestFollowsEveryField) {
   with_object.Add(base).value();
   ASSERT_TRUE(with_object.AddObject({.name = "o", .media_type = "t"}).ok());
   EXPECT_NE(with_object.ComputeDigest(), before);
+}
+
+// Of which some differ in one part only, and some in all.
+std::vector<HeldTensor> VariousTensors() {
+  const TensorSpec coded{.name = "coded",
+                         .dtype = DType::kBf16,
+                         .shape = {4, 6},
+                         .chunk_size_bytes = 8192,
+                         .codec = Codec::kZstd,
+                         .codec_level = 3,
+                         .group = "moments",
+                         .placement = {"a", "b"}};
+  TensorSpec placed = coded;
+  placed.name = "placed";
+  placed.placement = {"a"};
+  return {{.tensor = ByteTensor("a.long.name.that.takes.memory.of.its.own", 10)},
+          {.tensor = ByteTensor("v", 10)},
+          {.tensor = coded, .region = Region({.offset = {1, 2}, .extent = {3, 4}}, {2, 9})},
+          {.tensor = placed, .region = Region::Whole({4, 6}), .replicas = {0, 2}},
+          {.tensor = {.name = "scalar", .dtype = DType::kF32, .shape = {}}},
+          {.tensor = {.name = "empty", .dtype = DType::kF32, .shape = {3, 0}}, .replicas = {0, 2}},
+          {.tensor = {.name = "own", .dtype = DType{999}, .shape = {10}, .element_size = 4}},
+          {.tensor = coded, .region = Region({.offset = {0, 0}, .extent = {1, 6}})},
+          {.tensor = ByteTensor("w", 10), .region = Slice(0, 5)},
+          {.tensor = ByteTensor("x", 10), .region = Slice(0, 5)}};
+}
+
+Declaration DeclareAll(const std::vector<HeldTensor>& all) {
+  Declaration declaration;
+  for (const HeldTensor& held : all) declaration.Add(held).value();
+  return declaration;
+}
+
+TEST(DeclarationTest, GivesBackWhatWasAdded) {
+  const auto all = VariousTensors();
+  Declaration declaration = DeclareAll(all);
+  EXPECT_THAT(declaration.tensors(), ElementsAreArray(all));
+  for (std::size_t slot = 0; slot < all.size(); ++slot) {
+    EXPECT_EQ(declaration.tensors()[slot], all[slot]);
+  }
+  EXPECT_EQ(declaration, DeclareAll(all));
+  EXPECT_THAT(DeclareAll(all).tensors(), ElementsAreArray(all)) << "by value, of a temporary";
+  const Declaration moved = std::move(declaration);
+  EXPECT_THAT(moved.tensors(), ElementsAreArray(all));
+}
+
+TEST(DeclarationTest, ACopyGoesItsOwnWay) {
+  auto all = VariousTensors();
+  auto original = std::make_unique<Declaration>(DeclareAll(all));
+  Declaration copy = *original;
+  EXPECT_EQ(copy, *original);
+  const HeldTensor of_original{.tensor = ByteTensor("in.the.original", 3), .replicas = {4, 5}};
+  const HeldTensor of_copy{.tensor = {.name = "in.the.copy", .dtype = DType::kF64, .shape = {7}}};
+  original->Add(of_original).value();
+  copy.Add(of_copy).value();
+  EXPECT_EQ(original->tensors()[all.size()], of_original);
+  EXPECT_NE(copy, *original);
+  original.reset();
+  all.push_back(of_copy);
+  EXPECT_THAT(copy.tensors(), ElementsAreArray(all));
+  EXPECT_THAT(copy.SlotsOf("coded"), ElementsAre(2, 7));
+}
+
+TEST(DeclarationTest, DifferentTensorsMakeDifferentDeclarations) {
+  const auto all = VariousTensors();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto others = all;
+    others[i].replicas = {1, 3};
+    EXPECT_NE(DeclareAll(others), DeclareAll(all)) << i;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_NE(DeclareAll(others), DeclareAll(all)) << i;
+  }
 }
 
 const Mesh kTwoByTwo = Mesh::Create({{"data", 2}, {"tensor", 2}}).value();

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_HELD_TENSORS_H_
+#define SEALPOINT_LIB_WRITER_HELD_TENSORS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/text_arena.h"
+#include "sealpoint/declaration.h"
+
+namespace sealpoint::internal {
+
+// The parts of a HeldTensor, wherever they lie. Borrows.
+struct HeldView {
+  std::string_view name{};
+  std::span<const std::uint64_t> shape{};
+  const TensorSpec& kind;  // all of the tensor but its name and its shape
+  bool has_region = false;
+  // Of the region if there is one; of as many numbers as the shape.
+  std::span<const std::uint64_t> offset{};
+  std::span<const std::uint64_t> extent{};
+  Run run{};
+  std::span<const int> replicas{};
+
+  bool is_empty() const { return std::ranges::find(shape, 0u) != shape.end(); }
+  // The whole tensor if no region was given. Precondition: not an empty tensor.
+  Region region() const;
+  // Copies the tensor into `spec`, whose memory is used again.
+  void CopyTo(TensorSpec& spec) const;
+  HeldTensor ToHeldTensor() const;
+  // By what they say, wherever it lies.
+  friend bool operator==(const HeldView& a, const HeldView& b);
+};
+
+HeldView ViewOf(const HeldTensor& held);
+
+// The tensors of a declaration, by slot. A state may have hundreds of thousands, which differ in
+// name, shape and region, and in little else: all names lie in one arena and all numbers in one
+// array, and the rest is kept once per kind. The replicas are kept elsewhere.
+class HeldTensorTable {
+ public:
+  HeldTensorTable() = default;
+  HeldTensorTable(const HeldTensorTable& other);
+  HeldTensorTable& operator=(const HeldTensorTable&) = delete;
+
+  // `name` is that of the tensor, if another slot has it (name()), else empty. Precondition: a
+  // valid name and shape.
+  void Add(const HeldTensor& held, std::string_view name);
+  std::size_t size() const { return slots_.size(); }
+  // Without replicas.
+  HeldView operator[](std::size_t slot) const;
+  std::string_view name(std::size_t slot) const {
+    return {slots_[slot].name, slots_[slot].name_size};
+  }
+
+ private:
+  struct KindLess {
+    bool operator()(const TensorSpec& a, const TensorSpec& b) const;
+  };
+  struct Slot {
+    const char* name = nullptr;
+    // Its first number: the shape, and behind it offset, extent and run of the region.
+    std::uint64_t first_number = 0;
+    std::uint32_t kind = 0;
+    std::uint16_t name_size = 0;
+    std::uint8_t ndim = 0;
+    bool has_region = false;
+
+    std::size_t number_count() const { return has_region ? 3 * std::size_t{ndim} + 2 : ndim; }
+  };
+
+  std::uint32_t KindOf(const TensorSpec& spec);
+  std::uint64_t KeepNumbers(const HeldTensor& held);
+
+  std::vector<Slot> slots_;
+  TextArena names_;
+  std::vector<std::uint64_t> numbers_;
+  std::map<TensorSpec, std::uint32_t, KindLess> kind_numbers_;  // their names are empty
+  std::vector<const TensorSpec*> kinds_;                        // keys of the map, by number
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_HELD_TENSORS_H_
