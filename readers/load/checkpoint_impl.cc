@@ -86,6 +86,7 @@ Result<ResolvedRequest> CheckpointImpl::Resolve(const ReadRequest& request,
 
 Result<ReadPlan> CheckpointImpl::PlanResolved(ResolvedRequest resolved) const {
   PlanBuilder builder = NewPlan();
+  builder.Reserve(resolved.items.size());
   for (; !resolved.items.empty(); resolved.items.pop_front()) {
     const ResolvedItem& item = resolved.items.front();
     if (!item.destination) {

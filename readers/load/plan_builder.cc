@@ -45,6 +45,12 @@ PlanBuilder::PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_
   data_.names_owner = index.owner();
 }
 
+void PlanBuilder::Reserve(std::size_t item_count) {
+  data_.names.reserve(item_count);
+  data_.chunks.reserve(item_count);
+  data_.copies.reserve(item_count);
+}
+
 Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
   const Region& wanted = destination.region();
