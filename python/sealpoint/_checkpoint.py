@@ -217,7 +217,7 @@ class Objects(Mapping[str, bytes]):
         return self._checkpoint._handle.object_count
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(name == other for other in self)
+        return isinstance(name, str) and self._checkpoint._handle.has_object(name)
 
     def media_type(self, name: str) -> str:
         """What the object's writer said of it. Errors: NotFoundError."""

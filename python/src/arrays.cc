@@ -194,6 +194,9 @@ ArrayMemory ArrayReader::Read(nb::handle array, std::string_view tensor) {
 
 // numpy's buffers know no bfloat16, and each costs the program memory as long as the array lives.
 ArrayMemory ArrayReader::ReadNumpy(nb::handle array, std::string_view tensor) {
+  if (!array.type().is(ndarray_) && nb::hasattr(array, "mask")) {
+    ThrowInvalid("a masked array has no counterpart: its mask would be lost", tensor);
+  }
   const nb::object capsule = array.attr("__array_struct__");
   const auto* numpy = static_cast<NumpyStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
   if (numpy == nullptr) nb::raise_python_error();

@@ -153,6 +153,10 @@ void BindContents(nb::class_<CheckpointHandle>& type) {
              return Require(self.Get()->FindTensor(name), "tensor", name);
            })
       .def("match", Match)
+      .def("has_object",
+           [](Self self, const std::string& name) {
+             return self.Get()->FindObject(name).has_value();
+           })
       .def("object_at", [](Self self, std::size_t i) { return self.Get()->object(i); })
       .def("object",
            [](Self self, const std::string& name) {

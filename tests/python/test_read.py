@@ -3,8 +3,10 @@
 
 import array
 import datetime
+import gc
 import itertools
 import pickle
+import weakref
 
 import ml_dtypes
 import numpy
@@ -54,6 +56,7 @@ def test_objects(checkpoint):
     assert checkpoint.objects.media_type("args") == "application/json"
     assert checkpoint.objects.media_type("rng") == "application/octet-stream"
     assert checkpoint.objects.size_bytes("rng") == 3 and "rng" in checkpoint.objects
+    assert "x" not in checkpoint.objects and 3 not in checkpoint.objects
     with pytest.raises(KeyError) as caught:
         checkpoint.objects["x"]
     assert caught.value.object == "x"
@@ -144,6 +147,7 @@ def test_destinations(checkpoint, weights):
         assert raw(numpy.asarray(out)) == raw(weights[2:5, 1:5])
     flat = bytearray(384)
     assert checkpoint["w"].read(flat) is flat and bytes(flat) == raw(weights)
+    flat.append(0)  # it is the caller's again
     row = array.array("f", [0] * 12)
     checkpoint["w"].read(row, 3)
     assert row.tolist() == weights[3].tolist()
@@ -203,6 +207,20 @@ def test_many_at_once(checkpoint, weights):
         checkpoint.read([("w", numpy.s_[:, :5], whole[:, :5]), ("w", numpy.s_[:, 4:], whole[:, 4:])])
 
 
+def test_destinations_live_as_long_as_the_read(checkpoint):
+    wanted, seen = {"w": numpy.empty((8, 12), "f4")}, []
+    alive = weakref.ref(wanted["w"])
+
+    def forget(*_):
+        wanted.clear()
+        gc.collect()
+        seen.append(alive() is not None)
+
+    checkpoint.read(wanted, progress=forget)
+    gc.collect()
+    assert seen and all(seen) and alive() is None
+
+
 def test_contract(checkpoint, weights):
     out = numpy.full_like(weights, -1)
     with pytest.raises(sealpoint.MismatchError) as caught:
@@ -218,6 +236,8 @@ def test_contract(checkpoint, weights):
         checkpoint.read({"w": out}, missing="maybe")
     with pytest.raises(TypeError, match="a tensor's name is a str"):
         checkpoint.read({3: out})
+    with pytest.raises(sealpoint.InvalidArgumentError, match="thread"):
+        checkpoint.read({"w": out}, threads=0)
 
 
 def test_closed_and_pickled(saved):

@@ -42,7 +42,8 @@ def test_sources(tmp_path, weights):
     [(1.5, "float is no array"), (None, "NoneType is no array"), (numpy.zeros(3, "O"), "no counterpart"),
      (numpy.zeros(3, ">i4"), "not little-endian"), ((numpy.zeros(3, "f4"), "bf16"), "4 bytes, expected 2 of bf16"),
      ((numpy.zeros(3, "f4"), "float32"), "dtype float32 is not registered"), (numpy.zeros(3, "V3"), "no dtype"),
-     (numpy.zeros(3, "datetime64[s]"), "no counterpart")])
+     (numpy.zeros(3, "datetime64[s]"), "no counterpart"), (numpy.zeros(3, numpy.longdouble), "no counterpart"),
+     (numpy.ma.masked_array([1.0, 2.0], [True, False]), "mask would be lost")])
 def test_what_cannot_be_saved(tmp_path, weights, value, text):
     with pytest.raises(sealpoint.InvalidArgumentError, match=text) as caught:
         sealpoint.save({"good": weights, "bad": value}, tmp_path / "c")
