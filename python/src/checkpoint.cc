@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "python/src/checkpoint_handle.h"
+#include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/read.h"
 #include "python/src/status.h"
@@ -29,7 +30,7 @@ std::unique_ptr<CheckpointHandle> Open(nb::handle path, bool check_files, bool d
   const OpenOptions options{.check_files = check_files,
                             .direct_io = direct_io,
                             .memory_budget_bytes = memory_budget_bytes};
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return std::make_unique<CheckpointHandle>(Value(Checkpoint::Open(directory, options)), options);
 }
 
@@ -37,7 +38,7 @@ nb::bytes ReadObject(CheckpointHandle& handle, const std::string& name) {
   const auto checkpoint = handle.Get();
   Bytes bytes;
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     bytes = Value(checkpoint->ReadObject(name));
   }
   return BytesOf(bytes);
@@ -72,7 +73,7 @@ using CodecCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, CodecCounts> Chunks(
     CheckpointHandle& handle, const std::string& name) {
   const auto checkpoint = handle.Get();
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const StoredChunks chunks = Value(checkpoint->TensorChunks(name));
   CodecCounts codecs;
   for (const auto& codec : chunks.codecs) {
@@ -83,7 +84,7 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, CodecCounts> Chunks(
 
 std::vector<TensorInfo> Match(CheckpointHandle& handle, const std::vector<std::string>& patterns) {
   const auto checkpoint = handle.Get();
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return Value(checkpoint->MatchTensors(patterns));
 }
 

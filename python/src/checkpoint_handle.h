@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "python/src/gil.h"
 #include "python/src/status.h"
 #include "sealpoint/checkpoint.h"
 
@@ -32,7 +33,7 @@ class CheckpointHandle {
   void Close() {
     auto checkpoint = std::exchange(checkpoint_, nullptr);
     if (!checkpoint) return;
-    const nb::gil_scoped_release released;  // closes files
+    const GilRelease released;  // closes files
     checkpoint.reset();
   }
 

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
 
@@ -27,7 +28,7 @@ void BindEngine(nb::module_& m) {
           nb::arg("direct_io") = EngineOptions().direct_io)
       .def(
           "map_memory", [](const EngineHandle& self) { Check(self.engine->MapMemory()); },
-          nb::call_guard<nb::gil_scoped_release>(),
+          nb::call_guard<GilRelease>(),
           "Maps all of the memory now, so that the first save is as fast as the later ones.")
       .def_prop_ro("mapped_bytes",
                    [](const EngineHandle& self) { return self.engine->stats().mapped_bytes; });

@@ -9,6 +9,7 @@
 
 NB_MODULE(_sealpoint, m) {
   using namespace sealpoint::python;
+  nb::set_leak_warnings(false);  // a thread that waits for the end keeps what it uses
   m.doc() = "The compiled part of sealpoint. Programs import sealpoint.";
   m.attr("version") = Text(sealpoint::VersionString());
   m.attr("format_version") = sealpoint::kFormatVersionWritten;

@@ -15,6 +15,7 @@
 
 #include "python/src/arrays.h"
 #include "python/src/checkpoint_handle.h"
+#include "python/src/gil.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "python/src/watch.h"
@@ -140,7 +141,7 @@ std::tuple<PlanSummary, std::string, Findings> Plan(CheckpointHandle& handle, nb
   RequestMaker maker(*checkpoint, std::nullopt);
   const ReadRequest request = maker.Make(wanted);
   const LoadContract rules = ContractOf(contract);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const ReadPlan plan = Value(checkpoint->Plan(request, rules));
   return {plan.Summary(), plan.Explain(), FindingsOf(plan.findings())};
 }

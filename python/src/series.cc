@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
@@ -26,7 +27,7 @@ using Best = std::optional<std::tuple<std::string, std::string, std::uint32_t>>;
 
 template <typename Work>
 auto Unlocked(Work work) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return work();
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "python/src/gil.h"
 #include "python/src/status.h"
 
 namespace sealpoint::python {
@@ -61,7 +62,7 @@ void Watch::Report(std::string_view what, std::uint64_t done, std::uint64_t tota
   const auto now = std::chrono::steady_clock::now();
   if (!is_important && now < next_call_) return;
   next_call_ = now + kCallPeriod;
-  const nb::gil_scoped_acquire gil;
+  const GilAcquire gil;
   try {
     function_(Text(what), done, total);
   } catch (nb::python_error& error) {
@@ -98,7 +99,7 @@ void Watch::RunErased(const std::function<void()>& work, bool is_long) {
   if (is_long && IsMainThread()) {
     RunBesideSignals(catching);
   } else {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     catching();
   }
   RethrowPending();
@@ -106,7 +107,7 @@ void Watch::RunErased(const std::function<void()>& work, bool is_long) {
 }
 
 void Watch::RunBesideSignals(const std::function<void()>& work) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   std::mutex mutex;
   std::condition_variable ended;
   bool has_ended = false;
@@ -126,7 +127,7 @@ void Watch::RunBesideSignals(const std::function<void()>& work) {
     if (is_stopped_) continue;
     lock.unlock();
     {
-      const nb::gil_scoped_acquire gil;
+      const GilAcquire gil;
       if (PyErr_CheckSignals() != 0) Stop(nb::python_error());
     }
     lock.lock();

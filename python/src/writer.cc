@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "python/src/engine.h"
+#include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
@@ -34,7 +35,7 @@ class WriterHandle {
   WriterHandle(std::shared_ptr<Engine> engine, std::unique_ptr<BlobWriter> writer)
       : engine_(std::move(engine)), writer_(std::move(writer)) {}
   ~WriterHandle() {
-    const nb::gil_scoped_release released;  // an unfinished writer removes its files
+    const GilRelease released;  // an unfinished writer removes its files
     writer_.reset();
     engine_.reset();
   }
@@ -54,7 +55,7 @@ class WriterHandle {
       const Box box{.offset = offset, .extent = box_extent.value_or(source.extent)};
       region = run ? Region(box, Run{.begin = run->first, .end = run->second}) : Region::Of(box);
     }
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     const auto count = Value(ElementCount(source.spec.shape));
     if (count == 0) return Check(writer_->AddEmpty(source.spec));
     if (!region) region = Region::Whole(source.spec.shape);
@@ -65,7 +66,7 @@ class WriterHandle {
     ArrayReader arrays(ArrayReader::Access::kRead);
     const ObjectSource source = ObjectSourceOf(arrays, name, object);
     const Codec how = CodecOf(codec);
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     Check(writer_->AddObject(name, source.media_type, source.bytes, how));
   }
 
@@ -78,7 +79,7 @@ class WriterHandle {
   }
 
   void Abandon() {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     Check(writer_->Abandon());
   }
 
@@ -97,7 +98,7 @@ std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handl
                             .step = step.value_or(kNoStep),
                             .on_progress = {}};
   const std::shared_ptr<Engine> kept = engine.engine;
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return std::make_unique<WriterHandle>(kept,
                                         Value(BlobWriter::Create(*kept, path, std::move(options))));
 }
@@ -127,7 +128,7 @@ nb::bytes ReadOneSummary(nb::handle directory, const std::string& blob) {
   const BlobId id = Value(BlobId::FromHex(blob));
   Bytes bytes;
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     bytes = Value(ReadSummary(*PosixStorage(), path, id)).Serialize();
   }
   return BytesOf(bytes);
@@ -135,7 +136,7 @@ nb::bytes ReadOneSummary(nb::handle directory, const std::string& blob) {
 
 std::vector<std::string> ListBlobIds(nb::handle directory) {
   const std::string path = PathOf(directory);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   std::vector<std::string> ids;
   for (const BlobId& id : Value(ListBlobs(*PosixStorage(), path))) ids.push_back(id.ToHex());
   return ids;

@@ -4,6 +4,8 @@
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -127,6 +129,33 @@ def test_calls_of_other_threads(large, tmp_path):
     for thread in threads:
         thread.join()
     assert errors == [] and all(sealpoint.verify(tmp_path / str(number)).ok for number in range(4))
+
+
+DAEMONS = """
+import itertools, os, sys, threading, time
+import numpy, sealpoint
+
+def work(progress):
+    out = numpy.empty(1 << 22, "u1")
+    for i in itertools.count():
+        path = f"{sys.argv[1]}/{threading.get_ident()}-{i}"
+        sealpoint.save({"w": out}, path, progress=progress)
+        sealpoint.open(path).read({"w": out}, threads=2, progress=progress)
+        sealpoint.verify(path, threads=2, progress=progress)
+
+for progress in (None, lambda *_: None, lambda *_: None):
+    threading.Thread(target=work, args=(progress,), daemon=True).start()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.3, 0.4, 0.5])
+def test_the_interpreter_ends_while_daemons_work(tmp_path, seconds):
+    """Threads of the program that are in the middle of calls do not make its end a crash."""
+    command = [sys.executable, "-c", DAEMONS, tmp_path, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir())
 
 
 def resident_bytes():

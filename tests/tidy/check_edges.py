@@ -36,6 +36,7 @@ BANNED = (
     (r"\brenameat2\b", ("lib/storage/",), "publishing is the storage's affair"),
     (r"\bthrow\b", PROGRAMS, "our code does not throw; return a Status"),
     (r"\bSEALPOINT_EXPORT\s+friend\b", (), "the attribute of a friend is ignored; declare it before the class"),
+    (r"\bgil_scoped_(release|acquire)\b", (), "it aborts at the end of the interpreter; use python/src/gil.h"),
     (r"\bMPI_\w+", (MPI_HEADERS, "examples/", "benchmarks/"), "only the adapter knows MPI"),
 )
 

@@ -93,6 +93,10 @@ class CheckEdgesTest(unittest.TestCase):
         self.expect("tools/t/main.cc", '#include "lib/base/b.h"\n',
                     "tools/t/main.cc:2: a program uses include/sealpoint only")
 
+    def test_guard_that_aborts_at_the_end_of_the_interpreter(self):
+        self.expect("python/src/a.cc", "void F() { nb::gil_scoped_release released; }\n",
+                    "python/src/a.cc:2: 'gil_scoped_release': it aborts at the end of the interpreter")
+
     def test_python_package_that_looks_inside(self):
         self.write("python/src/a.cc", SPDX + '#include "python/src/status.h"\n#include "sealpoint/status.h"\n')
         self.write("include/sealpoint/status.h", SPDX)
