@@ -5,6 +5,8 @@ import ctypes
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy
@@ -200,3 +202,23 @@ def test_after_fork(tmp_path, saved):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     sealpoint.commit(tmp_path / "blobs", writer.finish())
     assert sealpoint.verify(tmp_path / "blobs").ok and sealpoint.verify(tmp_path / "child").ok
+
+
+LIMITED = """
+import resource, sys, numpy, sealpoint
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+for number in range(2):
+    try:
+        sealpoint.save({"w": numpy.ones(1 << 22, "u1")}, sys.argv[1])
+    except sealpoint.Error as error:
+        print(type(error).__name__, error.path.endswith(".blob"), error.unknown_outcome)
+sealpoint.save({"w": numpy.ones(1 << 10, "u1")}, sys.argv[1])
+"""
+
+
+def test_a_storage_that_fails(tmp_path):
+    """A file that may not grow: an error that names it, nothing is left, and the process saves again."""
+    done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path / "c"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout in ("IoError True False\n" * 2, "NoSpaceError True False\n" * 2)
+    assert sealpoint.verify(tmp_path / "c").ok and len(list((tmp_path / "c").iterdir())) == 3
