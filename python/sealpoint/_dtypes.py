@@ -59,3 +59,12 @@ def numpy_dtype(name: str) -> Any:
         scalar = getattr(ml_dtypes, _ML_DTYPES[name], None)
         return None if scalar is None else numpy().dtype(scalar)
     return None
+
+
+def name_of(dtype: Any) -> str | None:
+    """The name in the specification of a dtype of numpy or ml_dtypes; None if it has none."""
+    for names in (_NUMPY, _ML_DTYPES):
+        for name, other in names.items():
+            if dtype.name == other:
+                return name
+    return None

@@ -17,7 +17,7 @@ namespace sealpoint::python {
 // worker of a data loader) may go on using. Its functions are called with the GIL.
 class CheckpointHandle {
  public:
-  CheckpointHandle(std::unique_ptr<Checkpoint> checkpoint, OpenOptions options)
+  CheckpointHandle(std::shared_ptr<const Checkpoint> checkpoint, OpenOptions options)
       : checkpoint_(std::move(checkpoint)), options_(std::move(options)) {}
   ~CheckpointHandle() { Close(); }
   CheckpointHandle(const CheckpointHandle&) = delete;

@@ -21,4 +21,6 @@ NB_MODULE(_sealpoint, m) {
   BindWriter(m);
   BindVerify(m);
   BindSeries(m);
+  BindSaver(m);
+  BindCollectiveReader(m);
 }

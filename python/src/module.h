@@ -16,6 +16,8 @@ void BindSave(nanobind::module_& m);
 void BindWriter(nanobind::module_& m);
 void BindVerify(nanobind::module_& m);
 void BindSeries(nanobind::module_& m);
+void BindSaver(nanobind::module_& m);
+void BindCollectiveReader(nanobind::module_& m);
 
 }  // namespace sealpoint::python
 

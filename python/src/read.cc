@@ -15,6 +15,7 @@
 
 #include "python/src/arrays.h"
 #include "python/src/checkpoint_handle.h"
+#include "python/src/contract.h"
 #include "python/src/gil.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
@@ -25,38 +26,6 @@ namespace {
 
 // Payload that is read in less than a moment, whatever the disk.
 constexpr std::uint64_t kShortReadMaxBytes = 8 * kMiB;
-
-OnMismatch OnMismatchOf(const std::string& name, const char* what) {
-  constexpr std::array<std::pair<std::string_view, OnMismatch>, 3> kNames = {
-      {{"error", OnMismatch::kError},
-       {"report", OnMismatch::kReport},
-       {"allow", OnMismatch::kAllow}}};
-  for (const auto& [word, value] : kNames) {
-    if (word == name) return value;
-  }
-  throw StatusError(Status(Code::kInvalidArgument, std::string(what) + " is " + name +
-                                                       ", expected error, report or allow"));
-}
-
-// What differences between request and checkpoint lead to, as (missing, unexpected, dtype, shape,
-// coverage).
-using ContractWords = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-
-LoadContract ContractOf(const ContractWords& words) {
-  return {.missing = OnMismatchOf(std::get<0>(words), "missing"),
-          .unexpected = OnMismatchOf(std::get<1>(words), "unexpected"),
-          .dtype = OnMismatchOf(std::get<2>(words), "dtype"),
-          .shape = OnMismatchOf(std::get<3>(words), "shape"),
-          .coverage = OnMismatchOf(std::get<4>(words), "coverage")};
-}
-
-std::optional<Rounding> RoundingOf(const std::optional<std::string>& convert) {
-  if (!convert) return std::nullopt;
-  if (*convert == "exact") return Rounding::kExact;
-  if (*convert == "nearest") return Rounding::kNearestEven;
-  throw StatusError(Status(Code::kInvalidArgument,
-                           "convert is " + *convert + ", expected None, exact or nearest"));
-}
 
 std::vector<std::uint64_t> Numbers(nb::handle tuple) {
   return nb::cast<std::vector<std::uint64_t>>(tuple);

@@ -13,6 +13,7 @@
 
 #include "python/src/engine.h"
 #include "python/src/module.h"
+#include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
 #include "sealpoint/communicator.h"
@@ -58,15 +59,6 @@ struct State {
     return sources;
   }
 };
-
-// Where a save goes: (path, in a series?, parent).
-using Target = std::tuple<nb::object, bool, Parent>;
-
-SaveTarget TargetOf(const Target& target) {
-  const auto& [path, is_series, parent] = target;
-  if (is_series) return SaveTarget::InSeries(PathOf(path));
-  return SaveTarget::Directory(PathOf(path), ParentOf(parent));
-}
 
 CommitInfo Save(const EngineHandle& engine, const Target& target, const Named& tensors,
                 const Named& objects, const Encoding& encoding, std::optional<std::uint64_t> step,

@@ -2,9 +2,9 @@
 //
 // Makes the checkpoints on which the tools are tested, in the directory that the argument names:
 // good/ (two blobs, a bit of everything), meshed/ (four ranks with placements), series/ (three
-// committed, one not), forked/ (two that went on from one), unsupported/ (good/ with an unknown feature in its marker), values/ (a
-// tensor of every dtype, with known values), coded/ (codecs, and 50 small chunks in one blob) and
-// names/ (names that are wide, or do something to a terminal).
+// committed, one not), forked/ (two that went on from one), unsupported/ (good/ with an unknown
+// feature in its marker), values/ (a tensor of every dtype, with known values), coded/ (codecs, and
+// 50 small chunks in one blob) and names/ (names that are wide, or do something to a terminal).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

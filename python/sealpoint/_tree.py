@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nested states without pickle: spec/tree.md. Knows nothing of torch; its types are added by sealpoint.torch."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import enum
+import json
+import math
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from sealpoint._dtypes import name_of, numpy, numpy_dtype
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError, UnsupportedError
+
+OBJECT = "sealpoint.tree"
+MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
+KIND = "$"
+_INT_MAX = 2**53 - 1
+_DEPTH_MAX = 200
+
+Path = tuple[str | int, ...]
+Node = Any  # what json reads and writes
+T = TypeVar("T")
+
+
+class PerRank(Generic[T]):
+    """A value of which each rank has its own, such as the state of a random generator."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"per_rank({self.value!r})"
+
+
+class Foreign:
+    """A stored value of a type that was not looked up: a dtype or device of torch, or a member of an enumeration."""
+
+    def __init__(self, kind: str, members: Mapping[str, Any]) -> None:
+        self.kind, self.members = kind, dict(members)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Foreign) and (self.kind, self.members) == (other.kind, other.members)
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {' '.join(str(value) for value in self.members.values())}>"
+
+
+# Of each enumeration that was registered: its name in files.
+_enums: dict[str, type[enum.Enum]] = {}
+# Types that others than this module know: (is it one, encode), and by kind: decode.
+_encoders: list[tuple[Callable[[Any], bool], Callable[[Any], Node]]] = []
+_decoders: dict[str, Callable[[Node], Any]] = {}
+
+
+def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
+    """Lets members of this enumeration be saved and loaded; usable as a decorator.
+
+    Files name a class as ``module.QualName``; only classes that were registered are ever looked up.
+    """
+    _enums[_enum_name(cls)] = cls
+    return cls
+
+
+def _enum_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def register_type(
+    is_one: Callable[[Any], bool], encode: Callable[[Any], Node], kind: str, decode: Callable[[Node], Any]
+) -> None:
+    _encoders.append((is_one, encode))
+    _decoders[kind] = decode
+
+
+def text_of(path: Path) -> str:
+    """The name of what lies there."""
+    return ".".join(str(part) for part in path)
+
+
+def _base64(data: Any) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+class Encoder:
+    """Makes the node of a state, and finds its tensors.
+
+    Args:
+        is_tensor: what becomes a tensor, and not a value.
+        add_tensor: called with the path's text and the tensor; returns the name under which it is stored.
+        rank, size: of this process, and of all.
+        allow_pickle: what has no node is pickled, instead of being refused.
+    """
+
+    def __init__(
+        self,
+        is_tensor: Callable[[Any], bool],
+        add_tensor: Callable[[str, Any], str],
+        rank: int = 0,
+        size: int = 1,
+        allow_pickle: bool = False,
+    ) -> None:
+        self._is_tensor, self._add_tensor = is_tensor, add_tensor
+        self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
+        self.rank_values: dict[str, Node] = {}  # this rank's, by path: the content of its own object
+        self._is_per_rank = False
+
+    def encode(self, value: Any, path: Path = ()) -> Node:
+        """Errors: InvalidArgumentError, UnsupportedError (both name the path)."""
+        if value is None or value is True or value is False or type(value) is str:
+            return _text(value, path) if type(value) is str else value
+        if type(value) is int:
+            return value if -_INT_MAX <= value <= _INT_MAX else {KIND: "int", "value": str(value)}
+        if type(value) is float:
+            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        if self._is_tensor(value):
+            return {KIND: "tensor", "name": self._add_tensor(text_of(path), value)}
+        if len(path) > _DEPTH_MAX:
+            raise InvalidArgumentError(f"nested deeper than {_DEPTH_MAX} levels", object=text_of(path))
+        return self._encode_composite(value, path)
+
+    def _encode_composite(self, value: Any, path: Path) -> Node:
+        if isinstance(value, Mapping):
+            return self._encode_mapping(value, path)
+        if type(value) is list:
+            return self._encode_items(value, path)
+        if isinstance(value, PerRank):
+            return self._encode_per_rank(value, path)
+        for is_one, encode in _encoders:
+            if is_one(value):
+                return encode(value)
+        if type(value) is tuple:
+            return {KIND: "tuple", "items": self._encode_items(value, path)}
+        if type(value) in (set, frozenset):
+            items = sorted(self._encode_items(value, path), key=lambda node: json.dumps(node, sort_keys=True))
+            return {KIND: type(value).__name__, "items": items}
+        if type(value) is complex:
+            return {KIND: "complex", "real": self.encode(value.real, path), "imag": self.encode(value.imag, path)}
+        if isinstance(value, (bytes, bytearray)):
+            return {KIND: "bytes", "base64": _base64(value)}
+        if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
+            return {KIND: "enum", "class": _enum_name(type(value)), "name": value.name}
+        if type(value) is argparse.Namespace:
+            return {KIND: "namespace", "items": self._encode_mapping(vars(value), path)}
+        if "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray)):
+            return _encode_array(value, path)
+        return self._encode_unknown(value, path)
+
+    def _encode_unknown(self, value: Any, path: Path) -> Node:
+        if self._allow_pickle:
+            return {KIND: "pickle", "base64": _base64(pickle.dumps(value, protocol=4))}
+        hint = "; see register_enum" if isinstance(value, enum.Enum) else ""
+        raise UnsupportedError(
+            f"values of type {type(value).__module__}.{type(value).__qualname__} have no form in the format{hint}; "
+            "expected tensors, numbers, strings, containers of these, or allow_pickle=True",
+            object=text_of(path),
+        )
+
+    def _encode_items(self, values: Any, path: Path) -> list[Node]:
+        return [self.encode(value, (*path, i)) for i, value in enumerate(values)]
+
+    def _encode_mapping(self, values: Mapping[Any, Any], path: Path) -> Node:
+        if all(type(key) is str for key in values) and KIND not in values:
+            return {_text(key, path): self.encode(value, (*path, key)) for key, value in values.items()}
+        items = []
+        for key, value in values.items():
+            if not isinstance(key, (str, int, float, bool, tuple, type(None), enum.Enum)):
+                raise UnsupportedError(
+                    f"a key is of type {type(key).__qualname__}, expected a string, a number or a tuple of these",
+                    object=text_of(path),
+                )
+            items.append([self.encode(key, path), self.encode(value, (*path, _part_of(key)))])
+        return {KIND: "dict", "items": items}
+
+    def _encode_per_rank(self, value: PerRank[Any], path: Path) -> Node:
+        if self._is_per_rank:
+            raise InvalidArgumentError("per_rank within per_rank", object=text_of(path))
+        self._is_per_rank = True
+        try:
+            self.rank_values[text_of(path)] = self.encode(value.value, (*path, f"rank{self._rank}"))
+        finally:
+            self._is_per_rank = False
+        return {KIND: "per_rank", "size": self._size}
+
+
+def _part_of(key: Any) -> str | int:
+    return key if isinstance(key, (str, int)) else str(key)
+
+
+def _text(text: str, path: Path) -> str:
+    """JSON has no lone surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UnsupportedError(f"string is no text: {error}", object=text_of(path)) from error
+    return text
+
+
+def _encode_array(value: Any, path: Path) -> Node:
+    array = numpy().ascontiguousarray(value)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    name = name_of(array.dtype)
+    if name is None:
+        raise UnsupportedError(f"dtype of the array is {array.dtype}, which the format does not have", object=text_of(path))
+    node: dict[str, Node] = {KIND: "array", "dtype": name, "base64": _base64(array.tobytes())}
+    if isinstance(value, numpy().ndarray):
+        node["shape"] = list(value.shape)
+    return node
+
+
+def rank_object(rank: int) -> str:
+    """The object with the values that one rank gave to ``per_rank``."""
+    return f"{OBJECT}.rank{rank}"
+
+
+def merge(nodes: list[tuple[int, Node]]) -> Node:
+    """One tree of those of some ranks. Errors: InvalidArgumentError, which names what differs, and where."""
+    (first, merged), *others = nodes
+    for rank, node in others:
+        merged = _merge(merged, node, (first, rank), ())
+    return merged
+
+
+def _members(node: Node) -> dict[Any, Node] | None:
+    """Of a mapping: its values by key, in a form that can be compared."""
+    if not isinstance(node, dict):
+        return None
+    if KIND not in node:
+        return node
+    if node[KIND] == "dict":
+        return {json.dumps(key, sort_keys=True): [key, value] for key, value in node["items"]}
+    return None
+
+
+def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
+    if a == b and type(a) is type(b):
+        return a
+    kinds = [node.get(KIND) if isinstance(node, dict) else "" for node in (a, b)]
+    if kinds == [None, None]:
+        united: dict[str, Node] = dict(a)
+        for key, value in b.items():
+            united[key] = _merge(a[key], value, ranks, (*path, key)) if key in a else value
+        return united
+    if kinds == ["dict", "dict"]:
+        first, second = _members(a), _members(b)
+        assert first is not None and second is not None
+        for text, (node_of_key, value) in second.items():
+            if text in first:
+                value = _merge(first[text][1], value, ranks, (*path, text))
+            first[text] = [node_of_key, value]
+        return {KIND: "dict", "items": list(first.values())}
+    raise InvalidArgumentError(
+        f"ranks differ: {_brief(a)} on rank {ranks[0]}, {_brief(b)} on rank {ranks[1]}; see per_rank",
+        object=text_of(path),
+        rank=ranks[1],
+    )
+
+
+def _brief(node: Node) -> str:
+    if isinstance(node, dict) and node.get(KIND) == "tensor":
+        return "a tensor"
+    text = json.dumps(node)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def dump(node: Node) -> bytes:
+    return json.dumps(node, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def parse(data: bytes) -> Node:
+    """Errors: CorruptError if the bytes are no tree."""
+    try:
+        return json.loads(data)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise CorruptError(f"tree is no JSON: {error}", object=OBJECT) from error
+
+
+class Decoder:
+    """Makes values of nodes. ``load_tensor`` gets the name of each tensor."""
+
+    def __init__(self, load_tensor: Callable[[str], Any], allow_pickle: bool = False) -> None:
+        self._load_tensor, self._allow_pickle = load_tensor, allow_pickle
+
+    def decode(self, node: Node) -> Any:
+        """Errors: CorruptError (what no writer stores), UnsupportedError (a pickle that was not asked for)."""
+        try:
+            return self._decode(node)
+        except Error:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise CorruptError(f"tree has a malformed node: {error!r}", object=OBJECT) from error
+
+    def _decode(self, node: Node) -> Any:
+        if isinstance(node, list):
+            return [self._decode(one) for one in node]
+        if not isinstance(node, dict):
+            return node
+        kind = node.get(KIND)
+        if kind is None:
+            return {key: self._decode(value) for key, value in node.items()}
+        return self._decode_kind(kind, node)
+
+    def _decode_kind(self, kind: str, node: Node) -> Any:
+        if kind == "tensor":
+            return self._load_tensor(node["name"])
+        if kind == "dict":
+            return {self._decode(key): self._decode(value) for key, value in node["items"]}
+        if kind in _decoders:
+            return _decoders[kind](node)
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind](self._decode(node["items"]))
+        if kind == "int":
+            return int(node["value"])
+        if kind == "float":
+            return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[node["value"]]
+        if kind == "complex":
+            return complex(self._decode(node["real"]), self._decode(node["imag"]))
+        if kind == "bytes":
+            return base64.b64decode(node["base64"], validate=True)
+        if kind == "array":
+            return _decode_array(node)
+        if kind == "namespace":
+            return argparse.Namespace(**self._decode(node["items"]))
+        if kind == "enum":
+            cls = _enums.get(node["class"])
+            return cls[node["name"]] if cls else Foreign(kind, {"class": node["class"], "name": node["name"]})
+        if kind == "pickle":
+            return self._decode_pickle(node)
+        return Foreign(kind, {key: value for key, value in node.items() if key != KIND})
+
+    def _decode_pickle(self, node: Node) -> Any:
+        if not self._allow_pickle:
+            raise UnsupportedError("a value is an opaque pickle, which runs code of its writer; see allow_pickle")
+        return pickle.loads(base64.b64decode(node["base64"], validate=True))
+
+
+_SEQUENCES: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset, "size": tuple}
+
+
+def _decode_array(node: Node) -> Any:
+    dtype = numpy_dtype(node["dtype"])
+    if dtype is None or isinstance(dtype, str):
+        return Foreign("array", {"dtype": node["dtype"]})
+    array = numpy().frombuffer(base64.b64decode(node["base64"], validate=True), dtype=dtype)
+    return array.reshape(node["shape"]).copy() if "shape" in node else array[0]
+
+
+def tensor_names(node: Node) -> Iterator[str]:
+    """Of all tensors of a tree, each once for every place."""
+    if isinstance(node, list):
+        for one in node:
+            yield from tensor_names(one)
+    elif isinstance(node, dict):
+        if node.get(KIND) == "tensor":
+            yield node["name"]
+            return
+        for value in node.values():
+            yield from tensor_names(value)

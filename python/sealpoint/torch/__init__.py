@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of torch: state dicts of any layout, saved and loaded by all ranks together.
+
+    import sealpoint.torch as sp
+    sp.save({"model": model.state_dict(), "step": step}, "checkpoint")
+    sp.load(state, "checkpoint")  # in place, on any number of ranks, in any layout
+"""
+
+from sealpoint._tree import Foreign, PerRank, register_enum
+from sealpoint.torch._checkpointer import Checkpointer
+from sealpoint.torch._communicator import TorchCommunicator
+from sealpoint.torch._load import LoadReport, load, load_full
+from sealpoint.torch._save import SaveFuture, save, save_async
+from sealpoint.torch._state import Contract
+from sealpoint.torch._types import register_types
+
+register_types()
+per_rank = PerRank
+
+__all__ = [
+    "Checkpointer",
+    "Contract",
+    "Foreign",
+    "LoadReport",
+    "PerRank",
+    "SaveFuture",
+    "TorchCommunicator",
+    "load",
+    "load_full",
+    "per_rank",
+    "register_enum",
+    "save",
+    "save_async",
+]

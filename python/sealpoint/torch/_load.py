@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading states of torch."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._checkpoint import Checkpoint, Path, Progress
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import Error, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint.torch import _shards
+from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._session import Session, note_failure, session_of
+from sealpoint.torch._state import _DIGEST, _ERROR, Contract, Matching, _dump_error, _parse_error
+
+_MEMORY_BUDGET_BYTES = 256 << 20
+
+
+class LoadReport(NamedTuple):
+    """What a load did on this rank, and what differed where the contract said "report": (kind, path, detail)."""
+
+    bytes_wanted: int
+    bytes_read: int
+    bytes_received: int
+    findings: list[tuple[str, str, str]]
+
+
+def load(
+    state_dict: MutableMapping[Any, Any],
+    path: Path,
+    *,
+    process_group: dist.ProcessGroup | None = None,
+    contract: Contract | None = None,
+    convert: Literal["exact", "nearest"] | None = None,
+    allow_pickle: bool = False,
+    threads: int = 1,
+    memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
+    deadline: float | None = 1800.0,
+    progress: Progress = None,
+) -> LoadReport:
+    """Fills a state dict in place: tensors in their memory, whatever their layout; values in their containers.
+
+    All ranks call it; they may be another number, in another layout, than those that saved. Each stored byte is read
+    by one rank. Values change only after all bytes were verified; after an error the content of tensors is unspecified.
+
+    Args:
+        state_dict: as for ``save``. Objects with ``load_state_dict()`` get their state at the end.
+        contract: what differences lead to; None: each is an error. See ``Contract``.
+        convert: elements of other dtypes are converted, if each fits ("exact") or to the nearest even; None: never.
+        allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
+        threads: that read and verify, per rank.
+
+    Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (names
+    the path), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
+    """
+    session = session_of(process_group)
+    session.communicator.set_deadline(deadline)
+    try:
+        return _load(session, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
+                     memory_budget_bytes, progress)
+    except Error as error:
+        note_failure(session, error)
+        raise
+
+
+def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contract: Contract,
+          convert: str | None, allow_pickle: bool, threads: int, budget: int, progress: Progress) -> LoadReport:
+    communicator = session.communicator
+    reader = _sealpoint.CollectiveReader(
+        communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
+    )
+    node = read_tree(reader)
+    matching = error = None
+    try:
+        matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
+        message = _DIGEST + _mask_of(matching)
+    except Error as failed:
+        error, message = failed, _ERROR + _dump_error(failed, communicator)
+    answers = [bytes(one) for one in communicator.all_gather(message)]
+    for answer in answers:
+        if answer[:1] == _ERROR:
+            raise _parse_error(answer[1:]) from error
+    assert matching is not None
+    _check_unexpected(matching, answers, contract)
+    report = reader.load(
+        slots=matching.slots,
+        # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
+        contract=("error", "allow", contract.dtype, contract.shape, contract.coverage),
+        convert=convert,
+        threads=threads,
+        memory_budget_bytes=budget,
+        progress=progress,
+    )
+    matching.apply()
+    return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
+                      matching.findings + list(report.findings))
+
+
+def read_tree(reader: _sealpoint.CollectiveReader) -> Any:
+    """The tree of a checkpoint; collective. One without a tree has its tensors under their names."""
+    try:
+        return _tree.parse(reader.read_object(_tree.OBJECT))
+    except NotFoundError:
+        return {name: {_tree.KIND: "tensor", "name": name} for name in Checkpoint(reader.checkpoint(), 1)}
+
+
+def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int, size: int, contract: Contract,
+           allow_pickle: bool) -> Matching:
+    rank_values = {}
+    if any(True for _ in _per_rank_sizes(node)):
+        objects = Checkpoint(reader.checkpoint(), 1).objects
+        name = _tree.rank_object(rank)
+        if name in objects:
+            rank_values = _tree.parse(objects[name])
+    matching = Matching(node, rank_values, rank, size, contract, allow_pickle)
+    if not isinstance(state, MutableMapping):
+        raise InvalidArgumentError(f"state is a {type(state).__name__}, expected a mapping that can be changed")
+    matching.match(state)
+    return matching
+
+
+def _per_rank_sizes(node: Any) -> Any:
+    if isinstance(node, list):
+        for one in node:
+            yield from _per_rank_sizes(one)
+    elif isinstance(node, dict):
+        if node.get(_tree.KIND) == "per_rank":
+            yield node["size"]
+        for value in node.values():
+            yield from _per_rank_sizes(value)
+
+
+def _mask_of(matching: Matching) -> bytes:
+    """A bit per stored place: whether this rank's state has it."""
+    bits = 0
+    for i, name in enumerate(matching.stored):
+        if name in matching.wanted:
+            bits |= 1 << i
+    return bits.to_bytes((len(matching.stored) + 7) // 8, "little")
+
+
+def _check_unexpected(matching: Matching, answers: list[bytes], contract: Contract) -> None:
+    if contract.unexpected == "allow":
+        return
+    wanted = 0
+    for answer in answers:
+        wanted |= int.from_bytes(answer[1:], "little")
+    unexpected = [name for i, name in enumerate(matching.stored) if not wanted >> i & 1]
+    if unexpected and contract.unexpected == "error":
+        more = f" and {len(unexpected) - 1} more places" if len(unexpected) > 1 else ""
+        raise MismatchError(f"unexpected: no rank's state has it{more}", object=unexpected[0])
+    matching.findings += [("unexpected", name, "no rank's state has it") for name in unexpected]
+
+
+def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: bool = False,
+              threads: int = 1) -> dict[str, Any]:
+    """The whole state as new containers and tensors, as torch.load has it. One process; needs no others.
+
+    Of ``per_rank`` values it has a list, by rank.
+    """
+    with open_checkpoint(path) as checkpoint:
+        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if _tree.OBJECT in checkpoint.objects else None
+        tensors: dict[str, torch.Tensor] = {}
+        slots = []
+        for name in checkpoint:
+            stored = checkpoint[name]
+            if stored.dtype_name not in DTYPE_OF:
+                raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
+            tensors[name] = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name], device=device)
+            slots.append((name, tensors[name]))
+        checkpoint.read({name: _array_of(tensor) for name, tensor in slots}, threads=threads)
+        if tree is None:
+            return dict(tensors)
+        ranks = _rank_values(checkpoint)
+        decoder = _tree.Decoder(lambda name: tensors[name], allow_pickle)
+        result = decoder.decode(_with_rank_values(tree, ranks, ()))
+        assert isinstance(result, dict)
+        return result
+
+
+def _array_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    name = _shards.check_storable(tensor, "")
+    if tensor.numel() == 0:
+        return (0, 0, name, None, 0, -1, 0)
+    address, size_bytes, strides, device, stream = _shards.memory_of(tensor)
+    return (address, size_bytes, name, strides, 0, device, stream)
+
+
+def _rank_values(checkpoint: Any) -> list[Any]:
+    values: list[Any] = []
+    while _tree.rank_object(len(values)) in checkpoint.objects:
+        values.append(_tree.parse(bytes(checkpoint.objects[_tree.rank_object(len(values))])))
+    return values
+
+
+def _with_rank_values(node: Any, ranks: list[Any], path: _tree.Path) -> Any:
+    """The tree, with a list of values for each ``per_rank``."""
+    if isinstance(node, list):
+        return [_with_rank_values(one, ranks, (*path, i)) for i, one in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    kind = node.get(_tree.KIND)
+    if kind == "per_rank":
+        return [values[_tree.text_of(path)] for values in ranks[: node["size"]]]
+    if kind == "dict":
+        decode = _tree.Decoder(lambda name: name).decode
+        items = [
+            [key, _with_rank_values(value, ranks, (*path, _tree._part_of(decode(key))))] for key, value in node["items"]
+        ]
+        return {**node, "items": items}
+    if kind == "tuple":
+        return {**node, "items": _with_rank_values(node["items"], ranks, path)}
+    if kind is None:
+        return {key: _with_rank_values(value, ranks, (*path, key)) for key, value in node.items()}
+    return node

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What saves and loads of one group of ranks keep: communicator, staging memory, saver."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import Any
+
+import torch.distributed as dist
+
+from sealpoint import _sealpoint
+from sealpoint._communicator import Communicator, SelfCommunicator
+from sealpoint._errors import Error
+from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES
+from sealpoint.torch._communicator import TorchCommunicator
+
+# Staging memory of a rank, if the caller says nothing: saves in the background hold the whole state in it, if it fits.
+_MEMORY_SHARE = 0.25
+_MEMORY_MIN_BYTES = 64 << 20
+
+
+def _default_budget() -> int:
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0)
+    if ranks_here <= 0:
+        ranks_here = dist.get_world_size() if dist.is_initialized() else 1
+    return max(_MEMORY_MIN_BYTES, int(physical * _MEMORY_SHARE) // ranks_here)
+
+
+class Session:
+    """Made by all ranks of a group together, when they first save or load."""
+
+    def __init__(self, group: dist.ProcessGroup | None) -> None:
+        self.pid = os.getpid()
+        self.is_broken = False
+        is_parallel = dist.is_available() and dist.is_initialized()
+        self.communicator: Communicator = TorchCommunicator(group) if is_parallel else SelfCommunicator()
+        self._savers: dict[Any, _sealpoint.Saver] = {}
+        self._engine: _sealpoint.Engine | None = None
+
+    def saver(
+        self,
+        *,
+        compare_replicas: bool,
+        deadline: float | None,
+        background_deadline: float | None,
+        memory_budget_bytes: int | None,
+    ) -> _sealpoint.Saver:
+        """The same arguments on all ranks."""
+        if self._engine is None:
+            self._engine = _sealpoint.Engine(memory_budget_bytes=memory_budget_bytes or _default_budget())
+        key = (compare_replicas, deadline, background_deadline)
+        if key not in self._savers:
+            self._savers[key] = _sealpoint.Saver(
+                self._engine,
+                self.communicator,
+                find_replicas=True,
+                compare_replicas=compare_replicas,
+                blob_size_max_bytes=BLOB_SIZE_MAX_DEFAULT_BYTES,
+                writer_ranks=[],
+                check_device_copies=False,
+                deadline=deadline,
+                background_deadline=background_deadline,
+            )
+        return self._savers[key]
+
+    def close(self) -> None:
+        """Local."""
+        for saver in self._savers.values():
+            saver.close()
+        self._savers.clear()
+
+
+_sessions: dict[Any, Session] = {}
+
+
+def session_of(group: dist.ProcessGroup | None) -> Session:
+    """That of the group; None: of all ranks, or of this process alone if torch.distributed is not in use.
+
+    Collective when it is first called, and after an error of the communicator.
+    """
+    is_parallel = dist.is_available() and dist.is_initialized()
+    key = (group or dist.group.WORLD) if is_parallel else None
+    session = _sessions.get(key)
+    if session is not None and session.pid == os.getpid() and not session.is_broken:
+        return session
+    if session is not None and session.pid == os.getpid():
+        session.close()
+    session = _sessions[key] = Session(group)
+    return session
+
+
+def note_failure(session: Session, error: BaseException) -> None:
+    """After an error of the communicator ranks may be anywhere in its sequence: another one is made."""
+    if isinstance(error, Error) and error.code in ("Comm", "Timeout"):
+        session.is_broken = True
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in _sessions.values():
+        if session.pid == os.getpid():
+            session.close()
+    _sessions.clear()

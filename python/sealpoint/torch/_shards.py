@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts of which tensor a rank holds, and where: tensors of torch as slots of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import torch
+from torch.distributed.tensor import DTensor, Partial, Shard
+
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint.torch._dtypes import NAME_OF
+
+Numbers = tuple[int, ...]
+# Offset and extent in the whole tensor, in elements; None: all of it.
+Box = tuple[Numbers, Numbers] | None
+# As the library takes it (python/src/slots.h).
+Slot = tuple[str, str, Numbers, Any, Any]
+Ranges = list[tuple[int, int]]  # [begin, end) each, of one dimension
+
+
+class Part(NamedTuple):
+    """A box of a tensor, and the memory that holds its elements."""
+
+    box: Box
+    memory: torch.Tensor
+
+
+class Pieces(NamedTuple):
+    """What a rank holds of a tensor: nothing, if it is no member of the tensor's mesh."""
+
+    shape: Numbers
+    dtype: torch.dtype
+    parts: list[Part]
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it has elements that are stored as those of a tensor, in one or several parts."""
+    return isinstance(value, torch.Tensor) or hasattr(value, "local_shards") or hasattr(value, "__create_chunk_list__")
+
+
+def _chunk(ranges: Ranges, count: int, index: int) -> Ranges:
+    """Part ``index`` of ``count`` of the elements, as torch.chunk has it; the last ones may be empty."""
+    total = sum(end - begin for begin, end in ranges)
+    size = -(-total // count)
+    return _cut(ranges, min(index * size, total), min((index + 1) * size, total))
+
+
+def _cut(ranges: Ranges, first: int, last: int) -> Ranges:
+    """The elements number [first, last) of the ranges, one after the other."""
+    found: Ranges = []
+    for begin, end in ranges:
+        low, high = max(first, 0), min(last, end - begin)
+        if low < high:
+            found.append((begin + low, begin + high))
+        first, last = first - (end - begin), last - (end - begin)
+    return found
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    joined: Ranges = []
+    for begin, end in ranges:
+        if joined and joined[-1][1] == begin:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
+    """Which elements of each dimension a rank of a mesh holds, in the order in which they lie in its local tensor.
+
+    A strided shard is split twice: into ``split_factor`` parts, each of which is chunked over the ranks.
+    """
+    held: list[Ranges] = [[(0, size)] if size > 0 else [] for size in shape]
+    for mesh_dim, placement in enumerate(placements):
+        if not hasattr(placement, "dim"):
+            continue
+        count, index = mesh_shape[mesh_dim], coordinate[mesh_dim]
+        dim = placement.dim
+        factor = 1 if isinstance(placement, Shard) else int(getattr(placement, "split_factor", 1))
+        taken: Ranges = []
+        for part in range(factor):
+            taken += _chunk(_chunk(held[dim], factor, part), count, index)
+        held[dim] = _joined(taken)
+    return held
+
+
+_layouts: dict[Any, list[tuple[Numbers, Numbers, Numbers]]] = {}
+_LAYOUTS_MAX = 100_000
+
+
+def _boxes_of(tensor: DTensor) -> list[tuple[Numbers, Numbers, Numbers]]:
+    """(offset in the whole tensor, extent, offset in the local tensor) of each box that this rank holds."""
+    mesh = tensor.device_mesh
+    coordinate = mesh.get_coordinate()
+    if coordinate is None:
+        return []
+    key = (tuple(tensor.shape), tuple(mesh.shape), tuple(coordinate), tensor.placements)
+    boxes = _layouts.get(key)
+    if boxes is not None:
+        return boxes
+    per_dim = []
+    for ranges in ranges_of(tensor.shape, mesh.shape, coordinate, tensor.placements):
+        starts, at = [], 0
+        for begin, end in ranges:
+            starts.append((begin, end - begin, at))
+            at += end - begin
+        per_dim.append(starts)
+    boxes = [
+        (tuple(one[0] for one in box), tuple(one[1] for one in box), tuple(one[2] for one in box))
+        for box in product(*per_dim)
+    ]
+    if len(_layouts) >= _LAYOUTS_MAX:
+        _layouts.clear()
+    _layouts[key] = boxes
+    return boxes
+
+
+def _parts_of_dtensor(tensor: DTensor, key: str) -> list[Part]:
+    for placement in tensor.placements:
+        if isinstance(placement, Partial):
+            raise InvalidArgumentError(
+                f"placement is {placement}, whose values no rank has; expected replicated or sharded", tensor=key
+            )
+    local = tensor.to_local()
+    boxes = _boxes_of(tensor)
+    held = sum(_count(extent) for _, extent, _ in boxes)
+    if boxes and held != local.numel():
+        raise InvalidArgumentError(
+            f"the local tensor has {local.numel()} elements, expected {held} by the placements {tensor.placements}",
+            tensor=key,
+        )
+    if len(boxes) == 1:
+        offset, extent, _ = boxes[0]
+        return [Part((offset, extent), local)]
+    parts = []
+    for offset, extent, at in boxes:
+        memory = local
+        for dim, (begin, size) in enumerate(zip(at, extent, strict=True)):
+            memory = memory.narrow(dim, begin, size)
+        parts.append(Part((offset, extent), memory))
+    return parts
+
+
+def _count(extent: Sequence[int]) -> int:
+    count = 1
+    for size in extent:
+        count *= size
+    return count
+
+
+def _parts_of_chunks(value: Any, key: str) -> list[Part]:
+    from torch.distributed.checkpoint.metadata import MetadataIndex
+
+    parts = []
+    for number, chunk in enumerate(value.__create_chunk_list__()):
+        offset, extent = tuple(chunk.offsets), tuple(chunk.sizes)
+        memory = value.__get_tensor_shard__(MetadataIndex(key, chunk.offsets, number))
+        parts.append(Part((offset, extent), memory.reshape(extent) if tuple(memory.shape) != extent else memory))
+    return parts
+
+
+def pieces_of(value: Any, key: str) -> Pieces:
+    """What this rank holds of a tensor. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
+    if isinstance(value, DTensor):
+        return Pieces(tuple(value.shape), value.dtype, _parts_of_dtensor(value, key))
+    if hasattr(value, "local_shards"):  # ShardedTensor of FSDP1
+        parts = [
+            Part((tuple(shard.metadata.shard_offsets), tuple(shard.metadata.shard_sizes)), shard.tensor)
+            for shard in value.local_shards()
+        ]
+        return Pieces(tuple(value.metadata().size), value.metadata().tensor_properties.dtype, parts)
+    if hasattr(value, "__create_chunk_list__"):
+        return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
+    check_storable(value, key)  # nested tensors have no shape
+    return Pieces(tuple(value.shape), value.dtype, [Part(None, value)])
+
+
+def check_storable(tensor: torch.Tensor, key: str) -> str:
+    """The dtype's name. Errors: UnsupportedError for memory that has no plain elements; it names the key."""
+    what = None
+    if tensor.layout != torch.strided:
+        what = f"layout is {tensor.layout}, expected torch.strided"
+    elif tensor.is_quantized:
+        what = f"quantized tensor ({tensor.dtype}), expected its int_repr() and parameters"
+    elif tensor.is_nested:
+        what = "nested tensor, expected its values and offsets"
+    elif tensor.device.type not in ("cpu", "cuda"):
+        what = f"device is {tensor.device}, expected cpu or cuda"
+    elif hasattr(type(tensor), "__tensor_flatten__"):
+        what = f"tensor of type {type(tensor).__name__}, whose inner tensors are unknown"
+    elif tensor.dtype not in NAME_OF:
+        what = f"dtype is {tensor.dtype}, which the format does not have"
+    if what is not None:
+        raise UnsupportedError(what, tensor=key)
+    return NAME_OF[tensor.dtype]
+
+
+def memory_of(tensor: torch.Tensor) -> tuple[int, int, Numbers | None, int, int]:
+    """(address, size_bytes, strides_bytes, device, stream) of a strided tensor that is not empty."""
+    size = tensor.element_size()
+    strides = None
+    if tensor.is_contiguous():
+        size_bytes = tensor.numel() * size
+    else:
+        strides = tuple(stride * size for stride in tensor.stride())
+        reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, strides, strict=True))
+        size_bytes = reach + size
+    if tensor.device.type == "cuda":
+        stream = torch.cuda.current_stream(tensor.device)
+        return (tensor.data_ptr(), size_bytes, strides, stream.device_index, stream.cuda_stream)
+    return (tensor.data_ptr(), size_bytes, strides, -1, 0)
+
+
+def _slot(key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Slot:
+    where = None if box is None else (box[0], box[1], None)
+    return (key, dtype, shape, where, memory_of(memory))
+
+
+def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> Iterator[Slot]:
+    """Of a tensor that is to be saved. ``keep`` gets memory that was made for it, and must outlive the slots.
+
+    Conjugated and negated views share their elements with others, and say by a flag that they are to be changed.
+    """
+    shape, dtype, parts = pieces_of(value, key)
+    if _count(shape) == 0:
+        yield (key, _name_of(dtype, key), shape, None, None)
+        return
+    for box, memory in parts:
+        name = check_storable(memory, key)
+        if memory.numel() == 0:
+            continue
+        plain = memory.detach()
+        if plain.is_conj() or plain.is_neg():
+            plain = plain.resolve_conj().resolve_neg()
+        keep(plain)
+        yield _slot(key, name, shape, box, plain)
+
+
+def destination_slots(value: Any, key: str) -> Iterator[Slot]:
+    """Of a tensor that is to be loaded."""
+    shape, dtype, parts = pieces_of(value, key)
+    if _count(shape) == 0:
+        yield (key, _name_of(dtype, key), shape, None, (0, 0, None, -1, 0))
+        return
+    for box, memory in parts:
+        name = check_storable(memory, key)
+        if memory.numel() == 0:
+            continue
+        if memory.is_conj() or memory.is_neg():
+            raise UnsupportedError("destination is a conjugated or negated view, expected plain memory", tensor=key)
+        yield _slot(key, name, shape, box, memory.detach())
+
+
+def _name_of(dtype: torch.dtype, key: str) -> str:
+    if dtype not in NAME_OF:
+        raise UnsupportedError(f"dtype is {dtype}, which the format does not have", tensor=key)
+    return NAME_OF[dtype]

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a state dict to slots and a tree, and back into a state dict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import torch
+
+from sealpoint import _tree
+from sealpoint._communicator import Communicator
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
+from sealpoint._tree import KIND, Node, Path, text_of
+from sealpoint.torch import _shards
+
+_ERROR, _DIGEST = b"E", b"D"
+
+
+def is_stateful(value: Any) -> bool:
+    """As torch.distributed.checkpoint has it: an object with a state of its own."""
+    return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+
+
+def plain_state(value: Any) -> Any:
+    """With the state dicts of what has one, in mappings."""
+    if is_stateful(value):
+        return plain_state(value.state_dict())
+    if isinstance(value, Mapping):
+        return {key: plain_state(one) for key, one in value.items()}
+    return value
+
+
+class Collected:
+    """What a rank has to save."""
+
+    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool) -> None:
+        self.slots: list[_shards.Slot] = []
+        self.kept: list[torch.Tensor] = []  # memory of the slots
+        self._values: dict[str, Any] = {}
+        encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, allow_pickle)
+        self.node = encoder.encode(plain_state(state))
+        self.rank_values = encoder.rank_values
+
+    def _add_tensor(self, name: str, value: Any) -> str:
+        if name in self._values:
+            raise InvalidArgumentError("two places of the state have this path", tensor=name)
+        self._values[name] = value
+        self.slots.extend(_shards.source_slots(value, name, self.kept.append))
+        return name
+
+
+def collect(state: Any, communicator: Communicator, allow_pickle: bool) -> tuple[Collected, list[tuple[str, str, bytes]]]:
+    """What this rank saves, and its objects: (name, media type, bytes).
+
+    Collective: one exchange of a digest; if trees differ, they are united on rank 0. What one rank cannot save is an
+    error of all, and names that rank.
+    """
+    collected, error = None, None
+    try:
+        collected = Collected(state, communicator.rank, communicator.size, allow_pickle)
+        own = _tree.dump(collected.node)
+        message = _DIGEST + hashlib.blake2b(own, digest_size=16).digest()
+    except Error as failed:
+        error, message = failed, _ERROR + _dump_error(failed, communicator)
+    answers = [bytes(one) for one in communicator.all_gather(message)]
+    for answer in answers:
+        if answer[:1] == _ERROR:
+            raise _parse_error(answer[1:]) from error
+    assert collected is not None
+    is_same = all(answer == answers[0] for answer in answers)
+    objects = []
+    if is_same or communicator.rank == _unite(own, answers, communicator, collected):
+        objects.append((_tree.OBJECT, _tree.MEDIA_TYPE, own if is_same else _tree.dump(collected.node)))
+    if collected.rank_values:
+        objects.append(
+            (_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, _tree.dump(collected.rank_values))
+        )
+    return collected, objects
+
+
+def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Collected) -> int:
+    """Makes one tree on rank 0, of one of each kind that there is. Returns 0, or raises the same error on all ranks."""
+    is_first = answers.index(answers[communicator.rank]) == communicator.rank
+    gathered = communicator.gather(own if is_first else b"", 0)
+    outcome = b""
+    if gathered is not None:
+        try:
+            nodes = [(rank, _tree.parse(bytes(one))) for rank, one in enumerate(gathered) if len(one) > 0]
+            collected.node = _tree.merge(nodes)
+        except Error as failed:
+            outcome = _dump_error(failed, communicator)
+    told = communicator.broadcast(outcome if communicator.rank == 0 else None, 0)
+    if communicator.rank != 0:
+        assert told is not None
+        outcome = bytes(told)
+    if outcome:
+        raise _parse_error(outcome)
+    return 0
+
+
+def _dump_error(error: Error, communicator: Communicator) -> bytes:
+    rank = communicator.rank if error.rank is None else error.rank
+    return _tree.dump(
+        [error.code, error.message, error.rule, error.path, error.offset, error.tensor, error.object, rank,
+         communicator.host if error.rank is None else error.host, error.unknown_outcome]
+    )
+
+
+def _parse_error(data: bytes) -> Error:
+    return make_error(*_tree.parse(data))
+
+
+class Contract:
+    """What differences between a state dict and a checkpoint lead to: each "error", "report" or "allow".
+
+    Args:
+        missing: the state has a place that the checkpoint does not have. Going on leaves it as it is.
+        unexpected: the checkpoint has a place that no rank's state has.
+        shape, coverage: of tensors; as for ``Checkpoint.read``.
+        dtype: a tensor's dtype differs; never converted, unless ``convert`` of ``load`` says so.
+        kind: a tensor where the other has a value, or a list of another length. Going on leaves it as it is.
+        per_rank: another number of ranks saved values of ``per_rank``. Going on leaves them as they are.
+    """
+
+    def __init__(
+        self,
+        missing: str = "error",
+        unexpected: str = "error",
+        dtype: str = "error",
+        shape: str = "error",
+        coverage: str = "allow",
+        kind: str = "error",
+        per_rank: str = "error",
+    ) -> None:
+        self.missing, self.unexpected, self.dtype, self.shape = missing, unexpected, dtype, shape
+        self.coverage, self.kind, self.per_rank = coverage, kind, per_rank
+        for name, value in vars(self).items():
+            if value not in ("error", "report", "allow"):
+                raise InvalidArgumentError(f"{name} is {value!r}, expected error, report or allow")
+
+    @staticmethod
+    def partial() -> Contract:
+        """For loading some of a checkpoint: what is there and not wanted is no error."""
+        return Contract(unexpected="allow")
+
+
+class Matching:
+    """A state dict beside the tree of a checkpoint: which tensors are read where, and the values, set at the end.
+
+    Nothing of the state changes before ``apply``.
+    """
+
+    def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
+                 allow_pickle: bool) -> None:
+        self.slots: list[_shards.Slot] = []
+        self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
+        self.wanted: set[str] = set()  # paths of stored places that this rank's state has
+        self.stored: list[str] = []  # all of them
+        self._contract, self._rank, self._size = contract, rank, size
+        self._rank_values = rank_values
+        self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
+        self._changes: list[tuple[Any, Any, Any]] = []  # (container, key, value)
+        self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
+        self._tree = tree
+
+    def match(self, state: MutableMapping[Any, Any]) -> None:
+        self.stored = list(_leaves(self._tree, ()))
+        self._mapping(state, self._tree, ())
+
+    def apply(self) -> None:
+        for container, key, value in self._changes:
+            container[key] = value
+        for stateful, state in self._loads:
+            stateful.load_state_dict(state)
+
+    def _refuse_tensor(self, name: str) -> Any:
+        raise CorruptError("a tensor lies within a value", tensor=name)
+
+    def _differ(self, what: str, path: Path, detail: str) -> None:
+        rule = getattr(self._contract, what)
+        if rule == "error":
+            raise MismatchError(f"{what}: {detail}", object=text_of(path))
+        if rule == "report":
+            self.findings.append((what, text_of(path), detail))
+
+    def _mapping(self, live: MutableMapping[Any, Any], node: Node, path: Path) -> None:
+        stored = _entries(node)
+        if stored is None:
+            self._want(node, path)
+            return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree._brief(node)}")
+        for key in list(live):
+            place = (*path, _tree._part_of(key))
+            if key in stored:
+                self._place(live, key, live[key], stored[key], place)
+            else:
+                self._differ("missing", place, "the checkpoint does not have it")
+
+    def _place(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
+        if is_stateful(live) and not _shards.is_tensor(live):
+            state = plain_state(live.state_dict())
+            self._mapping(state, node, path)
+            self._loads.append((live, state))
+        elif _shards.is_tensor(live):
+            self._tensor(live, node, path)
+        elif isinstance(live, MutableMapping):
+            self._mapping(live, node, path)
+        elif isinstance(live, _tree.PerRank) or _kind(node) == "per_rank":
+            self._rank_value(container, key, live, node, path)
+        elif _is_nested(live) or _items(node) is not None or _kind(node) == "tensor":
+            self._sequence(container, key, live, node, path)
+        elif _entries(node) is not None:
+            self._want(node, path)
+            self._differ("kind", path, f"the state has a {type(live).__name__}, the checkpoint a mapping")
+        else:
+            self._want(node, path)
+            self._changes.append((container, key, self._value(node, path)))
+
+    def _value(self, node: Node, path: Path) -> Any:
+        try:
+            return self._decoder.decode(node)
+        except Error as error:
+            if error.object is None:
+                error.object = text_of(path)
+            raise
+
+    def _want(self, node: Node, path: Path) -> None:
+        self.wanted.update(_leaves(node, path))
+
+    def _tensor(self, live: Any, node: Node, path: Path) -> None:
+        self._want(node, path)
+        if _kind(node) != "tensor":
+            return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree._brief(node)}")
+        name = node["name"]
+        for slot in _shards.destination_slots(live, name):
+            self.slots.append(slot)
+
+    def _sequence(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
+        items = node if isinstance(node, list) else node["items"] if _kind(node) == "tuple" else None
+        if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
+            self._want(node, path)
+            count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a {type(live).__name__}"
+            stored = f"{len(items)} elements" if items is not None else _tree._brief(node)
+            return self._differ("kind", path, f"the state has {count}, the checkpoint {stored}")
+        filled = live if isinstance(live, list) else list(live)
+        for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
+            self._place(filled, i, one, stored_one, (*path, i))
+        if isinstance(live, tuple):
+            self._changes.append((_Later(container, key), None, filled))
+
+    def _rank_value(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
+        self._want(node, path)
+        if _kind(node) != "per_rank":
+            return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree._brief(node)}")
+        if node["size"] != self._size:
+            return self._differ("per_rank", path, f"{node['size']} ranks saved it, {self._size} load")
+        own = self._rank_values.get(text_of(path))
+        if own is None:
+            raise CorruptError(f"the object of rank {self._rank} lacks a value", object=text_of(path))
+        inner = live.value if isinstance(live, _tree.PerRank) else live
+        holder = [inner]
+        self._place(holder, 0, inner, own, (*path, f"rank{self._rank}"))
+        is_wrapped = isinstance(live, _tree.PerRank)
+        self._changes.append((_Unwrap(container, key, holder, is_wrapped), None, None))
+
+
+class _Later:
+    """Puts a tuple where a list was filled."""
+
+    def __init__(self, container: Any, key: Any) -> None:
+        self._container, self._key = container, key
+
+    def __setitem__(self, _: Any, filled: list[Any]) -> None:
+        self._container[self._key] = tuple(filled)
+
+
+class _Unwrap:
+    """Puts this rank's value, once it is there, where ``per_rank`` was."""
+
+    def __init__(self, container: Any, key: Any, holder: list[Any], is_wrapped: bool) -> None:
+        self._container, self._key, self._holder, self._is_wrapped = container, key, holder, is_wrapped
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        value = self._holder[0]
+        self._container[self._key] = _tree.PerRank(value) if self._is_wrapped else value
+
+
+def _kind(node: Node) -> str | None:
+    return node.get(KIND) if isinstance(node, dict) else None
+
+
+def _entries(node: Node) -> dict[Any, Node] | None:
+    """Of a mapping: its values by key."""
+    if not isinstance(node, dict):
+        return None
+    if KIND not in node:
+        return node
+    if node[KIND] == "dict":
+        keys = _tree.Decoder(lambda name: name)
+        return {keys.decode(key): value for key, value in node["items"]}
+    if node[KIND] == "namespace":
+        return None
+    return None
+
+
+def _items(node: Node) -> list[Node] | None:
+    """Of a list or tuple whose places count one by one, since mappings or tensors are among them."""
+    items = node if isinstance(node, list) else node.get("items") if _kind(node) == "tuple" else None
+    if items is None or not any(_entries(one) is not None or _kind(one) == "tensor" or _items(one) for one in items):
+        return None
+    return items
+
+
+def _leaves(node: Node, path: Path) -> Iterator[str]:
+    entries = _entries(node)
+    if entries is None and (items := _items(node)) is not None:
+        entries = dict(enumerate(items))
+    if entries is None:
+        yield text_of(path)
+        return
+    for key, value in entries.items():
+        yield from _leaves(value, (*path, _tree._part_of(key)))
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a list or tuple has mappings or tensors."""
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(one, Mapping) or _shards.is_tensor(one) or _is_nested(one) for one in value
+    )

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads of many ranks, over a communicator of Python.
+#include "sealpoint/collective_reader.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "python/src/checkpoint_handle.h"
+#include "python/src/communicator.h"
+#include "python/src/contract.h"
+#include "python/src/module.h"
+#include "python/src/slots.h"
+#include "python/src/watch.h"
+
+namespace sealpoint::python {
+namespace {
+
+class ReaderHandle {
+ public:
+  ReaderHandle(nb::object communicator, nb::handle path, bool check_files, bool direct_io,
+               std::uint64_t memory_budget_bytes)
+      : options_{.check_files = check_files,
+                 .direct_io = direct_io,
+                 .memory_budget_bytes = memory_budget_bytes} {
+    auto parts = std::make_shared<Parts>();
+    parts->communicator = std::make_unique<PythonCommunicator>(std::move(communicator));
+    const std::string where = PathOf(path);
+    Watch watch{nb::none()};
+    parts->reader = Value(
+        watch.Run([&] { return CollectiveReader::Open(*parts->communicator, where, options_); }));
+    parts_ = std::move(parts);
+  }
+
+  // The same open checkpoint, for what one rank does alone.
+  std::unique_ptr<CheckpointHandle> Checkpoint() const {
+    return std::make_unique<CheckpointHandle>(
+        std::shared_ptr<const sealpoint::Checkpoint>(parts_, &parts_->reader->checkpoint()),
+        options_);
+  }
+
+  nb::bytes ReadObject(const std::string& name) const {
+    Watch watch{nb::none()};
+    return BytesOf(Value(watch.Run([&] { return parts_->reader->ReadObject(name); })));
+  }
+
+  CollectiveLoadReport Load(nb::handle slots, const ContractWords& contract,
+                            const std::optional<std::string>& convert, int threads,
+                            std::uint64_t memory_budget_bytes, nb::handle progress) const {
+    const ReadRequest request = RequestOf(slots, RoundingOf(convert));
+    const LoadContract rules = ContractOf(contract);
+    Watch watch(progress);
+    const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
+                                        .threads = threads,
+                                        .on_phase = watch.OnPhase()};
+    return Value(watch.Run([&] { return parts_->reader->Load(request, rules, options); }));
+  }
+
+ private:
+  struct Parts {
+    std::unique_ptr<PythonCommunicator> communicator;
+    std::unique_ptr<CollectiveReader> reader;
+  };
+
+  // The request says what it takes for stored: dtype and shape are compared under the contract.
+  ReadRequest RequestOf(nb::handle slots, std::optional<Rounding> rounding) const {
+    ReadRequest request;
+    const sealpoint::Checkpoint& checkpoint = parts_->reader->checkpoint();
+    for (const nb::handle item : slots) {
+      Slot slot = SlotOf(item);
+      ReadItem read{.tensor = std::move(slot.name),
+                    .region = std::move(slot.region),
+                    .dtype = slot.dtype,
+                    .shape = std::move(slot.shape)};
+      if (slot.view) read.destination = *std::move(slot.view);
+      if (rounding) {
+        const auto stored = checkpoint.FindTensor(read.tensor);
+        if (stored && stored->dtype != slot.dtype) {
+          read.convert = Conversion{.to = slot.dtype, .rounding = *rounding};
+          read.dtype.reset();
+        }
+      }
+      request.items.push_back(std::move(read));
+    }
+    return request;
+  }
+
+  const OpenOptions options_;
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace
+
+void BindCollectiveReader(nb::module_& m) {
+  nb::class_<CollectiveLoadReport>(m, "CollectiveLoadReport",
+                                   "What a load of all ranks did, and what the contract reports.")
+      .def_prop_ro("plan", [](const CollectiveLoadReport& self) { return self.plan; })
+      .def_prop_ro("findings",
+                   [](const CollectiveLoadReport& self) { return FindingsOf(self.findings); })
+      .def_ro("bytes_read", &CollectiveLoadReport::bytes_read)
+      .def_ro("bytes_received", &CollectiveLoadReport::bytes_received)
+      .def_ro("all_bytes_read", &CollectiveLoadReport::all_bytes_read)
+      .def_ro("all_bytes_wanted", &CollectiveLoadReport::all_bytes_wanted);
+  nb::class_<ReaderHandle>(m, "CollectiveReader", "A checkpoint that all ranks read together.")
+      .def(nb::init<nb::object, nb::handle, bool, bool, std::uint64_t>(), nb::arg("communicator"),
+           nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
+           nb::arg("memory_budget_bytes"))
+      .def("checkpoint", &ReaderHandle::Checkpoint)
+      .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
+      .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),
+           nb::arg("convert").none(), nb::arg("threads"), nb::arg("memory_budget_bytes"),
+           nb::arg("progress").none());
+}
+
+}  // namespace sealpoint::python

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Saves of many ranks, over a communicator of Python.
+#include "sealpoint/saver.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "python/src/communicator.h"
+#include "python/src/engine.h"
+#include "python/src/gil.h"
+#include "python/src/module.h"
+#include "python/src/slots.h"
+#include "python/src/target.h"
+#include "python/src/tensor_source.h"
+#include "python/src/watch.h"
+
+namespace sealpoint::python {
+namespace {
+
+// What one rank saves. Borrows the memory; keeps nothing of Python but the objects' bytes.
+class RankState {
+ public:
+  // `slots`: see slots.h. `objects`: (name, media type, bytes).
+  RankState(nb::handle slots, nb::handle objects, const Encoding& encoding) {
+    for (const nb::handle item : slots) {
+      Slot slot = SlotOf(item);
+      TensorSpec spec{.name = std::move(slot.name),
+                      .dtype = slot.dtype,
+                      .shape = std::move(slot.shape),
+                      .chunk_size_bytes = std::get<2>(encoding),
+                      .codec = CodecOf(std::get<0>(encoding)),
+                      .codec_level = std::get<1>(encoding)};
+      static_cast<void>(
+          Value(declaration_.Add({.tensor = std::move(spec), .region = std::move(slot.region)})));
+      views_.push_back(std::move(slot.view));
+    }
+    for (const nb::handle item : objects) {
+      const auto [name, media_type, bytes] =
+          nb::cast<std::tuple<std::string, std::string, nb::bytes>>(item);
+      Check(declaration_.AddObject({.name = name, .media_type = media_type}));
+      objects_.push_back(bytes);
+    }
+  }
+
+  // Needs the GIL.
+  Sources Bind() const {
+    Sources sources(declaration_);
+    for (std::size_t slot = 0; slot < views_.size(); ++slot) {
+      if (views_[slot]) Check(sources.Bind(slot, *views_[slot]));
+    }
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      Check(sources.BindObject(declaration_.objects()[i].name, SpanOf(objects_[i])));
+    }
+    return sources;
+  }
+
+ private:
+  Declaration declaration_;
+  std::vector<std::optional<MutableMemoryView>> views_;
+  std::vector<nb::bytes> objects_;
+};
+
+// A saver and what it needs. Its calls are made without the GIL, which its communicator takes.
+struct SaverParts {
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<PythonCommunicator> communicator;
+  std::unique_ptr<Saver> saver;
+};
+
+class SaverHandle {
+ public:
+  SaverHandle(const EngineHandle& engine, nb::object communicator, SaverOptions options) {
+    auto parts = std::make_shared<SaverParts>();
+    parts->engine = engine.engine;
+    parts->communicator = std::make_unique<PythonCommunicator>(std::move(communicator));
+    parts->saver = Value(Saver::Create(*parts->engine, *parts->communicator, std::move(options)));
+    parts_ = std::move(parts);
+  }
+  ~SaverHandle() { Close(); }
+  SaverHandle(const SaverHandle&) = delete;
+  SaverHandle& operator=(const SaverHandle&) = delete;
+
+  // Gives up what is pending. Local: another rank that is in a save learns of it.
+  void Close() {
+    auto parts = std::exchange(parts_, nullptr);
+    if (!parts) return;
+    const GilRelease released;
+    parts->saver.reset();
+    parts.reset();
+  }
+
+  std::shared_ptr<SaverParts> Get() const {
+    if (!parts_) throw StatusError(Status(Code::kInvalidArgument, "the saver is closed"));
+    return parts_;
+  }
+
+ private:
+  std::shared_ptr<SaverParts> parts_;
+};
+
+// A save in the background.
+class PendingSaveHandle {
+ public:
+  explicit PendingSaveHandle(std::unique_ptr<PendingSave> save) : save_(std::move(save)) {}
+  ~PendingSaveHandle() {
+    const GilRelease released;
+    save_.reset();
+  }
+  PendingSaveHandle(const PendingSaveHandle&) = delete;
+  PendingSaveHandle& operator=(const PendingSaveHandle&) = delete;
+
+  // Without the GIL.
+  bool WaitFor(double seconds) {
+    return save_->WaitFor(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+  }
+  CommitInfo Result() { return Value(save_->Wait()); }
+  void Cancel() { save_->Cancel(); }
+
+ private:
+  std::unique_ptr<PendingSave> save_;
+};
+
+std::chrono::milliseconds DeadlineOf(std::optional<double> seconds) {
+  if (!seconds) return kForever;
+  if (*seconds <= 0) {
+    throw StatusError(Status(Code::kInvalidArgument, "deadline is " + std::to_string(*seconds) +
+                                                         " s, expected more than 0, or None"));
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3) + 1);
+}
+
+SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
+                      bool allow_empty) {
+  return {.step = step.value_or(kNoStep),
+          .mesh = std::move(mesh),
+          .provenance = std::move(provenance),
+          .allow_empty = allow_empty};
+}
+
+CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, nb::handle slots,
+                        nb::handle objects, const Encoding& encoding,
+                        std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
+                        bool allow_empty) {
+  const auto parts = handle.Get();
+  const RankState state(slots, objects, encoding);
+  const Sources sources = state.Bind();
+  const SaveTarget where = TargetOf(target);
+  const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
+  Watch watch{nb::none()};
+  return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
+}
+
+std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
+                                                     const Target& target, nb::handle slots,
+                                                     nb::handle objects, const Encoding& encoding,
+                                                     std::optional<std::uint64_t> step,
+                                                     MeshAxes mesh, ProvenanceList provenance,
+                                                     bool allow_empty) {
+  const auto parts = handle.Get();
+  const RankState state(slots, objects, encoding);
+  const Sources sources = state.Bind();
+  const SaveTarget where = TargetOf(target);
+  const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
+  Watch watch{nb::none()};
+  return std::make_unique<PendingSaveHandle>(
+      Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
+}
+
+void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
+               bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
+               std::vector<int> writer_ranks, bool check_device_copies,
+               std::optional<double> deadline, std::optional<double> background_deadline) {
+  new (self) SaverHandle(engine, std::move(communicator),
+                         {.blob_size_max_bytes = blob_size_max_bytes,
+                          .writer_ranks = std::move(writer_ranks),
+                          .find_replicas = find_replicas,
+                          .compare_replicas = compare_replicas,
+                          .check_device_copies = check_device_copies,
+                          .deadline = DeadlineOf(deadline),
+                          .background_deadline = DeadlineOf(background_deadline)});
+}
+
+}  // namespace
+
+void BindSaver(nb::module_& m) {
+  nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
+      .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
+           nb::call_guard<GilRelease>(),
+           "Waits until it is over, or so long; on any thread. True if it is over.")
+      .def("result", &PendingSaveHandle::Result, nb::call_guard<GilRelease>(),
+           "Its outcome. Before it is over: on all ranks together.")
+      .def("cancel", &PendingSaveHandle::Cancel, nb::call_guard<GilRelease>(),
+           "Asks for it to fail with CancelledError, on all ranks, if it is not too late.");
+  nb::class_<SaverHandle>(m, "Saver", "Saves of all ranks of a communicator, in the same order.")
+      .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
+           nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
+           nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
+           nb::arg("background_deadline").none())
+      .def("save", SaveTogether, nb::arg("target"), nb::arg("slots"), nb::arg("objects"),
+           nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
+           nb::arg("allow_empty"))
+      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("slots"), nb::arg("objects"),
+           nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
+           nb::arg("allow_empty"))
+      .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
+}
+
+}  // namespace sealpoint::python

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States of one process: values, tensors of every kind, and what is refused."""
+
+import argparse
+import enum
+import math
+import random
+import subprocess
+import sys
+import textwrap
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
+
+import sealpoint  # noqa: E402
+import sealpoint.torch as sp  # noqa: E402
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Secret:
+    def __eq__(self, other):
+        return isinstance(other, Secret)
+
+    __hash__ = None
+
+
+def back(state, path, **options):
+    sp.save(state, path, **{key: value for key, value in options.items() if key == "allow_pickle"})
+    assert sealpoint.verify(path).ok
+    return sp.load_full(path, **options)
+
+
+VALUES = {
+    "true": True, "false": False, "none": None, "int": 7, "negative": -(2**53), "big": 2**100, "float": 0.1,
+    "inf": math.inf, "text": "ä\n\0", "empty": "", "bytes": b"\0\xff", "complex": 1 - 2.5j, "list": [1, [2, "x"]],
+    "tuple": (1, (2.0, None)), "set": {1, 2}, "frozenset": frozenset("ab"), "dict": {"a": {}, "$": 1, "b": []},
+    "int keys": {0: "a", 1: {2: 3}}, "mixed keys": {(1, "x"): 1, None: 2, True: 3},
+    "namespace": argparse.Namespace(lr=0.1, names=["a"]), "dtype": torch.bfloat16, "size": torch.Size([2, 0]),
+    "device": torch.device("cpu"), "python rng": random.getstate(), "numpy scalar": numpy.float32(3.5),
+    "numpy bool": numpy.bool_(True),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_value_comes_back(name, tmp_path):
+    value = VALUES[name]
+    found = back({"v": value}, tmp_path / "c")["v"]
+    assert found == value
+    assert type(found) is type(value)
+    state = {"v": None if not isinstance(value, dict) else {key: None for key in value}}
+    if not isinstance(value, dict):
+        sp.load(state, tmp_path / "c")
+        assert state["v"] == value
+
+
+def test_numpy_arrays_and_nan_come_back(tmp_path):
+    state = numpy.random.RandomState(3).get_state()
+    found = back({"rng": state, "nan": math.nan, "a": numpy.arange(6.0).reshape(2, 3).T}, tmp_path / "c")
+    assert math.isnan(found["nan"])
+    assert numpy.array_equal(found["a"], numpy.arange(6.0).reshape(2, 3).T)
+    numpy.random.RandomState().set_state(found["rng"])
+    assert numpy.array_equal(found["rng"][1], state[1])
+
+
+def test_enumerations_are_registered_first(tmp_path):
+    with pytest.raises(sealpoint.UnsupportedError, match="register_enum") as error:
+        sp.save({"a": {"color": Color.RED}}, tmp_path / "c")
+    assert error.value.object == "a.color"
+    sp.register_enum(Color)
+    assert back({"color": Color.RED}, tmp_path / "c")["color"] is Color.RED
+
+
+def test_pickles_are_asked_for_twice(tmp_path):
+    with pytest.raises(sealpoint.UnsupportedError, match="Secret"):
+        sp.save({"s": Secret()}, tmp_path / "c")
+    sp.save({"s": Secret()}, tmp_path / "c", allow_pickle=True)
+    with pytest.raises(sealpoint.UnsupportedError, match="allow_pickle"):
+        sp.load_full(tmp_path / "c")
+    with pytest.raises(sealpoint.UnsupportedError, match="allow_pickle") as error:
+        sp.load({"s": None}, tmp_path / "c")
+    assert error.value.object == "s"
+    assert sp.load_full(tmp_path / "c", allow_pickle=True)["s"] == Secret()
+
+
+DTYPES = [
+    dtype for name in
+    ("bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
+     "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2").split()
+    if (dtype := getattr(torch, name, None)) is not None
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dtype_comes_back(dtype, tmp_path):
+    torch.manual_seed(5)
+    size = torch.empty(0, dtype=dtype).element_size()
+    noise = torch.randint(0, 2 if dtype == torch.bool else 256, (3, 8 * size), dtype=torch.uint8)
+    tensor = noise.view(dtype)
+    found = back({"t": tensor}, tmp_path / "c")["t"]
+    assert found.dtype == dtype
+    assert torch.equal(found.view(torch.uint8), noise)
+    into = torch.zeros_like(noise).view(dtype)
+    sp.load({"t": into}, tmp_path / "c")
+    assert torch.equal(into.view(torch.uint8), noise)
+
+
+def test_views_are_stored_as_they_read(tmp_path):
+    base = torch.arange(24.0).reshape(4, 6)
+    pair = torch.tensor([[1 - 2j, 3j]])
+    views = {
+        "transposed": base.t(), "every second": base[::2, 1:4], "offset": base[2], "scalar": base[3, 5],
+        "empty": base[:0], "expanded": torch.ones(1, 3).expand(4, 3), "conjugated": pair.conj(),
+        "negated": pair.conj().imag, "channels last": torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+    }
+    found = back(views, tmp_path / "c")
+    for name, view in views.items():
+        assert torch.equal(found[name], view), name
+    into = {name: torch.zeros(view.shape, dtype=view.dtype) for name, view in views.items()}
+    into["transposed"] = torch.zeros(4, 6).t()
+    into["every second"] = torch.zeros(4, 6)[::2, 1:4]
+    sp.load(into, tmp_path / "c")
+    for name, view in views.items():
+        assert torch.equal(into[name], view), name
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("sparse", lambda: torch.ones(2).to_sparse()),
+    ("meta", lambda: torch.empty(2, device="meta")),
+    ("quantized", lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)),
+    ("nested", lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])),
+])
+def test_tensors_without_plain_elements_are_refused(name, make, tmp_path):
+    with pytest.raises(sealpoint.UnsupportedError, match=name) as error:
+        sp.save({"a": [{"t": make()}]}, tmp_path / "c")
+    assert error.value.tensor == "a.0.t"
+    assert not (tmp_path / "c").exists()
+
+
+def test_destinations_that_overlap_are_refused(tmp_path):
+    sp.save({"t": torch.ones(4, 3)}, tmp_path / "c")
+    with pytest.raises(sealpoint.InvalidArgumentError) as error:
+        sp.load({"t": torch.zeros(1, 3).expand(4, 3)}, tmp_path / "c")
+    assert error.value.tensor == "t"
+
+
+def test_paths_with_one_text_are_refused(tmp_path):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="two places") as error:
+        sp.save({"a.b": torch.ones(1), "a": {"b": torch.ones(1)}}, tmp_path / "c")
+    assert error.value.tensor == "a.b"
+
+
+def test_what_has_a_state_dict_is_saved_and_loaded(tmp_path):
+    def make():
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        model(torch.ones(3)).sum().backward()
+        optimizer.step()
+        return model, optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 10)
+
+    model, optimizer, scheduler = make()
+    scheduler.last_epoch = 5
+    sp.save({"model": model, "optimizer": optimizer, "scheduler": scheduler}, tmp_path / "c")
+    model2, optimizer2, scheduler2 = make()
+    with torch.no_grad():
+        model2.weight.fill_(9)
+    sp.load({"model": model2, "optimizer": optimizer2, "scheduler": scheduler2}, tmp_path / "c")
+    assert torch.equal(model.weight, model2.weight)
+    assert scheduler2.last_epoch == 5
+    for one, other in zip(optimizer.state.values(), optimizer2.state.values(), strict=True):
+        assert torch.equal(one["exp_avg"], other["exp_avg"])
+
+
+def test_values_change_only_if_all_is_well(tmp_path):
+    sp.save({"n": 1, "t": torch.arange(1000.0)}, tmp_path / "c")
+    (blob,) = (tmp_path / "c").glob("*.blob")
+    data = bytearray(blob.read_bytes())
+    data[data.index(torch.arange(500.0, 510.0).numpy().tobytes())] ^= 1
+    blob.write_bytes(data)
+    state = {"n": 0, "t": torch.zeros(1000)}
+    with pytest.raises(sealpoint.CorruptError):
+        sp.load(state, tmp_path / "c")
+    assert state["n"] == 0
+
+
+def test_a_damaged_tree_is_an_error(tmp_path):
+    for text in (b"{", b"[1", b"\xff", b'{"$":"int"}', b'{"$":"array","dtype":"f32","base64":"!"}'):
+        path = tmp_path / str(hash(text))
+        sealpoint.save({}, path, objects={"sealpoint.tree": text})
+        with pytest.raises(sealpoint.CorruptError):
+            sp.load_full(path)
+
+
+def test_no_type_is_looked_up_by_a_name_in_the_file(tmp_path):
+    for node in ('{"$":"enum","class":"os.system","name":"x"}', '{"$":"dtype","name":"load"}', '{"$":"other","a":1}'):
+        path = tmp_path / str(hash(node))
+        sealpoint.save({}, path, objects={"sealpoint.tree": b'{"v":' + node.encode() + b"}"})
+        assert isinstance(sp.load_full(path)["v"], sp.Foreign)
+
+
+def test_a_flat_checkpoint_of_another_program_is_loaded(tmp_path):
+    sealpoint.save({"a.b": numpy.ones(3, "f4")}, tmp_path / "c")
+    state = {"a.b": torch.zeros(3)}
+    sp.load(state, tmp_path / "c")
+    assert torch.equal(state["a.b"], torch.ones(3))
+    assert torch.equal(sp.load_full(tmp_path / "c")["a.b"], torch.ones(3))
+
+
+def test_a_program_that_ends_waits_for_its_save(tmp_path):
+    program = f"""
+        import torch, sealpoint.torch as sp
+        sp.save_async({{"t": torch.ones(1000)}}, {str(tmp_path / "c")!r})
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sealpoint.verify(tmp_path / "c").ok
+
+
+def test_a_failed_save_is_told_by_the_future(tmp_path):
+    (tmp_path / "file").write_text("")
+    future = sp.save_async({"t": torch.ones(3)}, tmp_path / "file" / "c")
+    with pytest.raises(sealpoint.Error):
+        future.result(60)
+    assert sp.save_async({"t": torch.ones(3)}, tmp_path / "good").result(60)
+
+
+def test_options_are_checked(tmp_path):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="missing is 'never'"):
+        sp.Contract(missing="never")
+    with pytest.raises(ValueError, match="keep is 1"):
+        sp.Checkpointer(tmp_path, keep=1)
+    with pytest.raises(sealpoint.InvalidArgumentError, match="expected a mapping"):
+        sp.save({"t": torch.ones(1)}, tmp_path / "c")
+        sp.load([torch.ones(1)], tmp_path / "c")

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saves and loads of four ranks: each case of torch_cases.py is a test."""
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
+
+import ranks  # noqa: E402
+
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return ranks.run("torch_cases", RANKS, tmp_path_factory.mktemp("job"))
+
+
+@pytest.mark.parametrize("case", [*ranks.cases_of("torch_cases"), "end"])
+def test(case, outcomes):
+    assert outcomes[case] == ""

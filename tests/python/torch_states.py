@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States of training, as FSDP2, HSDP and tensor parallelism make them: small, and uneven on four ranks."""
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+MODES = ("fsdp", "hsdp", "tp")
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 6)
+        self.up = nn.Linear(6, 10)  # 10 rows over 4 ranks: 3, 3, 3, 1
+        self.down = nn.Linear(10, 6)
+        self.norm = nn.LayerNorm(3)  # the last rank holds nothing of it
+        self.scale = nn.Parameter(torch.ones(1))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        y = self.down(torch.relu(self.up(self.embedding(x)))) * self.scale
+        return self.norm(y.unflatten(-1, (2, 3))).sum()
+
+
+def parallel(model, mode, size):
+    if mode == "fsdp":
+        fully_shard(model, mesh=init_device_mesh("cpu", (size,)))
+    elif mode == "hsdp":
+        fully_shard(model, mesh=init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("replicate", "shard")))
+    else:
+        mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("data", "tensor"))
+        parallelize_module(model, mesh["tensor"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+        fully_shard(model, mesh=mesh["data"])
+    return model
+
+
+class Training:
+    """A model and its optimizer after a step. All ranks see the same inputs."""
+
+    def __init__(self, mode, size, seed):
+        torch.manual_seed(seed)
+        self.model = parallel(Model(), mode, size)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self.model(torch.randint(0, 10, (4,))).backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def state(self):
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def tensors(self):
+        """Whole, by name."""
+        found = dict(self.model.state_dict())
+        for number, one in self.optimizer.state_dict()["state"].items():
+            found.update({f"{number}.{key}": value for key, value in one.items()})
+        return {name: whole(tensor) for name, tensor in found.items()}
+
+
+def whole(tensor):
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor.clone()
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name, tensor in a.items():
+        assert torch.equal(tensor, b[name]), name
