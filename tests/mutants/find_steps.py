@@ -17,7 +17,7 @@ ERROR = re.compile(
     r"\w*Error\b|\bCorrupt\(|\bFault\(|\bInvalidArgument\(|\bNo[A-Z]\w+\(|\bStatus\(|\brefuse\(|\bmissing\(|"
     r"\bUnknown\w+\(|\bEndsEarly\(|\berror\b|\bstatus\b|^false$|\bnullopt$|\bnullptr$|\bRebased\(|\bproblem\b|"
     r"\bFail\w*\(|\bfail\(|\b(removed|published|synced|found|voided|broken_)$|\bReport\w*\(|\bViolat\w+\(|\bCancelled\(|"
-    r"\bUsageError\(|\bKind::kForeign|\bkInvalid\b")
+    r"\bUsageError\(|\bKind::kForeign|\bkInvalid\b|\b(Malformed|Bad|Refuse|Forbidden)[A-Z]\w*\(|\b(Mismatch|Disagreement)\(")
 STORAGE_CALL = re.compile(
     r"^(Sync\w*|Close|WriteAt|WriteAll|Publish\w*|WriteFileDurably|fsync|close|linkat|renameat2|pwrite)$")
 CALL_OF_A_STEP = re.compile(

@@ -13,21 +13,27 @@
 
 namespace sealpoint::testing {
 
-// A communicator of one rank whose exchange, and gather if one is given, returns something else
-// than was sent.
+// A communicator of one rank whose exchange, and gather and broadcast if one is given, returns
+// something else than was sent.
 class ForgedCommunicator final : public Communicator {
  public:
   using Arriving = Result<std::vector<Bytes>>;
 
-  explicit ForgedCommunicator(Arriving exchanged, std::optional<Arriving> gathered = {})
-      : exchanged_(std::move(exchanged)), gathered_(std::move(gathered)) {}
+  explicit ForgedCommunicator(Arriving exchanged, std::optional<Arriving> gathered = {},
+                              std::optional<Bytes> broadcast = {})
+      : exchanged_(std::move(exchanged)),
+        gathered_(std::move(gathered)),
+        broadcast_(std::move(broadcast)) {}
 
   int rank() const override { return self_->rank(); }
   int size() const override { return self_->size(); }
   const std::string& host() const override { return self_->host(); }
   void set_deadline(std::chrono::milliseconds deadline) override { self_->set_deadline(deadline); }
   Status Barrier() override { return self_->Barrier(); }
-  Status Broadcast(Bytes& bytes, int root) override { return self_->Broadcast(bytes, root); }
+  Status Broadcast(Bytes& bytes, int root) override {
+    if (broadcast_) bytes = *broadcast_;
+    return self_->Broadcast(bytes, root);
+  }
   Arriving Gather(ByteSpan bytes, int root) override { return self_->Gather(bytes, root); }
   Arriving AllGather(ByteSpan bytes) override {
     return gathered_ ? *gathered_ : self_->AllGather(bytes);
@@ -42,6 +48,7 @@ class ForgedCommunicator final : public Communicator {
   const std::unique_ptr<Communicator> self_ = SelfCommunicator();
   const Arriving exchanged_;
   const std::optional<Arriving> gathered_;
+  const std::optional<Bytes> broadcast_;
 };
 
 }  // namespace sealpoint::testing

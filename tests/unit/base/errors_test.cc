@@ -58,6 +58,12 @@ TEST(ErrnoError, TellsMissingAndPresentFiles) {
   EXPECT_EQ(ErrnoError("open", EACCES).code(), Code::kIo);
 }
 
+TEST(ErrnoError, TellsTheLackOfFilesFromOtherErrors) {
+  EXPECT_TRUE(ErrnoError("open", EMFILE).is_out_of_files());
+  EXPECT_TRUE(ErrnoError("open", ENFILE).is_out_of_files());
+  EXPECT_FALSE(ErrnoError("open", EACCES).is_out_of_files());
+}
+
 TEST(ErrnoError, NamesTheOperationAndTheErrno) {
   EXPECT_THAT(ErrnoError("fsync", EIO).message(),
               testing::AllOf(testing::StartsWith("fsync: "), testing::EndsWith("(errno 5)"),

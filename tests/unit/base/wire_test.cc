@@ -76,6 +76,10 @@ TEST(WireTest, RefusesEveryTruncation) {
   }
 }
 
+TEST(WireTest, RefusesTheBeginningOfAnId) {
+  EXPECT_EQ(WireReader(Bytes(sizeof(Id128::bytes) - 1)).Id().status().code(), Code::kComm);
+}
+
 TEST(WireTest, SequencesComeBack) {
   const std::vector<std::vector<std::uint64_t>> lists = {
       {},
@@ -127,10 +131,10 @@ TEST(WireTest, RefusesAStretchThatIsEmptyOrTooLong) {
   for (const std::uint64_t stretch : {std::uint64_t{0}, std::uint64_t{6}}) {
     Bytes bytes;
     WireWriter out(bytes);
-    for (const std::uint64_t number :
-         {std::uint64_t{5}, std::uint64_t{1}, std::uint64_t{0}, std::uint64_t{1}, stretch}) {
-      out.Put(number);
-    }
+    out.Put(std::uint64_t{5});
+    out.Put(std::uint64_t{2});
+    out.PutAll(std::vector<std::uint64_t>{0, 1, stretch});
+    out.PutAll(std::vector<std::uint64_t>{0, 1, 5});
     EXPECT_EQ(WireReader(bytes).Sequence(9).status().code(), Code::kComm) << stretch;
   }
 }
@@ -145,6 +149,8 @@ TEST(WireTest, RefusesACountTheMessageCannotHoldWithoutAllocating) {
   Bytes bytes;
   WireWriter(bytes).Put(std::uint64_t{1} << 60);
   EXPECT_EQ(WireReader(bytes).Numbers().status().code(), Code::kComm);
+  WireWriter(bytes).Put(std::uint64_t{0});  // no stretches
+  EXPECT_EQ(WireReader(bytes).Sequence(std::uint64_t{1} << 61).status().code(), Code::kComm);
 }
 
 }  // namespace

@@ -6,14 +6,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/wire.h"
+#include "lib/comm/status_codec.h"
 #include "lib/container/open_checkpoint.h"
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/exchange_chunks.h"
 #include "sealpoint/communicator.h"
+#include "sealpoint/open_newest.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
@@ -163,6 +166,22 @@ TEST(ExchangeChunks, RefusesWhatWasNotAskedFor) {
 
 TEST(ExchangeChunks, RefusesLessThanWasAskedFor) {
   EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .parts = ChunkParts(4)}}), HasCode(Code::kComm));
+}
+
+TEST(OpenNewest, RefusesAProblemThatIsNoStatus) {
+  const auto open = [](ByteSpan problem) {
+    Bytes choice;
+    WireWriter out(choice);
+    for (const std::string_view text : {"run", "", ""}) out.Put(text);  // no checkpoint is found
+    out.Put(std::uint64_t{1});
+    out.Put("passed over");
+    out.Put(AsText(problem));
+    choice.push_back(std::byte{1});  // as rank 0 sends what is no error
+    ForgedCommunicator comm(std::vector<Bytes>{}, {}, choice);
+    return OpenNewest(comm, "run", {.open = {.storage = MemoryStorage()}}).status();
+  };
+  EXPECT_TRUE(open(EncodeStatus(Status(Code::kCorrupt, "damaged"))).ok());
+  EXPECT_THAT(open(Bytes(3)), HasCode(Code::kComm));
 }
 
 }  // namespace

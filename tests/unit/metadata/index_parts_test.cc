@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/wire.h"
+#include "lib/metadata/index_parts_codec.h"
 #include "lib/metadata/merge_manifests.h"
 #include "tests/support/container/encode_manifest.h"
 #include "tests/support/container/rule_matchers.h"
@@ -242,6 +243,57 @@ TEST(ContentsExchange, RefusesABlobThatIsNotThere) {
   EncodeEntries(blobs[0].manifest, 1, [&](std::string_view) -> Bytes& { return received[0]; });
   EXPECT_EQ(MergeEntries(received, std::vector<BlobId>{IdOf(1)}, Limits()).status().code(),
             Code::kComm);
+}
+
+TEST(ContentsExchange, RefusesAnObjectInABlobThatIsNotThere) {
+  const std::vector<Blob> blobs = {
+      MakeBlob(1, {}, {{.name = "o", .media_type = "t", .size = 1, .chunk_size = kChunkSize}})};
+  const auto merge = [&](std::uint32_t blob) {
+    std::vector<Bytes> received(1);
+    EncodeEntries(blobs[0].manifest, blob, [&](std::string_view) -> Bytes& { return received[0]; });
+    return MergeEntries(received, std::vector<BlobId>{IdOf(1)}, Limits()).status();
+  };
+  EXPECT_TRUE(merge(0).ok());
+  EXPECT_EQ(merge(1).code(), Code::kComm);
+}
+
+using Numbers = std::vector<std::uint64_t>;
+
+// The entry of a tensor of two dimensions with one shard.
+Status DecodeEntry(const Numbers& boxes, const Numbers& runs) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.PutAll(Numbers{1, 1, 12});  // dtype, element size, logarithm of the chunk size
+  out.Put(Numbers{8, 8});         // the shape
+  out.PutAll(Numbers{0, 0});      // texts of the placement, the blob
+  out.Put(boxes);
+  out.Put(runs);
+  out.Put(Numbers{0});  // the first record
+  return DecodeTensorEntry({.name = "w", .rest = bytes}, 1).status();
+}
+
+TEST(ContentsExchange, RefusesListsWhoseLengthsDisagree) {
+  EXPECT_TRUE(DecodeEntry({0, 0, 8, 8}, {}).ok());
+  EXPECT_TRUE(DecodeEntry({0, 0, 8, 8}, {0, 10}).ok());
+  EXPECT_EQ(DecodeEntry({0, 0, 8}, {}).code(), Code::kComm);
+  EXPECT_EQ(DecodeEntry({0, 0, 8, 8}, {0}).code(), Code::kComm);
+}
+
+TEST(ContentsExchange, RefusesMoreCutsOfRunsThanThereAre) {
+  const auto decode = [](const Numbers& counts) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    out.PutSequence(Numbers{8});  // the shape
+    out.Put(std::uint64_t{1});    // a grid
+    out.PutSequence(Numbers{0});  // the cuts of its one dimension
+    out.PutSequence(counts);
+    out.PutSequence(Numbers{0, 4});
+    return DecodeGeometry(AsText(bytes), 2).status();
+  };
+  EXPECT_TRUE(decode({2}).ok());
+  EXPECT_TRUE(decode({1, 1}).ok());
+  EXPECT_EQ(decode({3}).code(), Code::kComm);
+  EXPECT_EQ(decode({1, 2}).code(), Code::kComm);
 }
 
 }  // namespace

@@ -6,13 +6,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "lib/base/internal_access.h"
+#include "lib/saver/compare_replicas.h"
 #include "sealpoint/digest.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/device/host_device.h"
+#include "tests/support/ranks/with_ranks.h"
 #include "tests/support/state/save_in_mode.h"
 #include "tests/support/state/saved_state.h"
 
@@ -35,9 +39,9 @@ Declaration OneTensor() {
   return declaration;
 }
 
-class ReplicaDigestsTest : public ::testing::Test {
- protected:
-  ReplicaDigestsTest() { Use(HostDeviceOptions()); }
+// One tensor on one rank.
+struct Holder {
+  Holder() { Use(HostDeviceOptions()); }
 
   void Use(HostDeviceOptions options) {
     device = std::make_shared<HostDevice>(options);
@@ -75,6 +79,8 @@ class ReplicaDigestsTest : public ::testing::Test {
   std::unique_ptr<Engine> engine;
 };
 
+class ReplicaDigestsTest : public ::testing::Test, protected Holder {};
+
 // As the specification says: of the digests of the chunks.
 TEST_F(ReplicaDigestsTest, IsThatOfTheDigestsOfTheChunks) {
   std::vector<Digest> chunks;
@@ -96,9 +102,39 @@ TEST_F(ReplicaDigestsTest, OfADeviceIsThatOfTheHost) {
     const auto dense = OnDevice(content);
     const auto wide = OnDevice(Wide());
     EXPECT_EQ(Of(MemoryView::Cuda(dense->addresses(), 0, nullptr)), Of(MemoryView::Host(content)));
+    EXPECT_EQ(device->counters().digests > 0, computes_digests);
     EXPECT_EQ(Of(MemoryView::Cuda(wide->addresses(), 0, nullptr, strides)),
               Of(MemoryView::Host(content)));
   }
+}
+
+// Also if the caller's stream is still writing the content when the ranks begin to compare.
+TEST_F(ReplicaDigestsTest, OfADeviceIsTakenBehindTheCallersStream) {
+  for (const bool computes_digests : {true, false}) {
+    Use({.computes_digests = computes_digests});
+    const auto memory = OnDevice(Bytes(content.size()));
+    const auto stream = device->MakeStream();
+    stream->Run([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::copy(content.begin(), content.end(), memory->contents().begin());
+    });
+    EXPECT_EQ(Of(MemoryView::Cuda(memory->addresses(), 0, stream.get())),
+              Of(MemoryView::Host(content)));
+  }
+}
+
+TEST(CompareReplicasTest, ADigestThatFailsOnOneRankFailsOnAll) {
+  WithRanks(2, [](Communicator& comm) {
+    Holder holder;
+    const auto memory = holder.OnDevice(holder.content);
+    if (comm.rank() == 1) holder.device->LoseDevice(0);
+    Sources sources(holder.declaration);
+    ASSERT_TRUE(sources.Bind("t", MemoryView::Cuda(memory->addresses(), 0, nullptr)).ok());
+    const Status compared = internal::CompareReplicas(comm, InternalAccess::PartsOf(*holder.engine),
+                                                      sources, {{{0, 1}, {.slots = {0}}}});
+    EXPECT_THAT(compared, HasCode(Code::kDevice)) << comm.rank();
+    EXPECT_EQ(compared.place().rank, 1);
+  });
 }
 
 TEST_F(ReplicaDigestsTest, EachByteCounts) {

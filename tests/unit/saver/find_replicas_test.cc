@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What other ranks send while replicas are found and compared is checked before it is used.
+#include "lib/saver/find_replicas.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/internal_access.h"
+#include "lib/base/wire.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/saver/compare_replicas.h"
+#include "tests/support/ranks/forged_communicator.h"
+#include "tests/support/state/saved_state.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::CompareReplicas;
+using internal::FindReplicas;
+using internal::WireWriter;
+
+constexpr std::size_t kQuestionSize = 16;
+
+// Answers that are questions as well: lists of holders, the answers, and the rest of one question.
+Bytes Answers(std::uint64_t lists, const std::vector<std::uint64_t>& answers) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(lists);
+  for (std::uint64_t i = 0; i < lists; ++i) out.PutSequence(std::vector<std::uint64_t>{0});
+  out.Put(answers);
+  bytes.resize(kQuestionSize);
+  return bytes;
+}
+
+Status Find(const Declaration& held, Bytes arriving) {
+  ForgedCommunicator comm(std::vector<Bytes>{std::move(arriving)});
+  return FindReplicas(comm, held, {}).status();
+}
+
+Declaration OneTensor() {
+  Declaration declaration;
+  declaration.Add({.tensor = ByteTensor("a", 4)}).value();
+  return declaration;
+}
+
+TEST(FindReplicas, RefusesQuestionsThatAreNoHashes) {
+  EXPECT_TRUE(Find({}, Bytes(kQuestionSize)).ok());
+  EXPECT_THAT(Find({}, Bytes(kQuestionSize - 1)), HasCode(Code::kComm));
+}
+
+TEST(FindReplicas, RefusesAnswersToOtherQuestions) {
+  EXPECT_TRUE(Find(OneTensor(), Answers(0, {0})).ok());
+  EXPECT_THAT(Find(OneTensor(), Answers(0, {})), HasCode(Code::kComm));
+  EXPECT_THAT(Find(OneTensor(), Answers(0, {0, 0})), HasCode(Code::kComm));
+}
+
+TEST(FindReplicas, RefusesAListOfHoldersThatIsNotThere) {
+  EXPECT_TRUE(Find(OneTensor(), Answers(1, {1})).ok());
+  EXPECT_THAT(Find(OneTensor(), Answers(1, {2})), HasCode(Code::kComm));
+}
+
+TEST(CompareReplicas, RefusesDigestsOfAListThatItDoesNotLead) {
+  const auto engine = SmallEngine(MemoryStorage());
+  const Declaration declaration;
+  const auto compare = [&](Bytes arriving) {
+    ForgedCommunicator comm(std::vector<Bytes>{std::move(arriving)});
+    return CompareReplicas(comm, InternalAccess::PartsOf(*engine), Sources(declaration), {});
+  };
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(Digest());          // of a list
+  out.Put(std::uint64_t{0});  // digests
+  EXPECT_TRUE(compare({}).ok());
+  EXPECT_THAT(compare(bytes), HasCode(Code::kComm));
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
