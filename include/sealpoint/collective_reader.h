@@ -71,7 +71,8 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 // A committed checkpoint, read by all ranks of a communicator together: marker and index are read
 // once and sent to all; each chunk that any rank wants is read and verified by exactly one rank
 // and passed on, in rounds of bounded memory that are balanced by bytes and touch many files at a
-// time. The ranks may be another number, in another layout, than those that saved.
+// time. If no two ranks want the same chunk, as on the mesh that saved, each reads its own, and
+// nothing travels. The ranks may be another number, in another layout, than those that saved.
 //
 // All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank
 // makes the same sequence of collective calls whatever its own outcome; the error of one rank

@@ -42,17 +42,40 @@ Status DecodeRanges(ByteSpan bytes, std::vector<BlobBytes>& ranges) {
   return {};
 }
 
-Result<std::vector<BlobBytes>> DecodeUnion(const std::vector<Bytes>& messages) {
+std::uint64_t SizeOf(std::span<const BlobBytes> ranges) {
+  std::uint64_t size = 0;
+  for (const BlobBytes& range : ranges) size += range.end - range.begin;
+  return size;
+}
+
+// The ranges that ranks request.
+struct RequestedBytes {
+  std::vector<BlobBytes> ranges{};  // a UnionOf
+  bool is_shared = false;           // two ranks request the same byte
+};
+
+// Of messages that hold ranges without overlaps, after `has_flag` each its own is_shared.
+Result<RequestedBytes> JoinRanges(const std::vector<Bytes>& messages, bool has_flag) {
+  RequestedBytes joined;
   std::vector<BlobBytes> ranges;
   for (const Bytes& message : messages) {
-    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(message, ranges));
+    ByteSpan bytes = message;
+    if (has_flag) {
+      if (bytes.empty()) return MalformedMessage();
+      if (bytes.front() != std::byte{0}) joined.is_shared = true;
+      bytes = bytes.subspan(1);
+    }
+    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(bytes, ranges));
   }
-  return UnionOf(std::move(ranges));
+  const std::uint64_t size = SizeOf(ranges);
+  joined.ranges = UnionOf(std::move(ranges));
+  if (SizeOf(joined.ranges) != size) joined.is_shared = true;
+  return joined;
 }
 
 // The ranges that any rank requests. Those of a blob are joined at rank (blob mod size), then all
 // ranks get the result; so no rank ever holds the ranges of all ranks before they are joined.
-Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData& plan) {
+Result<RequestedBytes> JoinAll(Communicator& comm, const ReadPlanData& plan) {
   std::vector<BlobBytes> local_ranges;
   for (const PlanRange& range : plan.ranges) {
     local_ranges.push_back({range.blob, range.offset, range.offset + range.size});
@@ -63,12 +86,12 @@ Result<std::vector<BlobBytes>> UnionOfAll(Communicator& comm, const ReadPlanData
     EncodeRanges({&range, 1}, out);
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> joined, DecodeUnion(incoming));
-  Bytes bytes;
+  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes joined, JoinRanges(incoming, false));
+  Bytes bytes = {joined.is_shared ? std::byte{1} : std::byte{0}};
   WireWriter out(bytes);
-  EncodeRanges(joined, out);
+  EncodeRanges(joined.ranges, out);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
-  return DecodeUnion(all);
+  return JoinRanges(all, true);
 }
 
 }  // namespace
@@ -146,9 +169,10 @@ Status CollectiveLoad::ReadRequested(const RequestedChunks& requested,
 }
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobBytes> wanted, UnionOfAll(comm_, plan_));
-  ReadingOrder order(wanted, kStripeSizeBytes);
-  SortChunks(order);
+  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes requested, JoinAll(comm_, plan_));
+  is_shared_ = requested.is_shared;
+  ReadingOrder order(requested.ranges, kStripeSizeBytes);
+  if (is_shared_) SortChunks(order);
   return order;
 }
 
@@ -214,6 +238,7 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   report.all_bytes_wanted = order.size_bytes();
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
+  if (!is_shared_) return ReadAlone(phases, report);
   delivered_ = OpenDevices();
   std::uint64_t bytes_done = 0;
   for (std::uint64_t begin = 0; begin < order.size_bytes();) {
@@ -241,10 +266,26 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   return {};
 }
 
+// Nothing would be gained by passing bytes on: each would travel that need not.
+Status CollectiveLoad::ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const {
+  const auto read =
+      checkpoint_.Run(plan_, {.threads = options_.threads}, options_.memory_budget_bytes, phases);
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, read.status()));
+  report.bytes_read = plan_.summary.bytes_read;
+  return {};
+}
+
 Result<RankLoad> CollectiveLoad::DryRun() {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   RankLoad load{.host = comm_.host(), .alone = plan_.summary};
   std::set<std::uint32_t> blobs;
+  if (!is_shared_) {
+    for (const PlanRange& range : plan_.ranges) blobs.insert(range.blob);
+    load.bytes_read = plan_.summary.bytes_read;
+    load.requests = plan_.ranges.size();
+    load.files = blobs.size();
+    return load;
+  }
   for (std::uint64_t begin = 0; begin < order.size_bytes();) {
     SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
     load.bytes_read += round.requested.plan.summary.bytes_read;

@@ -18,7 +18,8 @@
 
 namespace sealpoint::internal {
 
-// One collective load on one rank. It runs in rounds of bounded memory; in each the ranks agree on
+// One collective load on one rank. If no two ranks need the same byte, each reads alone, and they
+// agree on the outcome. Else it runs in rounds of bounded memory; in each the ranks agree on
 // a window of the reading order, request the chunks that they need from the ranks that read them,
 // read and verify what was requested from them, agree on the outcome, and exchange the bytes. Every
 // rank takes every step, whatever its own outcome. Used once; collective. Errors: those of reading
@@ -52,6 +53,7 @@ class CollectiveLoad {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 3);
   }
 
+  Status ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const;
   Result<ReadingOrder> PutInOrder();
   void SortChunks(const ReadingOrder& order);
   Result<Round> AgreeOnRound(std::uint64_t begin, std::uint64_t end);
@@ -67,6 +69,7 @@ class CollectiveLoad {
   const CheckpointImpl& checkpoint_;
   const ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
+  bool is_shared_ = true;  // some rank needs a byte that another one needs
   std::vector<OwnChunk> own_;
   std::size_t next_ = 0;                     // index into own_
   std::vector<std::uint64_t> tensors_;       // number in the index, by PlanChunk::name

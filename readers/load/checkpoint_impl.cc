@@ -110,17 +110,25 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
   SEALPOINT_RETURN_IF_ERROR(data.CheckHasMemory());
   PhaseRecorder phases(options.on_phase);
   phases.Begin(Phase::kRead, data.summary.bytes_read);
-  BlobFiles files = BlobsToRead();
-  const PlanSource source = SourceOf(data, files);
-  Result<DeviceBytes> bytes = RunPlan(source, options, options_.memory_budget_bytes, phases);
-  phases.End();
-  if (!bytes) return std::move(bytes).error();
-  if (!phases.failure().ok()) return phases.failure();
+  const Result<DeviceBytes> bytes = Run(data, options, options_.memory_budget_bytes, phases);
+  if (!bytes) return bytes.error();
   return LoadReport{.plan = data.summary,
                     .findings = data.findings,
                     .bytes_verified_on_device = bytes->verified,
                     .bytes_by_gpudirect_storage = bytes->read_directly,
                     .phases = phases.report()};
+}
+
+Result<DeviceBytes> CheckpointImpl::Run(const ReadPlanData& plan, const ReadOptions& options,
+                                        std::uint64_t memory_budget_bytes,
+                                        PhaseRecorder& phases) const {
+  BlobFiles files = BlobsToRead();
+  const PlanSource source = SourceOf(plan, files);
+  Result<DeviceBytes> bytes = RunPlan(source, options, memory_budget_bytes, phases);
+  phases.End();
+  if (!bytes) return bytes;
+  SEALPOINT_RETURN_IF_ERROR(phases.failure());
+  return bytes;
 }
 
 Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,

@@ -18,6 +18,7 @@
 #include "readers/load/chunk_reader.h"
 #include "readers/load/contract.h"
 #include "readers/load/plan_builder.h"
+#include "readers/load/run_plan.h"
 #include "sealpoint/checkpoint.h"
 
 namespace sealpoint::internal {
@@ -82,6 +83,9 @@ class CheckpointImpl final : public Checkpoint {
   Result<ResolvedRequest> Resolve(const ReadRequest& request, const LoadContract& contract) const;
   Result<ReadPlan> PlanResolved(ResolvedRequest resolved) const;
   // See run_plan.h.
+  // Runs a plan, and ends the phase of `phases` that is under way.
+  Result<DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
+                          std::uint64_t memory_budget_bytes, PhaseRecorder& phases) const;
   Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;
 
  private:
