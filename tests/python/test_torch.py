@@ -237,3 +237,33 @@ def test_options_are_checked(tmp_path):
     with pytest.raises(sealpoint.InvalidArgumentError, match="expected a mapping"):
         sp.save({"t": torch.ones(1)}, tmp_path / "c")
         sp.load([torch.ones(1)], tmp_path / "c")
+
+
+def test_a_call_that_ends_just_behind_a_look_is_no_error():
+    from sealpoint.torch._communicator import TorchCommunicator
+
+    class Options:
+        timeout = None
+
+    class Work:
+        """Ends between the end of the first slice of waiting and the look."""
+
+        def __init__(self, fails):
+            self.fails, self.waits = fails, 0
+
+        def wait(self, timeout=None):
+            self.waits += 1
+            if timeout is not None or self.fails:
+                raise RuntimeError("Operation timed out!")
+
+        def is_completed(self):
+            return True
+
+    comm = TorchCommunicator.__new__(TorchCommunicator)
+    comm._interrupted, comm._seconds = None, 60.0
+    good = Work(fails=False)
+    comm._run(Options(), lambda options: good)
+    assert good.waits == 2
+    comm._group = type("Group", (), {"rank": lambda self: 0})()
+    with pytest.raises(sealpoint.CommError, match="Operation timed out"):
+        comm._run(Options(), lambda options: Work(fails=True))

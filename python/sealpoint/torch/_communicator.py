@@ -119,7 +119,8 @@ class TorchCommunicator:
                     return
                 except RuntimeError:
                     if work.is_completed():
-                        raise
+                        work.wait()  # it failed, or it ended just behind the slice
+                        return
                 if self._interrupted is not None:
                     raise CommError(f"the communicator was interrupted: {self._interrupted}")
         except RuntimeError as error:
