@@ -18,7 +18,7 @@ struct PointRange {
 
 // Controls (Cc beyond ASCII), Default_Ignorable_Code_Point of Unicode 15
 // (DerivedCoreProperties.txt), the line and paragraph separators and the interlinear annotation
-// characters. Ascending.
+// characters.
 constexpr std::array kHidden = {
     PointRange{0x0080, 0x009f},   PointRange{0x00ad, 0x00ad},   PointRange{0x034f, 0x034f},
     PointRange{0x061c, 0x061c},   PointRange{0x115f, 0x1160},   PointRange{0x17b4, 0x17b5},
@@ -29,10 +29,9 @@ constexpr std::array kHidden = {
 
 bool IsHidden(char32_t point) {
   if (point < 0x20 || point == 0x7f) return true;
-  const auto* const range =
-      std::lower_bound(kHidden.begin(), kHidden.end(), point,
-                       [](const PointRange& one, char32_t wanted) { return one.last < wanted; });
-  return range != kHidden.end() && range->first <= point;
+  return std::any_of(kHidden.begin(), kHidden.end(), [point](const PointRange& range) {
+    return range.first <= point && point <= range.last;
+  });
 }
 
 std::string Hex(char32_t value) {

@@ -55,11 +55,11 @@ Status NoMarker(const Directory& directory) {
 Status WithSeriesHint(const Storage& storage, const Directory& directory, Status error) {
   constexpr std::size_t kLookedAtMax = 16;
   FirstFew<std::string> directories(kLookedAtMax);
-  const Status listed = directory.ForEachEntry([&](const EntryInfo& entry) {
+  // If this fails, some names do as well: it is a hint.
+  static_cast<void>(directory.ForEachEntry([&](const EntryInfo& entry) {
     if (entry.kind == EntryKind::kDirectory) directories.Add(entry.name);
     return true;
-  });
-  if (!listed.ok()) return error;
+  }));
   for (const std::string& name : directories.kept()) {
     const auto inside = storage.OpenDirectory(JoinPath(directory.path(), name));
     if (!inside || !(*inside)->Stat(kMarkerName)) continue;

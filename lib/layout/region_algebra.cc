@@ -109,9 +109,7 @@ std::vector<Box> IntersectRegions(const Region& a, const Region& b) {
   return common;
 }
 
-bool RegionsOverlap(const Region& a, const Region& b) {
-  return IntersectBoxes(a.box, b.box) && !IntersectRegions(a, b).empty();
-}
+bool RegionsOverlap(const Region& a, const Region& b) { return !IntersectRegions(a, b).empty(); }
 
 Region SubRun(const Region& region, std::uint64_t begin, std::uint64_t end) {
   return Region{region.box, {.begin = region.run.begin + begin, .end = region.run.begin + end}};

@@ -102,8 +102,6 @@ bool Locate(const std::vector<std::uint64_t>& strides, std::uint64_t origin, Foo
     if (step != one.steps.rend() && step->stride_bytes == *stride) {
       count = step->count;
       ++step;
-      // A second step of this stride would be two dimensions in one.
-      if (step != one.steps.rend() && step->stride_bytes == *stride) return false;
     }
     const std::uint64_t digit = offset / *stride;
     offset %= *stride;
@@ -112,6 +110,7 @@ bool Locate(const std::vector<std::uint64_t>& strides, std::uint64_t origin, Foo
     if (is_dense && offset == 0 && extent % *stride == 0) count = extent / *stride;
     one.digits.push_back({digit, digit + count});
     extent -= (count - 1) * *stride;
+    // As it is with a second step of this stride, too, which would be two dimensions in one.
     if (offset + extent > *stride) return false;
   }
   one.digits.push_back({offset, offset + extent});

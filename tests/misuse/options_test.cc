@@ -55,6 +55,11 @@ TEST(OptionsTest, OfASaver) {
             "deadline is -1 ms, expected at least 0");
   EXPECT_EQ(refusal({.background_deadline = std::chrono::milliseconds(-5)}),
             "background_deadline is -5 ms, expected at least 0");
+  const std::chrono::milliseconds none(0);
+  EXPECT_TRUE(
+      Saver::Create(*engine, *comm,
+                    {.blob_size_max_bytes = kMiB, .deadline = none, .background_deadline = none})
+          .ok());
 }
 
 TEST(OptionsTest, OfATensor) {

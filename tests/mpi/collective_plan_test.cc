@@ -64,6 +64,24 @@ struct PlanJob : CollectiveLoadJob {
   Bytes memory_bytes;
 };
 
+TEST(CollectivePlanTest, IsAllThatMayBeAskedForWithoutMemory) {
+  OnRanks([](Communicator& comm) {
+    PlanJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    ReadRequest request;
+    if (comm.rank() == 0) {
+      request.Add("w", MutableMemoryView::PlanOnly());
+    } else {
+      request = job.Request();
+    }
+    EXPECT_TRUE(reader->Plan(request, LoadContract::Partial()).ok());
+    const Status loaded = reader->Load(request, LoadContract::Partial()).status();
+    EXPECT_EQ(loaded.code(), Code::kInvalidArgument);
+    EXPECT_THAT(loaded.message(), HasSubstr("the destination has no memory"));
+  });
+}
+
 TEST(CollectivePlanTest, SaysWhatEachRankWantsAndReads) {
   OnRanks([](Communicator& comm) {
     PlanJob job(comm);

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-KINDS = ("unit", "crash", "conformance", "property", "fault", "background")
+KINDS = ("unit", "misuse", "crash", "conformance", "property", "fault", "background")
 LIMIT_SECONDS = 30  # of a processor, that tests are the same ones on a busy machine
 FLOOR_SECONDS = 20.0
 

@@ -63,6 +63,17 @@ TEST_F(DeviceCopiesTest, ArriveOnceTheyWereAwaited) {
   EXPECT_TRUE(copies.Wait(first).ok()) << "what is done stays done";
 }
 
+TEST_F(DeviceCopiesTest, AFenceDoesNotWaitForWhatIsQueuedBehindIt) {
+  DeviceCopies copies = WithPool();
+  ASSERT_TRUE(QueueCopy(copies).ok());
+  DeviceCopies::Fence fence;
+  ASSERT_TRUE(copies.Mark(fence).ok());
+  EXPECT_EQ(Marks(), 1U);
+  ASSERT_TRUE(QueueCopy(copies).ok());
+  ASSERT_TRUE(copies.Wait(fence).ok());
+  EXPECT_EQ(Marks(), 1U);
+}
+
 TEST_F(DeviceCopiesTest, ABatchThatCannotBeMarkedIsAnError) {
   DeviceCopies copies = WithPool();
   ASSERT_TRUE(QueueCopy(copies).ok());

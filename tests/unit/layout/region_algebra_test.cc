@@ -152,6 +152,11 @@ TEST(IntersectRegions, WorksBeyond32Bits) {
               ElementsAre(Box{.offset = {(1ull << 33) + (1ull << 31)}, .extent = {1ull << 31}}));
 }
 
+TEST(RegionsOverlap, IfTheyShareAnElement) {
+  EXPECT_TRUE(RegionsOverlap(RunOf({4, 4}, 0, 8), RunOf({4, 4}, 7, 16)));
+  EXPECT_FALSE(RegionsOverlap(RunOf({4, 4}, 0, 7), RunOf({4, 4}, 7, 16)));
+}
+
 TEST(SubRun, CountsFromTheBeginOfTheRun) {
   const Region region = RunOf({8, 8}, 10, 50);
   EXPECT_EQ(SubRun(region, 5, 40), RunOf({8, 8}, 15, 50));

@@ -68,6 +68,31 @@ TEST_F(CheckpointTest, DescribesTensorsByName) {
   EXPECT_EQ(checkpoint_->Shards("c").status().code(), Code::kNotFound);
 }
 
+TEST_F(CheckpointTest, CountsTheChunksOfATensor) {
+  Open(Described());
+  EXPECT_EQ(checkpoint_->TensorChunks("b").value().chunk_count, 2u);
+  EXPECT_EQ(checkpoint_->TensorChunks("c").status().code(), Code::kNotFound);
+}
+
+TEST_F(CheckpointTest, AMissingTableIsAnErrorOfTheCountOfChunks) {
+  for (const int blob : {0, 1}) {
+    Open(Described());
+    ReplaceFile(*memory_, "c", container_.blobs.at(blob).name, nullptr);
+    const Status error = checkpoint_->TensorChunks("b").status();
+    EXPECT_FALSE(error.ok()) << blob;
+    EXPECT_EQ(error.place().tensor, "b");
+    EXPECT_EQ(error.place().path, BlobPath(blob));
+  }
+}
+
+TEST_F(CheckpointTest, APatternOfObjectsMatchesAtLeastOne) {
+  Open(Described());
+  EXPECT_THAT(checkpoint_->MatchObjects({"r*"}).value(), SizeIs(1));
+  const Status error = checkpoint_->MatchObjects({"r*", "x*"}).status();
+  EXPECT_EQ(error.code(), Code::kNotFound);
+  EXPECT_EQ(error.place().object, "x*");
+}
+
 TEST_F(CheckpointTest, OpensFromBytesOfAnother) {
   Open(Described());
   const ByteSpan marker = checkpoint_->marker_bytes();

@@ -54,6 +54,19 @@ Box AnyBox(std::mt19937& random, const Shape& shape) {
   return box;
 }
 
+// Two dimensions of the same stride, one in the other, and what begins behind the first row.
+TEST(DestinationOverlap, TwoStepsOfOneStrideAreFound) {
+  std::vector<std::byte> memory(9 * 4);
+  const MutableByteSpan bytes(memory);
+  const auto make = [](const MutableMemoryView& view, const Shape& shape) {
+    return std::optional(Destination::Make(view, Region::Whole(shape), 4));
+  };
+  for (const Shape& shape : {Shape{2, 4}, Shape{4, 2}}) {
+    EXPECT_TRUE(Find({make(MutableMemoryView::Host(bytes, {8, 8}), shape),
+                      make(MutableMemoryView::Host(bytes.last(4)), {1})}));
+  }
+}
+
 // Boxes of one array share memory exactly if they share an element.
 TEST(DestinationOverlap, OfBoxesOfOneArrayIsThatOfTheirElements) {
   std::mt19937 random(7);

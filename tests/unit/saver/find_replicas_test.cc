@@ -12,8 +12,10 @@
 
 #include "lib/base/internal_access.h"
 #include "lib/base/wire.h"
+#include "lib/comm/status_codec.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/compare_replicas.h"
+#include "lib/saver/declaration_faults.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
 
@@ -42,7 +44,7 @@ Status Find(const Declaration& held, Bytes arriving) {
   return FindReplicas(comm, held, {}).status();
 }
 
-Declaration OneTensor() {
+Declaration OneSlot() {
   Declaration declaration;
   declaration.Add({.tensor = ByteTensor("a", 4)}).value();
   return declaration;
@@ -54,14 +56,32 @@ TEST(FindReplicas, RefusesQuestionsThatAreNoHashes) {
 }
 
 TEST(FindReplicas, RefusesAnswersToOtherQuestions) {
-  EXPECT_TRUE(Find(OneTensor(), Answers(0, {0})).ok());
-  EXPECT_THAT(Find(OneTensor(), Answers(0, {})), HasCode(Code::kComm));
-  EXPECT_THAT(Find(OneTensor(), Answers(0, {0, 0})), HasCode(Code::kComm));
+  EXPECT_TRUE(Find(OneSlot(), Answers(0, {0})).ok());
+  EXPECT_THAT(Find(OneSlot(), Answers(0, {})), HasCode(Code::kComm));
+  EXPECT_THAT(Find(OneSlot(), Answers(0, {0, 0})), HasCode(Code::kComm));
 }
 
 TEST(FindReplicas, RefusesAListOfHoldersThatIsNotThere) {
-  EXPECT_TRUE(Find(OneTensor(), Answers(1, {1})).ok());
-  EXPECT_THAT(Find(OneTensor(), Answers(1, {2})), HasCode(Code::kComm));
+  EXPECT_TRUE(Find(OneSlot(), Answers(1, {1})).ok());
+  EXPECT_THAT(Find(OneSlot(), Answers(1, {2})), HasCode(Code::kComm));
+}
+
+TEST(DeclarationFaults, RefuseWhatIsNoListOfFaults) {
+  const auto agree = [](std::uint64_t count, Bytes status) {
+    Bytes bytes;
+    WireWriter out(bytes);
+    out.Put(count);
+    out.Put("w");
+    out.Put(AsText(status));
+    ForgedCommunicator comm(std::vector<Bytes>{}, std::vector<Bytes>{bytes});
+    return internal::DeclarationFaults().Agree(comm);
+  };
+  const Bytes fault = internal::EncodeStatus(Status(Code::kInvalidArgument, "a fault"));
+  EXPECT_TRUE(agree(0, internal::EncodeStatus({})).ok());
+  EXPECT_EQ(agree(1, fault).message(), "a fault");
+  EXPECT_THAT(agree(0, fault), HasCode(Code::kComm));
+  EXPECT_THAT(agree(1, internal::EncodeStatus({})), HasCode(Code::kComm));
+  EXPECT_THAT(agree(1, Bytes(3)), HasCode(Code::kComm));
 }
 
 TEST(CompareReplicas, RefusesDigestsOfAListThatItDoesNotLead) {

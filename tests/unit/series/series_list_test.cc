@@ -168,10 +168,11 @@ TEST_F(SeriesListTest, FollowsLinksToCheckpointsOnly) {
   std::filesystem::create_directories(dir / "series");
   std::filesystem::create_directory_symlink(dir / "elsewhere/real", dir / "series/link");
   std::filesystem::create_directory_symlink(dir / "nowhere", dir / "series/dangling");
+  std::filesystem::create_symlink(dir / "elsewhere/real/COMMIT", dir / "series/to.a.file");
   const Series series(dir / "series");
   const SeriesListing listing = series.List().value();
   EXPECT_THAT(NamesOf(listing), ElementsAre("link"));
-  EXPECT_THAT(listing.foreign, ElementsAre("dangling"));
+  EXPECT_THAT(listing.foreign, ElementsAre("dangling", "to.a.file"));
   EXPECT_EQ(series.Newest().value().entry.attempt, MiniSpec::MakeId(1));
 }
 
@@ -187,6 +188,7 @@ TEST(SeriesNames, AreToldFromOthersByEachPart) {
   EXPECT_FALSE(internal::IsSeriesDirectoryName("step-0000000000001-01010101"))
       << "13 digits, filled";
   EXPECT_FALSE(internal::IsSeriesDirectoryName("step-123456789012345678901-01010101"));
+  EXPECT_FALSE(internal::IsSeriesDirectoryName("step-12345678901-01010101")) << "11 digits";
   EXPECT_FALSE(internal::IsSeriesDirectoryName("step-"));
   const auto with = [&](std::size_t at, char letter) {
     std::string other = name;

@@ -66,6 +66,10 @@ TEST(DeclarationTest, RefusesWhatCannotBeHeld) {
   EXPECT_THAT(add({.tensor = ByteTensor("e", 0), .region = Slice(0, 0)}),
               HasCode(Code::kInvalidArgument));
   EXPECT_THAT(declaration.tensors(), IsEmpty());
+  ASSERT_TRUE(add({.tensor = w, .region = Slice(0, 5)}).ok());
+  const TensorSpec other{.name = w.name, .dtype = DType::kInt8, .shape = w.shape};
+  EXPECT_THAT(add({.tensor = other, .region = Slice(5, 10)}).message(),
+              HasSubstr("slot 1 has i8 [10], expected u8 [10] as slot 0 has"));
   EXPECT_THAT(declaration.AddObject({.name = "", .media_type = "t"}),
               HasCode(Code::kInvalidArgument));
   ASSERT_TRUE(declaration.AddObject({.name = "o", .media_type = "t"}).ok());

@@ -70,6 +70,16 @@ TEST(TensorChecks, ValuesOfProvenanceHave64KibAtMost) {
   EXPECT_FALSE(with(64 * kKiB + 1).ok());
 }
 
+TEST(TensorChecks, RegionsLieInTheirTensors) {
+  const TensorSpec tensor = ByteTensor("w", 100);
+  const Bytes memory(50);
+  const auto with = [&](const Region& region) {
+    return internal::CheckSource(tensor, region, MemoryView::Host(memory));
+  };
+  EXPECT_TRUE(with(Slice(50, 100)).ok());
+  EXPECT_THAT(with(Slice(51, 101)), HasCode(Code::kInvalidArgument));
+}
+
 TEST(NullBytes, AreNoObject) {
   const std::shared_ptr<Storage> storage = MemoryStorage();
   const auto engine = SmallEngine(storage);
