@@ -53,16 +53,16 @@ def _view(tensor: torch.Tensor) -> memoryview:
 
 
 # How often a group of these ranks was made here: the same on all of them.
-_group_counts: collections.Counter[tuple[int, ...]] = collections.Counter()
+_group_counts: collections.Counter[tuple[str, tuple[int, ...]]] = collections.Counter()
 
 
-def _new_group(ranks: tuple[int, ...]) -> Any:
+def _new_group(ranks: tuple[int, ...], purpose: str) -> Any:
     """A group that torch knows nothing of. Collective over its ranks alone.
 
     torch.distributed.new_group is for all ranks of the job, or names the group by how many others the process has.
     """
-    _group_counts[ranks] += 1
-    name = f"sealpoint/{_group_counts[ranks]}/{'_'.join(map(str, ranks))}"
+    _group_counts[purpose, ranks] += 1
+    name = f"sealpoint/{purpose}/{_group_counts[purpose, ranks]}/{'_'.join(map(str, ranks))}"
     store = PrefixStore(name, _get_default_store())
     timeout = datetime.timedelta(seconds=_DEFAULT_SECONDS)
     return ProcessGroupGloo(store, ranks.index(dist.get_rank()), len(ranks), timeout)
@@ -75,11 +75,15 @@ class TorchCommunicator:
     never used afterwards, whichever backend it has: two threads on one group exchange each other's messages, and NCCL
     takes memory of the device. Each group of gloo may be driven by any thread, so saves in the background end though
     nobody polls. After an error the object must not be used again.
+
+    Args:
+        purpose: threads that make communicators of the same ranks at a time give different ones, as they have no order.
     """
 
-    def __init__(self, process_group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, process_group: dist.ProcessGroup | None = None, purpose: str = "") -> None:
         self._ranks = tuple(dist.get_process_group_ranks(process_group or dist.group.WORLD))
-        self._group = _new_group(self._ranks)
+        self._purpose = purpose
+        self._group = _new_group(self._ranks, purpose)
         self.host = socket.gethostname()
         self._seconds = _DEFAULT_SECONDS
         self._interrupted: str | None = None
@@ -101,7 +105,8 @@ class TorchCommunicator:
     def duplicate_for_background(self) -> TorchCommunicator:
         duplicate = TorchCommunicator.__new__(TorchCommunicator)
         duplicate._ranks, duplicate.host, duplicate._interrupted = self._ranks, self.host, None
-        duplicate._group = _new_group(self._ranks)
+        duplicate._purpose = self._purpose
+        duplicate._group = _new_group(self._ranks, self._purpose)
         duplicate.set_deadline(self._seconds)
         return duplicate
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from sealpoint._errors import Error, InvalidArgumentError, MismatchError, NotFou
 from sealpoint.torch import _shards
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._session import Session, note_failure, session_of
-from sealpoint.torch._state import _DIGEST, _ERROR, Contract, Matching, _dump_error, _parse_error
+from sealpoint.torch._state import Contract, Matching, agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 
@@ -75,18 +75,13 @@ def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contrac
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
     node = read_tree(reader)
-    matching = error = None
-    try:
+
+    def make() -> tuple[Matching, bytes]:
         matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
-        message = _DIGEST + _mask_of(matching)
-    except Error as failed:
-        error, message = failed, _ERROR + _dump_error(failed, communicator)
-    answers = [bytes(one) for one in communicator.all_gather(message)]
-    for answer in answers:
-        if answer[:1] == _ERROR:
-            raise _parse_error(answer[1:]) from error
-    assert matching is not None
-    _check_unexpected(matching, answers, contract)
+        return matching, mask_of(matching.stored, matching.wanted)
+
+    matching, masks = agree(communicator, make)
+    matching.findings += check_unexpected(matching.stored, masks, contract.unexpected)
     report = reader.load(
         slots=matching.slots,
         # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
@@ -135,26 +130,28 @@ def _per_rank_sizes(node: Any) -> Any:
             yield from _per_rank_sizes(value)
 
 
-def _mask_of(matching: Matching) -> bytes:
+def mask_of(stored: Sequence[str], wanted: Collection[str]) -> bytes:
     """A bit per stored place: whether this rank's state has it."""
-    bits = 0
-    for i, name in enumerate(matching.stored):
-        if name in matching.wanted:
-            bits |= 1 << i
-    return bits.to_bytes((len(matching.stored) + 7) // 8, "little")
+    mask = bytearray((len(stored) + 7) // 8)
+    for i, name in enumerate(stored):
+        if name in wanted:
+            mask[i >> 3] |= 1 << (i & 7)
+    return bytes(mask)
 
 
-def _check_unexpected(matching: Matching, answers: list[bytes], contract: Contract) -> None:
-    if contract.unexpected == "allow":
-        return
+def check_unexpected(stored: Sequence[str], masks: list[bytes], rule: str) -> list[tuple[str, str, str]]:
+    """Findings of what no rank's state has, under the rule of a contract."""
+    if rule == "allow":
+        return []
     wanted = 0
-    for answer in answers:
-        wanted |= int.from_bytes(answer[1:], "little")
-    unexpected = [name for i, name in enumerate(matching.stored) if not wanted >> i & 1]
-    if unexpected and contract.unexpected == "error":
+    for mask in masks:
+        wanted |= int.from_bytes(mask, "little")
+    bits = wanted.to_bytes((len(stored) + 7) // 8, "little")
+    unexpected = [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
+    if unexpected and rule == "error":
         more = f" and {len(unexpected) - 1} more places" if len(unexpected) > 1 else ""
         raise MismatchError(f"unexpected: no rank's state has it{more}", object=unexpected[0])
-    matching.findings += [("unexpected", name, "no rank's state has it") for name in unexpected]
+    return [("unexpected", name, "no rank's state has it") for name in unexpected]
 
 
 def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: bool = False,

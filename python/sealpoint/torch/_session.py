@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 from typing import Any
 
 import torch.distributed as dist
@@ -31,11 +32,11 @@ def _default_budget() -> int:
 class Session:
     """Made by all ranks of a group together, when they first save or load."""
 
-    def __init__(self, group: dist.ProcessGroup | None) -> None:
+    def __init__(self, group: dist.ProcessGroup | None, purpose: str) -> None:
         self.pid = os.getpid()
         self.is_broken = False
-        is_parallel = dist.is_available() and dist.is_initialized()
-        self.communicator: Communicator = TorchCommunicator(group) if is_parallel else SelfCommunicator()
+        self.turn = threading.Lock()  # for callers on several threads
+        self.communicator: Communicator = SelfCommunicator() if group is None else TorchCommunicator(group, purpose)
         self._savers: dict[Any, _sealpoint.Saver] = {}
         self._engine: _sealpoint.Engine | None = None
 
@@ -75,19 +76,21 @@ class Session:
 _sessions: dict[Any, Session] = {}
 
 
-def session_of(group: dist.ProcessGroup | None) -> Session:
+def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
     """That of the group; None: of all ranks, or of this process alone if torch.distributed is not in use.
 
-    Collective when it is first called, and after an error of the communicator.
+    Collective when it is first called, and after an error of the communicator. Threads that save at a time have
+    different purposes. ``is_alone``: of this process, whatever others there are.
     """
-    is_parallel = dist.is_available() and dist.is_initialized()
-    key = (group or dist.group.WORLD) if is_parallel else None
+    is_parallel = not is_alone and dist.is_available() and dist.is_initialized()
+    whole = (group or dist.group.WORLD) if is_parallel else None
+    key = (whole, purpose)
     session = _sessions.get(key)
     if session is not None and session.pid == os.getpid() and not session.is_broken:
         return session
     if session is not None and session.pid == os.getpid():
         session.close()
-    session = _sessions[key] = Session(group)
+    session = _sessions[key] = Session(whole, purpose)
     return session
 
 

@@ -92,7 +92,7 @@ _layouts: dict[Any, list[tuple[Numbers, Numbers, Numbers]]] = {}
 _LAYOUTS_MAX = 100_000
 
 
-def _boxes_of(tensor: DTensor) -> list[tuple[Numbers, Numbers, Numbers]]:
+def boxes_of(tensor: DTensor) -> list[tuple[Numbers, Numbers, Numbers]]:
     """(offset in the whole tensor, extent, offset in the local tensor) of each box that this rank holds."""
     mesh = tensor.device_mesh
     coordinate = mesh.get_coordinate()
@@ -126,8 +126,8 @@ def _parts_of_dtensor(tensor: DTensor, key: str) -> list[Part]:
                 f"placement is {placement}, whose values no rank has; expected replicated or sharded", tensor=key
             )
     local = tensor.to_local()
-    boxes = _boxes_of(tensor)
-    held = sum(_count(extent) for _, extent, _ in boxes)
+    boxes = boxes_of(tensor)
+    held = sum(count_of(extent) for _, extent, _ in boxes)
     if boxes and held != local.numel():
         raise InvalidArgumentError(
             f"the local tensor has {local.numel()} elements, expected {held} by the placements {tensor.placements}",
@@ -145,7 +145,7 @@ def _parts_of_dtensor(tensor: DTensor, key: str) -> list[Part]:
     return parts
 
 
-def _count(extent: Sequence[int]) -> int:
+def count_of(extent: Sequence[int]) -> int:
     count = 1
     for size in extent:
         count *= size
@@ -215,7 +215,12 @@ def memory_of(tensor: torch.Tensor) -> tuple[int, int, Numbers | None, int, int]
     return (tensor.data_ptr(), size_bytes, strides, -1, 0)
 
 
-def _slot(key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Slot:
+def plain_memory(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    return plain.resolve_conj().resolve_neg() if plain.is_conj() or plain.is_neg() else plain
+
+
+def slot_of(key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Slot:
     where = None if box is None else (box[0], box[1], None)
     return (key, dtype, shape, where, memory_of(memory))
 
@@ -226,33 +231,38 @@ def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> 
     Conjugated and negated views share their elements with others, and say by a flag that they are to be changed.
     """
     shape, dtype, parts = pieces_of(value, key)
-    if _count(shape) == 0:
+    if count_of(shape) == 0:
         yield (key, _name_of(dtype, key), shape, None, None)
         return
     for box, memory in parts:
         name = check_storable(memory, key)
         if memory.numel() == 0:
             continue
-        plain = memory.detach()
-        if plain.is_conj() or plain.is_neg():
-            plain = plain.resolve_conj().resolve_neg()
+        plain = plain_memory(memory)
         keep(plain)
-        yield _slot(key, name, shape, box, plain)
+        yield slot_of(key, name, shape, box, plain)
 
 
 def destination_slots(value: Any, key: str) -> Iterator[Slot]:
     """Of a tensor that is to be loaded."""
     shape, dtype, parts = pieces_of(value, key)
-    if _count(shape) == 0:
+    if count_of(shape) == 0:
         yield (key, _name_of(dtype, key), shape, None, (0, 0, None, -1, 0))
         return
     for box, memory in parts:
-        name = check_storable(memory, key)
-        if memory.numel() == 0:
-            continue
-        if memory.is_conj() or memory.is_neg():
-            raise UnsupportedError("destination is a conjugated or negated view, expected plain memory", tensor=key)
-        yield _slot(key, name, shape, box, memory.detach())
+        yield from part_slots(key, shape, box, memory)
+
+
+def part_slots(key: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Iterator[Slot]:
+    """Of a part of a tensor that is to be loaded."""
+    name = check_storable(memory, key)
+    if memory.numel() == 0:
+        if count_of(shape) == 0:
+            yield (key, name, shape, None, (0, 0, None, -1, 0))
+    elif memory.is_conj() or memory.is_neg():
+        raise UnsupportedError("destination is a conjugated or negated view, expected plain memory", tensor=key)
+    else:
+        yield slot_of(key, name, shape, box, memory.detach())
 
 
 def _name_of(dtype: torch.dtype, key: str) -> str:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, TypeVar
 
 import torch
 
@@ -15,7 +15,8 @@ from sealpoint._errors import CorruptError, Error, InvalidArgumentError, Mismatc
 from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint.torch import _shards
 
-_ERROR, _DIGEST = b"E", b"D"
+_ERROR, _ANSWER = b"E", b"A"
+T = TypeVar("T")
 
 
 def is_stateful(value: Any) -> bool:
@@ -32,12 +33,22 @@ def plain_state(value: Any) -> Any:
     return value
 
 
-class Collected:
+class Gathered:
     """What a rank has to save."""
 
-    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool) -> None:
+    node: Node
+    rank_values: dict[str, Node]  # see per_rank
+
+    def __init__(self) -> None:
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
+
+
+class Collected(Gathered):
+    """A state dict that is to be saved."""
+
+    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool) -> None:
+        super().__init__()
         self._values: dict[str, Any] = {}
         encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, allow_pickle)
         self.node = encoder.encode(plain_state(state))
@@ -51,36 +62,61 @@ class Collected:
         return name
 
 
-def collect(state: Any, communicator: Communicator, allow_pickle: bool) -> tuple[Collected, list[tuple[str, str, bytes]]]:
-    """What this rank saves, and its objects: (name, media type, bytes).
+def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tuple[T, list[bytes]]:
+    """What make() returns, and the answers (its second value) of all ranks. Collective.
 
-    Collective: one exchange of a digest; if trees differ, they are united on rank 0. What one rank cannot save is an
-    error of all, and names that rank.
+    What goes wrong on one rank is an error of all, and names that rank.
     """
-    collected, error = None, None
+    made: T | None = None
+    error: Exception | None = None
     try:
-        collected = Collected(state, communicator.rank, communicator.size, allow_pickle)
-        own = _tree.dump(collected.node)
-        message = _DIGEST + hashlib.blake2b(own, digest_size=16).digest()
+        made, answer = make()
+        message = _ANSWER + answer
     except Error as failed:
         error, message = failed, _ERROR + _dump_error(failed, communicator)
+    except Exception as failed:  # of the caller's objects: the others must learn of it
+        text = f"{type(failed).__name__}: {' '.join(str(failed).split())}"
+        error, message = failed, _ERROR + _dump_error(InvalidArgumentError(text), communicator)
     answers = [bytes(one) for one in communicator.all_gather(message)]
-    for answer in answers:
-        if answer[:1] == _ERROR:
-            raise _parse_error(answer[1:]) from error
-    assert collected is not None
+    for one in answers:
+        if one[:1] == _ERROR:
+            raise _parse_error(one[1:]) from error
+    assert made is not None
+    return made, [one[1:] for one in answers]
+
+
+def collect(state: Any, communicator: Communicator, allow_pickle: bool) -> tuple[Collected, list[tuple[str, str, bytes]]]:
+    """What this rank saves, and its objects; see ``unite``."""
+    return unite(lambda: Collected(state, communicator.rank, communicator.size, allow_pickle), communicator)
+
+
+G = TypeVar("G", bound=Gathered)
+
+
+def unite(gather: Callable[[], G], communicator: Communicator) -> tuple[G, list[tuple[str, str, bytes]]]:
+    """What gather() returns, and this rank's objects: (name, media type, bytes).
+
+    Collective: one exchange of a digest; if trees differ, they are united on rank 0.
+    """
+
+    def make() -> tuple[tuple[G, bytes], bytes]:
+        gathered = gather()
+        own = _tree.dump(gathered.node)
+        return (gathered, own), hashlib.blake2b(own, digest_size=16).digest()
+
+    (gathered, own), answers = agree(communicator, make)
     is_same = all(answer == answers[0] for answer in answers)
     objects = []
-    if is_same or communicator.rank == _unite(own, answers, communicator, collected):
-        objects.append((_tree.OBJECT, _tree.MEDIA_TYPE, own if is_same else _tree.dump(collected.node)))
-    if collected.rank_values:
+    if is_same or communicator.rank == _unite(own, answers, communicator, gathered):
+        objects.append((_tree.OBJECT, _tree.MEDIA_TYPE, own if is_same else _tree.dump(gathered.node)))
+    if gathered.rank_values:
         objects.append(
-            (_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, _tree.dump(collected.rank_values))
+            (_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, _tree.dump(gathered.rank_values))
         )
-    return collected, objects
+    return gathered, objects
 
 
-def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Collected) -> int:
+def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Gathered) -> int:
     """Makes one tree on rank 0, of one of each kind that there is. Returns 0, or raises the same error on all ranks."""
     is_first = answers.index(answers[communicator.rank]) == communicator.rank
     gathered = communicator.gather(own if is_first else b"", 0)
@@ -192,8 +228,9 @@ class Matching:
             return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree._brief(node)}")
         for key in list(live):
             place = (*path, _tree._part_of(key))
-            if key in stored:
-                self._place(live, key, live[key], stored[key], place)
+            name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
+            if name in stored:
+                self._place(live, key, live[key], stored[name], place)
             else:
                 self._differ("missing", place, "the checkpoint does not have it")
 

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flattened names of torch.distributed.checkpoint, and the tree of a checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint.metadata import (
+    STORAGE_TYPES,
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+
+from sealpoint._checkpoint import Checkpoint, Path
+from sealpoint._errors import CorruptError, InvalidArgumentError, UnsupportedError
+from sealpoint._tree import KIND, Node, text_of
+from sealpoint._tree import Path as TreePath
+from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._state import _entries, _kind
+
+
+class _Branch(dict[str | int, Any]):
+    """A container, while it is not known of which kind."""
+
+
+def nest(leaves: Iterable[tuple[TreePath, Node]]) -> Node:
+    """The tree of these leaves: numbers are places of lists, strings are keys of mappings."""
+    root = _Branch()
+    for path, node in leaves:
+        branch = root
+        for part in path[:-1]:
+            branch = branch.setdefault(part, _Branch())
+            if not isinstance(branch, _Branch):
+                raise InvalidArgumentError("a value lies within another", object=text_of(path))
+        if path[-1] in branch:
+            raise InvalidArgumentError("two places of the state have this path", object=text_of(path))
+        branch[path[-1]] = node
+    return _node_of(root, is_root=True)
+
+
+def _node_of(branch: Any, is_root: bool = False) -> Node:
+    if not isinstance(branch, _Branch):
+        return branch
+    if not is_root and all(type(key) is int for key in branch) and sorted(branch) == list(range(len(branch))):
+        return [_node_of(branch[i]) for i in range(len(branch))]
+    if all(type(key) is str for key in branch) and KIND not in branch:
+        return {str(key): _node_of(value) for key, value in branch.items()}
+    return {KIND: "dict", "items": [[key, _node_of(value)] for key, value in branch.items()]}
+
+
+def flatten(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]]:
+    """The leaves, under the paths that DCP gives them: keys are strings; lists only count if they have more than values."""
+    entries = _entries(node)
+    if entries is not None:
+        for key, value in entries.items():
+            yield from flatten(value, (*path, str(key)))
+    elif isinstance(node, list) and _is_walked(node):
+        for i, value in enumerate(node):
+            yield from flatten(value, (*path, i))
+    else:
+        yield path, node
+
+
+def _is_walked(node: list[Node]) -> bool:
+    return any(
+        _entries(one) is not None or _kind(one) == "tensor" or (isinstance(one, list) and _is_walked(one)) for one in node
+    )
+
+
+def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]]:
+    """All mappings and lists within it."""
+    entries = _entries(node)
+    items: Iterable[tuple[Any, Node]] = ()
+    if entries is not None:
+        items = ((str(key), value) for key, value in entries.items())
+    elif isinstance(node, list):
+        items = enumerate(node)
+    else:
+        return
+    if path:
+        yield path, node
+    for key, value in items:
+        yield from _branches(value, (*path, key))
+
+
+class StoredState(Mapping[str, STORAGE_TYPES]):
+    """What a checkpoint has, by flattened name, in the words of DCP; each made when it is asked for.
+
+    A tensor is one chunk: the library finds out by itself where its parts lie. Mappings can be asked for as values,
+    since planners that do not flatten take them as such, but are not listed.
+    """
+
+    def __init__(self, tree: Node, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.paths: dict[str, TreePath] = {}
+        self._nodes: dict[str, Node] = {}
+        self._tree = tree
+        self._within: dict[str, Node] | None = None
+        for path, node in flatten(tree):
+            name = text_of(path)
+            if name in self._nodes:
+                raise UnsupportedError("two places of the checkpoint have this name in DCP", object=name)
+            self.paths[name], self._nodes[name] = path, node
+
+    def node(self, name: str) -> Node:
+        """Errors: KeyError."""
+        if name in self._nodes:
+            return self._nodes[name]
+        if self._within is None:
+            self._within = {text_of(path): node for path, node in _branches(self._tree)}
+        return self._within[name]
+
+    def is_leaf(self, name: str) -> bool:
+        return name in self._nodes
+
+    def shape_of(self, tensor: str) -> tuple[int, ...]:
+        return tuple(self.checkpoint[tensor].shape)
+
+    def __getitem__(self, name: str) -> STORAGE_TYPES:
+        node = self.node(name)
+        if _kind(node) != "tensor":
+            return BytesStorageMetadata()
+        stored = self.checkpoint[node["name"]]
+        if stored.dtype_name not in DTYPE_OF:
+            raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=stored.name)
+        size = torch.Size(stored.shape)
+        return TensorStorageMetadata(
+            properties=TensorProperties(dtype=DTYPE_OF[stored.dtype_name]),
+            size=size,
+            chunks=[ChunkStorageMetadata(offsets=torch.Size([0] * len(size)), sizes=size)],
+        )
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self.node(name) is not self
+        except KeyError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def tensor_name(node: Node) -> str:
+    name = node.get("name")
+    if not isinstance(name, str):
+        raise CorruptError("a tensor of the tree has no name")
+    return name
+
+
+def path_text(path: Path | None, what: str) -> str:
+    if path is None:
+        raise InvalidArgumentError(f"{what} has no path; give it one, or give DCP a checkpoint_id")
+    return os.fsdecode(path)
+
+
+def is_path(checkpoint_id: Any) -> bool:
+    """Whether it names a directory, and nothing on the net."""
+    if not isinstance(checkpoint_id, (str, os.PathLike)):
+        return False
+    text = os.fspath(checkpoint_id)
+    return isinstance(text, str) and len(text) > 0 and "://" not in text
+
+
+def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int]:
+    if no_dist or not (dist.is_available() and dist.is_initialized()):
+        return 0, 1
+    return dist.get_rank(group), dist.get_world_size(group)
+
+
+def check_rank(rank: int | None, group: dist.ProcessGroup | None, no_dist: bool) -> None:
+    """That DCP was given the group that we were: it does not pass it on."""
+    own, _ = _own_place(group, no_dist)
+    if rank is not None and rank != own:
+        raise InvalidArgumentError(
+            f"rank is {own} in the process_group given here, {rank} in that of DCP; "
+            "give both the same process_group and no_dist"
+        )
+
+
+def check_size(count: int, group: dist.ProcessGroup | None, no_dist: bool) -> None:
+    _, size = _own_place(group, no_dist)
+    if count != size:
+        raise InvalidArgumentError(
+            f"the process_group given here has {size} ranks, that of DCP {count}; "
+            "give both the same process_group and no_dist"
+        )

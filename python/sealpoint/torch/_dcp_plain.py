@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving by torch.distributed.checkpoint through its coordinator: each rank writes blobs, the coordinator commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
+from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteItemType
+from torch.distributed.checkpoint.storage import WriteResult
+
+from sealpoint import _save, _tree
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import AlreadyExistsError, Error, UnsupportedError
+from sealpoint._save import BlobWriter, Codec
+from sealpoint._tree import KIND, Node
+from sealpoint.torch import _shards
+from sealpoint.torch._dcp_names import nest
+from sealpoint.torch._dcp_plan import memory_of, path_of, value_of
+
+_BLOBS = "sealpoint.blobs"
+
+
+def check_is_new(path: str) -> None:
+    """Errors: AlreadyExistsError. Before anything is written; the commit itself is exclusive, too."""
+    try:
+        open_checkpoint(path, check_files=False).close()
+    except Error:
+        return
+    raise AlreadyExistsError("the directory already holds a checkpoint", path=path)
+
+
+def _bytes_of(memory: torch.Tensor) -> Any:
+    """An array of bytes with one more axis, as numpy does not have all dtypes."""
+    dense = memory.cpu().contiguous()
+    data = torch.empty(0, dtype=torch.uint8) if dense.numel() == 0 else dense.reshape(-1).view(torch.uint8)
+    return data.numpy().reshape((*dense.shape, dense.element_size()))
+
+
+def write(path: str, plan: SavePlan, planner: SavePlanner, step: int | None, encoding: tuple[Codec, int, int],
+          allow_pickle: bool) -> list[WriteResult]:
+    """Of one rank. Values, and the summaries of the blobs, are in the results."""
+    results = []
+    with BlobWriter(path, step=step) as writer:
+
+        def add_inner(name: str, value: Any) -> str:
+            raise UnsupportedError("a tensor within a value; DCP flattens mappings and lists only", tensor=name)
+
+        encoder = _tree.Encoder(_shards.is_tensor, add_inner, 0, 1, allow_pickle)
+        for item in plan.items:
+            name = item.index.fqn
+            if item.type == WriteItemType.BYTE_IO:
+                node = _tree.dump(encoder.encode(value_of(item, planner), path_of(name, plan.planner_data)))
+                results.append(WriteResult(item.index, len(node), node))
+                continue
+            shape, box, memory = memory_of(item, planner)
+            assert box is not None
+            array = (_bytes_of(memory), _shards.check_storable(memory, name))
+            if memory.numel() > 0 or _shards.count_of(shape) == 0:
+                codec, level, chunk_size = encoding
+                writer.add(name, array, shape=shape, offset=box[0], codec=codec, codec_level=level,
+                           chunk_size_bytes=chunk_size)
+            results.append(WriteResult(item.index, memory.numel() * memory.element_size(), None))
+        if encoder.rank_values:
+            raise UnsupportedError("per_rank needs all ranks, expected through_coordinator=False",
+                                   object=next(iter(encoder.rank_values)))
+        results.append(WriteResult(MetadataIndex(_BLOBS), 0, writer.finish()))
+    return results
+
+
+def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], step: int | None,
+           parent: tuple[str, int] | None, provenance: Mapping[str, str]) -> None:
+    """On the coordinator. Errors leave the blobs, but no checkpoint."""
+    summaries: list[bytes] = []
+    nodes: dict[str, Node] = {}
+    for result in (one for of_rank in results for one in of_rank):
+        name = result.index.fqn
+        if name == _BLOBS:
+            summaries.extend(result.storage_data)
+        elif result.storage_data is None:
+            nodes[name] = {KIND: "tensor", "name": name}
+        else:
+            nodes[name] = _tree.parse(result.storage_data)
+    tree = nest((path_of(name, metadata.planner_data), node) for name, node in nodes.items())
+    with BlobWriter(path, step=step) as writer:
+        writer.add_object(_tree.OBJECT, (_tree.dump(tree), _tree.MEDIA_TYPE))
+        summaries.extend(writer.finish())
+        _save.commit(path, summaries, step=step, parent=parent, provenance=provenance)

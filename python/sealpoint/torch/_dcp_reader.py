@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading by torch.distributed.checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, cast
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint import storage
+from torch.distributed.checkpoint.metadata import STORAGE_TYPES, Metadata, StorageMeta
+from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
+from torch.futures import Future
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._checkpoint import Checkpoint, Path, Progress
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._tree import Node, text_of
+from sealpoint.torch import _dcp_names, _shards
+from sealpoint.torch._dcp_names import StoredState
+from sealpoint.torch._dcp_plan import is_in_boxes, live_value
+from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._load import check_unexpected, mask_of, read_tree
+from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._session import Session, note_failure, session_of
+from sealpoint.torch._state import _kind, agree
+
+_MEMORY_BUDGET_BYTES = 256 << 20
+
+
+class _Open(NamedTuple):
+    session: Session
+    reader: _sealpoint.CollectiveReader
+    stored: StoredState
+
+
+class StorageReader(storage.StorageReader):
+    """Reads checkpoints of this library, whoever wrote them, for ``dcp.load`` with any planner.
+
+    All ranks of the group load together, whatever their layout; each stored byte is read and verified by one of them.
+    Plans do not go through DCP's coordinator. Beyond what DCP checks, a value where the state has a tensor and an
+    element type that is not the stored one are errors, which name the key. What ``per_rank`` saved is loaded as the plain
+    value of the rank: DCP forgets objects that are to be replaced.
+
+    Args:
+        path: the checkpoint's directory; ``checkpoint_id`` of DCP takes its place.
+        process_group: that given to DCP; None: all ranks.
+        no_dist: as given to DCP: this process loads alone.
+        unexpected: what stored keys lead to that no rank's state has: "allow", as in DCP, or "error".
+        convert, allow_pickle, threads, memory_budget_bytes, deadline, progress: as for ``sealpoint.torch.load``.
+
+    Errors of ``sealpoint.torch.load``, in the CheckpointException that DCP raises on all ranks.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        process_group: dist.ProcessGroup | None = None,
+        no_dist: bool = False,
+        unexpected: Literal["allow", "error"] = "allow",
+        convert: Literal["exact", "nearest"] | None = None,
+        allow_pickle: bool = False,
+        threads: int = 1,
+        memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
+        deadline: float | None = DEADLINE_DEFAULT_SECONDS,
+        progress: Progress = None,
+    ) -> None:
+        super().__init__()
+        if unexpected not in ("allow", "error"):
+            raise InvalidArgumentError(f"unexpected is {unexpected!r}, expected allow or error")
+        self._path = None if path is None else _dcp_names.path_text(path, "the StorageReader")
+        self._group, self._no_dist, self._unexpected = process_group, no_dist, unexpected
+        self._convert, self._allow_pickle, self._threads = convert, allow_pickle, threads
+        self._budget, self._deadline, self._progress = memory_budget_bytes, deadline, progress
+        self._open: _Open | None = None
+        self._failure: Error | None = None
+        self._items: list[ReadItem] | None = None
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        return self._path
+
+    def reset(self, checkpoint_id: Any = None) -> None:
+        if checkpoint_id is not None:
+            self._path = _dcp_names.path_text(checkpoint_id, "the StorageReader")
+        self._open, self._failure, self._items = None, None, None
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
+        return _dcp_names.is_path(checkpoint_id)
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """Opens the checkpoint: all ranks of the group together. There is none of one rank alone (``rank=``)."""
+        if "rank" in kwargs and self._failure is not None:
+            raise self._failure
+        self._failure = self._open = None
+        path = _dcp_names.path_text(self._path, "the StorageReader")
+        session = session_of(self._group, is_alone=self._no_dist)
+        session.communicator.set_deadline(self._deadline)
+        try:
+            reader = _sealpoint.CollectiveReader(
+                session.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
+            )
+            stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
+        except Error as error:
+            note_failure(session, error)
+            self._failure = error
+            raise
+        self._open = _Open(session, reader, stored)
+        return Metadata(
+            state_dict_metadata=cast("dict[str, STORAGE_TYPES]", stored),
+            planner_data=stored.paths,
+            storage_meta=StorageMeta(checkpoint_id=path),
+        )
+
+    def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        self._items = None
+        _dcp_names.check_rank(kwargs.get("rank"), self._group, self._no_dist)
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        self._items = plan.items
+        return dataclasses.replace(plan, items=[])
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        _dcp_names.check_size(len(plans), self._group, self._no_dist)
+        return plans
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        items, self._items = plan.items if self._items is None else self._items, None
+        opened, self._open = self._open, None
+        if opened is None:
+            raise InvalidArgumentError("the StorageReader is not open, expected a call of read_metadata() before")
+        try:
+            self._load(opened, items, planner)
+        except Error as error:
+            note_failure(opened.session, error)
+            raise
+        future: Future[None] = Future()
+        future.set_result(None)
+        return future
+
+    def _load(self, opened: _Open, items: list[ReadItem], planner: LoadPlanner) -> None:
+        communicator = opened.session.communicator
+        names = list(opened.stored)
+
+        def make() -> tuple[_Wanted, bytes]:
+            wanted = _Wanted(opened.stored, planner, communicator.rank, communicator.size, self._allow_pickle)
+            for item in items:
+                wanted.add(item)
+            return wanted, mask_of(names, wanted.names())
+
+        wanted, masks = agree(communicator, make)
+        check_unexpected(names, masks, self._unexpected)
+        opened.reader.load(
+            slots=wanted.slots,
+            contract=("error", "allow", "error", "error", "allow"),
+            convert=self._convert,
+            threads=self._threads,
+            memory_budget_bytes=self._budget,
+            progress=self._progress,
+        )
+        wanted.commit()
+
+
+class _Wanted:
+    """Where the items of one rank's plan are read to."""
+
+    def __init__(self, stored: StoredState, planner: LoadPlanner, rank: int, size: int, allow_pickle: bool) -> None:
+        self.slots: list[_shards.Slot] = []
+        self._stored, self._planner = stored, planner
+        self._rank, self._size = rank, size
+        self._decoder = _tree.Decoder(self._inner_tensor, allow_pickle)
+        self._tensors: list[tuple[ReadItem, torch.Tensor]] = []
+        self._values: list[tuple[ReadItem, Any]] = []
+        self._in_boxes: set[str] = set()
+        self._rank_values: dict[str, Node] | None = None
+
+    def names(self) -> set[str]:
+        """Also of tensors of which this rank holds nothing."""
+        found = {item.storage_index.fqn for item, _ in [*self._tensors, *self._values]}
+        state = getattr(self._planner, "state_dict", None)
+        return found | set(state) if isinstance(state, Mapping) else found
+
+    def add(self, item: ReadItem) -> None:
+        name = item.storage_index.fqn
+        node = self._stored.node(name)
+        live = live_value(self._planner, item.dest_index.fqn)
+        if item.type == LoadItemType.BYTE_IO:
+            self._values.append((item, self._value(name, node, live)))
+        else:
+            self._add_tensor(item, _dcp_names.tensor_name(node), live)
+
+    def _add_tensor(self, item: ReadItem, name: str, live: Any) -> None:
+        memory = self._planner.resolve_tensor(item).detach()
+        self._tensors.append((item, memory))
+        if is_in_boxes(live):
+            if item.dest_index.fqn not in self._in_boxes:
+                self._in_boxes.add(item.dest_index.fqn)
+                self.slots.extend(_shards.destination_slots(live, name))
+            return
+        offset, extent = tuple(item.storage_offsets), tuple(item.lengths)
+        if tuple(memory.shape) != extent:
+            raise MismatchError(f"shape: the destination has {tuple(memory.shape)}, its plan says {extent}", tensor=name)
+        self.slots.extend(_shards.part_slots(name, self._stored.shape_of(name), (offset, extent), memory))
+
+    def _value(self, name: str, node: Node, live: Any) -> Any:
+        if _shards.is_tensor(live):
+            raise MismatchError(f"kind: the state has a tensor, the checkpoint {_tree._brief(node)}", object=name)
+        if not self._stored.is_leaf(name) and getattr(self._planner, "flatten_state_dict", False):
+            raise MismatchError(f"kind: the state has a {type(live).__name__}, the checkpoint a container", object=name)
+        try:
+            return self._decoder.decode(self._own_node(name, node) if _kind(node) == "per_rank" else node)
+        except Error as error:
+            if error.object is None:
+                error.object = name
+            raise
+
+    def _own_node(self, name: str, node: Node) -> Node:
+        if node["size"] != self._size:
+            raise MismatchError(f"per_rank: {node['size']} ranks saved it, {self._size} load", object=name)
+        if self._rank_values is None:
+            self._rank_values = _tree.parse(self._stored.checkpoint.objects[_tree.rank_object(self._rank)])
+        own = self._rank_values.get(text_of(self._stored.paths[name]))
+        if own is None:
+            raise CorruptError(f"the object of rank {self._rank} lacks a value", object=name)
+        return own
+
+    def _inner_tensor(self, name: str) -> torch.Tensor:
+        """One within a value: new, and whole."""
+        stored = self._stored.checkpoint[name]
+        if stored.dtype_name not in DTYPE_OF:
+            raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
+        tensor = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name])
+        self.slots.extend(_shards.destination_slots(tensor, name))
+        return tensor
+
+    def commit(self) -> None:
+        """Once everything was read and verified."""
+        for item, tensor in self._tensors:
+            self._planner.commit_tensor(item, tensor)
+        for item, value in self._values:
+            data = io.BytesIO()  # what the planner unpickles was pickled here
+            torch.save(value, data)
+            data.seek(0)
+            self._planner.load_bytes(item, data)

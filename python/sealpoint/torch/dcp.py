@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed.checkpoint with checkpoints of this library: one import, one argument.
+
+    import torch.distributed.checkpoint as dcp
+    from sealpoint.torch.dcp import StorageReader, StorageWriter
+
+    dcp.save(state, storage_writer=StorageWriter("checkpoint"))
+    dcp.load(state, storage_reader=StorageReader("checkpoint"))
+"""
+
+from sealpoint.torch._dcp_reader import StorageReader
+from sealpoint.torch._dcp_writer import StorageWriter
+
+__all__ = ["StorageReader", "StorageWriter"]

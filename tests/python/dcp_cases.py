@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What four ranks do through torch.distributed.checkpoint; run by test_torch_dcp.py."""
+
+import contextlib
+import pickle
+import random
+import time
+
+import sealpoint
+import sealpoint.torch as sp
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from sealpoint.torch.dcp import StorageReader, StorageWriter
+from torch.distributed.checkpoint import DefaultLoadPlanner, DefaultSavePlanner, FileSystemWriter
+from torch.distributed.checkpoint._nested_dict import flatten_state_dict
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
+from torch.distributed.checkpoint.metadata import BytesStorageMetadata, TensorStorageMetadata
+from torch.distributed.checkpoint.planner import SavePlanner
+from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch_states import MODES, Training, assert_same, whole
+
+
+def save(state, path, **options):
+    return dcp.save(state, storage_writer=StorageWriter(path, **options))
+
+
+def load(state, path, **options):
+    dcp.load(state, storage_reader=StorageReader(path, **options))
+
+
+def fails(job, kind, call):
+    """The error that call() has on some rank, which DCP raises on all of them."""
+    try:
+        call()
+    except CheckpointException as failure:
+        errors = [error for error, _ in failure.failures.values()]
+        assert isinstance(errors[0], kind), failure
+        job.all_agree(sorted(failure.failures))
+        return errors[0]
+    raise AssertionError(f"no {kind.__name__} on rank {job.rank}")
+
+
+def texts(state):
+    return {name: str(value) for name, value in flatten_state_dict(state)[0].items()}
+
+
+def unique_bytes(training):
+    return sum(tensor.numel() * tensor.element_size() for tensor in training.tensors().values())
+
+
+def case_each_layout_comes_back(job):
+    """With DCP's own keys; each byte is stored once; all routes store the same."""
+    for mode in MODES:
+        training = Training(mode, job.size, seed=7)
+        state = dict(training.state(), step=3, betas=(0.9, 0.95), names=["a", "b"], nested={"empty": [], "none": None})
+        save(state, job.path(mode), step=3)
+        save(state, job.path(mode + "-plain"), through_coordinator=True)
+        theirs = dcp.save(state, storage_writer=FileSystemWriter(job.path(mode + "-theirs")))
+        total = unique_bytes(training)  # gathers
+        for name in (mode, mode + "-plain"):
+            metadata = StorageReader(job.path(name)).read_metadata()
+            assert set(metadata.state_dict_metadata) == set(theirs.state_dict_metadata)
+            assert metadata.planner_data == theirs.planner_data
+            for key, expected in theirs.state_dict_metadata.items():
+                found = metadata.state_dict_metadata[key]
+                assert type(found) is type(expected), key
+                if isinstance(found, TensorStorageMetadata):
+                    assert (found.size, found.properties.dtype) == (expected.size, expected.properties.dtype), key
+            other = Training(mode, job.size, seed=99)
+            back = dict(other.state(), step=0, betas=None, names=None, nested={"empty": 1, "none": 1})
+            load(back, job.path(name))
+            other.model.load_state_dict(back["model"])
+            other.optimizer.load_state_dict(back["optimizer"])
+            assert_same(training.tensors(), other.tensors())
+            assert {key: back[key] for key in ("step", "betas", "names", "nested")} == {
+                "step": 3, "betas": (0.9, 0.95), "names": ["a", "b"], "nested": {"empty": [], "none": None}}
+            with sealpoint.open(job.path(name)) as checkpoint:
+                assert sum(tensor.nbytes for tensor in checkpoint.values()) == total, "each byte is stored once"
+        if job.rank == 0:
+            assert sealpoint.verify(job.path(mode)).ok
+            assert sealpoint.verify(job.path(mode + "-plain")).ok
+            assert sealpoint.open(job.path(mode)).step == 3
+            full, plain = sp.load_full(job.path(mode)), sp.load_full(job.path(mode + "-plain"))
+            assert texts(full) == texts(plain), "the same by both routes"
+            assert full["optimizer"]["param_groups"][0]["betas"] == (0.9, 0.999)
+
+
+def case_layouts_and_numbers_of_ranks_change(job):
+    source = Training("fsdp", job.size, seed=1)
+    save(source.state(), job.path("fsdp"))
+    expected = source.tensors()
+    for mode in ("tp", "hsdp"):
+        other = Training(mode, job.size, seed=2)
+        state = other.state()
+        load(state, job.path("fsdp"))
+        other.optimizer.load_state_dict(state["optimizer"])
+        assert_same(expected, other.tensors())
+    model = {name: whole(tensor) for name, tensor in source.model.state_dict().items()}
+    groups = [dist.new_group([0, 1]), dist.new_group([0, 1, 2]), dist.new_group([3])]
+    for group in groups:
+        if job.rank in dist.get_process_group_ranks(group):
+            state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
+            dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), process_group=group), process_group=group)
+            assert_same(state["model"], model)
+    dist.barrier()
+    if job.rank == 2:
+        state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
+        dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), no_dist=True), no_dist=True)
+        assert_same(state["model"], model)
+        dcp.save(state, storage_writer=StorageWriter(job.path("alone"), no_dist=True), no_dist=True)
+        assert_same(sp.load_full(job.path("alone"))["model"], model)
+
+
+def case_both_interfaces_read_both(job):
+    source = Training("fsdp", job.size, seed=1)
+    state = {"model": source.model.state_dict(), "list": [torch.ones(2), {"n": 1}], "pair": (1, torch.arange(3.0)),
+             "optimizer": source.optimizer.state_dict()}
+    save(state, job.path("dcp"))
+    sp.save(state, job.path("own"))
+    expected = source.tensors()
+
+    def blank():
+        other = Training("tp", job.size, seed=2)
+        return other, {"model": other.model.state_dict(), "list": [torch.zeros(2), {"n": 0}],
+                       "pair": (0, torch.zeros(3)), "optimizer": other.optimizer.state_dict()}
+
+    for read, path in ((sp.load, "dcp"), (load, "own"), (load, "dcp")):
+        other, back = blank()
+        read(back, job.path(path))
+        other.optimizer.load_state_dict(back["optimizer"])
+        assert_same(expected, other.tensors())
+        assert torch.equal(back["list"][0], torch.ones(2))
+        assert back["list"][1] == {"n": 1}
+        assert back["pair"][0] == 1
+        assert torch.equal(back["pair"][1], torch.arange(3.0))
+    full = sp.load_full(job.path("dcp"))
+    assert full["list"][1] == {"n": 1}
+    assert_same(full["model"], {name: whole(tensor) for name, tensor in source.model.state_dict().items()})
+    empty = {}
+    _load_state_dict(empty, StorageReader(job.path("own")), planner=_EmptyStateDictLoadPlanner())
+    assert empty["list"][1] == {"n": 1}
+    assert_same(empty["model"], full["model"])
+
+
+def case_planners_that_do_not_flatten(job):
+    state = {"t": torch.arange(4.0), "n": {"a": 1, "b": [2, 3]}, "step": 7}
+    dcp.save(state, storage_writer=StorageWriter(job.path("c")), planner=DefaultSavePlanner(False))
+    back = {"t": torch.zeros(4), "n": None, "step": 0}
+    dcp.load(back, storage_reader=StorageReader(job.path("c")), planner=DefaultLoadPlanner(False, False))
+    assert torch.equal(back.pop("t"), state["t"])
+    assert back == {"n": {"a": 1, "b": [2, 3]}, "step": 7}
+
+
+@contextlib.contextmanager
+def counted():
+    """Bytes of the object collectives that DCP calls, by kind, on this rank."""
+    counts = dict.fromkeys(("gather_object", "scatter_object_list", "broadcast_object_list"), 0)
+    originals = {name: getattr(dist, name) for name in counts}
+
+    def wrap(name):
+        def call(*args, **kwargs):
+            bound = dict(kwargs)
+            sent = {"gather_object": lambda: [bound["obj"]],
+                    "scatter_object_list": lambda: bound["scatter_object_input_list"] or [],
+                    "broadcast_object_list": lambda: bound["object_list"]}[name]()
+            counts[name] += sum(len(pickle.dumps(one)) for one in sent)
+            return originals[name](*args, **kwargs)
+
+        return call
+
+    for name in counts:
+        setattr(dist, name, wrap(name))
+    try:
+        yield counts
+    finally:
+        for name, original in originals.items():
+            setattr(dist, name, original)
+
+
+def many_tensors(mesh, count):
+    content = torch.arange(64.0).reshape(8, 8)
+    return {f"layers.{i}.weight": distribute_tensor(content + i, mesh, [Shard(0)]) for i in range(count)}
+
+
+def case_little_goes_through_the_coordinator(job):
+    """Of 2,000 tensors and two ranks; and the time, beside that of DCP's own writer."""
+    mesh, group = DeviceMesh("cpu", [0, 1]), dist.new_group([0, 1])
+    if job.rank > 1:
+        return
+    state = many_tensors(mesh, 2000)
+    writer = StorageWriter(job.path("warm"), process_group=group)
+    dcp.save({"t": torch.ones(1)}, storage_writer=writer, process_group=group)
+    times = {"ours": [], "theirs": []}
+    for number in range(2):
+        with counted() as counts:
+            started = time.monotonic()
+            dcp.save(state, storage_writer=StorageWriter(job.path(f"c{number}"), process_group=group), process_group=group)
+            times["ours"].append(time.monotonic() - started)
+        started = time.monotonic()
+        dcp.save(state, storage_writer=FileSystemWriter(job.path(f"theirs{number}")), process_group=group)
+        times["theirs"].append(time.monotonic() - started)
+        assert counts["gather_object"] <= 2 * 300, counts  # plan and results
+        if job.rank == 0:
+            assert counts["gather_object"] > 0, "nothing was counted"
+            assert counts["scatter_object_list"] <= 2 * 300, counts
+            assert counts["broadcast_object_list"] <= 300, counts
+    ratio = min(times["theirs"]) / min(times["ours"])
+    print(f"rank {job.rank}: {counts}, seconds {times}, ratio {ratio:.2f}", flush=True)  # pytest -s shows it
+    assert ratio > 2, times
+    with counted() as counts:
+        back = {name: torch.zeros(8, 8) for name in state}
+        dcp.load(back, storage_reader=StorageReader(job.path("c0"), process_group=group), process_group=group)
+        assert counts["gather_object"] <= 300, counts
+        assert counts["scatter_object_list"] <= 600, counts
+    assert torch.equal(back["layers.7.weight"], torch.arange(64.0).reshape(8, 8) + 7)
+
+
+def case_replicas_that_differ_are_refused(job):
+    good = {"t": torch.ones(4), "n": 1}
+    for name, wrong in (("t", torch.tensor([1.0, 1, 1, 2])), ("n", 2)):
+        state = dict(good, **({name: wrong} if job.rank == 1 else {}))
+        error = fails(job, sealpoint.InvalidArgumentError, lambda state=state: save(state, job.path("c")))
+        assert name in (error.tensor, error.object), error
+        assert error.rank == 1, error
+        assert "differ" in error.message, error
+        dist.barrier()
+        assert list(job.folder.iterdir()) == []
+    save(dict(good, t=torch.full((4,), float(job.rank))), job.path("any"), compare_replicas=False)
+    random.seed(job.rank)
+    state = {"rng": sp.per_rank(random.getstate()), "n": {"r": sp.per_rank(job.rank)}}
+    save(state, job.path("own"))
+    back = {"rng": None, "n": {"r": sp.per_rank(0)}}
+    load(back, job.path("own"))
+    assert back["rng"] == random.getstate()
+    assert back["n"]["r"] == job.rank
+
+
+def case_tensors_that_disagree_are_refused(job):
+    for what, other in {"shape": torch.ones(5), "dtype": torch.ones(4, dtype=torch.float64), "kind": 4}.items():
+        state = {"t": other if job.rank == 2 else torch.ones(4)}
+        error = fails(job, sealpoint.InvalidArgumentError, lambda state=state: save(state, job.path(what)))
+        assert "t" in (error.tensor, error.object), error
+        assert not job.path(what).exists()
+
+
+def case_what_dcp_does_not_notice_is_refused(job):
+    save({"t": torch.ones(2), "n": 1, "m": {"x": 1}}, job.path("c"))
+    for what, kind, state in (
+        ("n", sealpoint.MismatchError, {"n": torch.zeros(2)}),
+        ("t", sealpoint.MismatchError, {"t": torch.zeros(2, dtype=torch.float64)}),
+        ("m", sealpoint.MismatchError, {"m": 3}),
+        ("t", ValueError, {"t": 3}),
+        ("t", ValueError, {"t": torch.zeros(3)}),
+        ("more", RuntimeError, {"more": torch.zeros(3)}),
+    ):
+        wrong = state if job.rank == 1 else {"t": torch.zeros(2)}
+        error = fails(job, kind, lambda wrong=wrong: load(dict(wrong), job.path("c")))
+        assert what in str(error), error
+    error = fails(job, sealpoint.MismatchError, lambda: load({"n": 0}, job.path("c"), unexpected="error"))
+    assert (error.object, "1 more" in str(error)) == ("t", True), error
+    wide = {"t": torch.zeros(2, dtype=torch.float64)}
+    load(wide, job.path("c"), convert="exact")
+    assert torch.equal(wide["t"], torch.ones(2, dtype=torch.float64))
+    partial = {"t": torch.zeros(2), "more": 5}
+    dcp.load(partial, storage_reader=StorageReader(job.path("c")), planner=DefaultLoadPlanner(allow_partial_load=True))
+    assert torch.equal(partial["t"], torch.ones(2))
+    assert partial["more"] == 5
+
+
+def case_one_rank_cannot_save_or_load(job):
+    for wrong in (lambda: 0, torch.ones(2).to_sparse()):
+        state = {"a": {"b": wrong if job.rank == 2 else 1}}
+        error = fails(job, sealpoint.UnsupportedError, lambda state=state: save(state, job.path("c")))
+        assert "a.b" in (error.tensor, error.object), error
+        assert error.rank == 2, error
+        assert not job.path("c").exists()
+
+    class Failing(DefaultSavePlanner):
+        def resolve_data(self, item):
+            if job.rank == 3:
+                raise OSError("no such memory")
+            return super().resolve_data(item)
+
+    started = time.monotonic()
+    state = {"t": torch.ones(2)}
+    error = fails(job, sealpoint.InvalidArgumentError if job.rank != 3 else (OSError, sealpoint.Error),
+                  lambda: dcp.save(state, storage_writer=StorageWriter(job.path("c")), planner=Failing()))
+    assert "no such memory" in str(error), error
+    assert time.monotonic() - started < 10
+    fails(job, AssertionError, lambda: load({"t": torch.ones(2)}, job.path("none")))
+    save(state, job.path("c"))
+    load({"t": torch.ones(2)}, job.path("c"))
+
+
+def case_nothing_is_saved_twice(job):
+    for route in (False, True):
+        path = job.path(f"c{route}")
+        save({"t": torch.ones(2)}, path, through_coordinator=route)
+        before = sealpoint.open(path).attempt
+        error = fails(job, sealpoint.AlreadyExistsError,
+                      lambda path=path, route=route: save({"t": torch.zeros(2)}, path, through_coordinator=route))
+        assert "c" in str(error)
+        assert sealpoint.open(path).attempt == before
+        assert sealpoint.verify(path).ok
+
+
+def case_groups_that_differ_are_refused(job):
+    pair, other = dist.new_group([0, 1]), dist.new_group([2, 3])
+    group = pair if job.rank < 2 else other
+    writer = StorageWriter(job.path(f"c{job.rank // 2}"))
+    try:
+        dcp.save({"t": torch.ones(2)}, storage_writer=writer, process_group=group)
+    except CheckpointException as failure:
+        assert "process_group" in str(failure), failure
+    else:
+        raise AssertionError("four ranks here, two there")
+    writer = StorageWriter(job.path("c"))
+    try:
+        dcp.save({"t": torch.ones(2)}, storage_writer=writer, use_collectives=False)
+    except Exception as failure:
+        assert "use_collectives" in str(failure), failure
+    else:
+        raise AssertionError("use_collectives=False")
+
+
+class Filtering(DefaultSavePlanner):
+    """Keeps one of the tensors, and changes what is stored."""
+
+    def create_local_plan(self):
+        plan = super().create_local_plan()
+        self.plan = type(plan)([item for item in plan.items if "skip" not in item.index.fqn], plan.storage_data,
+                               plan.planner_data)
+        return self.plan
+
+    def transform_object(self, item, value):
+        value = super().transform_object(item, value)
+        return value * 2 if isinstance(value, torch.Tensor) else value
+
+
+def case_planners_of_others_have_their_say(job):
+    mesh = init_device_mesh("cpu", (job.size,))
+    content = torch.arange(10.0)
+    state = {"keep": distribute_tensor(content, mesh, [Shard(0)]), "skip": torch.ones(3), "n": 1}
+    dcp.save(state, storage_writer=StorageWriter(job.path("c")), planner=Filtering())
+    full = sp.load_full(job.path("c"))
+    assert set(full) == {"keep", "n"}
+    assert torch.equal(full["keep"], content * 2)
+    committed = []
+
+    class Scratch(DefaultLoadPlanner):
+        def resolve_tensor(self, item):
+            return torch.empty(item.lengths)
+
+        def commit_tensor(self, item, tensor):
+            committed.append((item.dest_index.fqn, tensor.clone()))
+
+    back = {"keep": torch.zeros(10)}
+    dcp.load(back, storage_reader=StorageReader(job.path("c")), planner=Scratch())
+    assert torch.equal(back["keep"], torch.zeros(10))
+    ((name, tensor),) = committed
+    assert name == "keep"
+    assert torch.equal(tensor, content * 2)
+
+
+def case_cached_plans(job):
+    """The second plan arrives empty; the third differs on one rank, the fourth on none."""
+    class Caching(DefaultSavePlanner):
+        def __init__(self):
+            super().__init__(enable_plan_caching=True)
+
+    mesh = init_device_mesh("cpu", (job.size,))
+    for number in range(4):
+        state = {"d": distribute_tensor(torch.arange(10.0) + number, mesh, [Shard(0)]), "step": number,
+                 f"own{job.rank}": torch.full((3,), float(number))}
+        if number >= 2 and job.rank == 1:
+            state["late"] = torch.full((2,), float(number))
+        dcp.save(state, storage_writer=StorageWriter(job.path(f"c{number}")), planner=Caching())
+        full = sp.load_full(job.path(f"c{number}"))
+        assert torch.equal(full["d"], torch.arange(10.0) + number)
+        assert full["step"] == number
+        for rank in range(job.size):
+            assert torch.equal(full[f"own{rank}"], torch.full((3,), float(number)))
+        assert ("late" in full) == (number >= 2)
+    assert SavePlanner._cached_save_plan, "nothing was cached"
+    for cache in ("save_plan", "all_plans", "global_plan", "metadata", "final_save_plan"):
+        getattr(SavePlanner, "_cached_" + cache).clear()
+
+
+def case_empty_and_uneven_shards(job):
+    from torch.distributed.tensor.placement_types import _StridedShard
+
+    mesh, pair = init_device_mesh("cpu", (job.size,)), DeviceMesh("cpu", [0, 1])
+    contents = {"five": torch.arange(5.0), "three": torch.arange(3.0), "one": torch.ones(1), "none": torch.zeros(0, 2)}
+    state = {name: distribute_tensor(tensor, mesh, [Shard(0)]) for name, tensor in contents.items()}
+    state["list"] = [distribute_tensor(torch.arange(4.0), pair, [Shard(0)]), torch.ones(2)]
+    strided = torch.arange(48.0).reshape(16, 3)
+    shard = _StridedShard(0, split_factor=2)
+    local, _ = shard._split_tensor(strided, job.size, with_padding=False)
+    state["strided"] = DTensor.from_local(local[job.rank].contiguous(), mesh, [shard], run_check=False,
+                                          shape=strided.shape, stride=(3, 1))
+    state["conj"] = torch.tensor([1 + 2j]).conj()
+    state["turned"] = torch.arange(6.0).reshape(2, 3).t()
+    save(state, job.path("c"))
+    full = sp.load_full(job.path("c"))
+    for name, tensor in contents.items():
+        assert torch.equal(full[name], tensor), name
+    assert torch.equal(full["strided"], strided)
+    assert full["conj"][0] == 1 - 2j
+    assert torch.equal(full["turned"], state["turned"])
+    assert torch.equal(full["list"][0], torch.arange(4.0))
+
+    def blank(tensor):
+        if not isinstance(tensor, DTensor):
+            return torch.zeros_like(tensor).resolve_conj()
+        if tensor.device_mesh.get_coordinate() is None:
+            return tensor
+        return DTensor.from_local(torch.zeros_like(tensor.to_local()), tensor.device_mesh, tensor.placements,
+                                  run_check=False, shape=tensor.shape, stride=tensor.stride())
+
+    back = {name: blank(tensor) for name, tensor in state.items() if name != "list"}
+    back["list"] = [blank(one) for one in state["list"]]
+    load(back, job.path("c"), unexpected="error")
+    for name in (*contents, "strided"):
+        assert torch.equal(back[name].to_local(), state[name].to_local()), name
+    assert torch.equal(back["turned"], state["turned"])
+    assert torch.equal(back["list"][0].to_local(), state["list"][0].to_local())
+
+
+def case_asynchronous_in_a_thread(job):
+    """What is stored is what the state was when the call returned; training's own group is in use meanwhile."""
+    own = dist.new_group(backend="gloo")
+    tensor, n = torch.zeros(1000, 100), torch.zeros(1)
+    for number in range(2):
+        tensor.fill_(number * 10 + job.rank)
+        n.fill_(number)
+        state = {f"own{job.rank}": tensor, "n": n, "step": number}
+        future = dcp.async_save(state, storage_writer=StorageWriter(job.path(f"c{number}")), process_group=own)
+        tensor.fill_(-1)
+        n.fill_(-1)
+        for _ in range(100):
+            total = torch.tensor([job.rank + 1.0])
+            dist.all_reduce(total)
+            assert total.item() == job.size * (job.size + 1) / 2
+        future.result(timeout=60)
+    for number in range(2):
+        full = sp.load_full(job.path(f"c{number}"))
+        assert full["step"] == number
+        for rank in range(job.size):
+            assert torch.equal(full[f"own{rank}"], torch.full((1000, 100), float(number * 10 + rank)))
+        assert full["n"].item() == number
+
+
+def case_a_writer_is_small_and_reusable(job):
+    writer = StorageWriter(process_group=dist.group.WORLD, provenance={"who": "me"}, parent=("ab" * 16, 1))
+    assert len(pickle.dumps(writer)) < 1000
+    writer = pickle.loads(pickle.dumps(writer))
+    for number in range(2):
+        dcp.save({"n": number}, checkpoint_id=job.path(f"c{number}"), storage_writer=writer)
+        assert writer.checkpoint_id == str(job.path(f"c{number}"))
+        back = {"n": -1}
+        dcp.load(back, checkpoint_id=job.path(f"c{number}"), storage_reader=StorageReader())
+        assert back["n"] == number
+    assert StorageWriter.validate_checkpoint_id(job.path("c"))
+    assert not StorageReader.validate_checkpoint_id("s3://bucket/c")
+    assert isinstance(StorageReader(job.path("c0")).read_metadata().state_dict_metadata["n"], BytesStorageMetadata)
