@@ -8,12 +8,20 @@
 #include <memory>
 #include <string>
 
+#include "lib/format/marker.h"
 #include "sealpoint/series.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 #include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
+
+// Of a directory that was an attempt and will never be a checkpoint.
+inline Bytes VoidMarker(std::uint8_t attempt) {
+  const auto marker = internal::EncodeMarker(
+      {.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(attempt)});
+  return Bytes(marker.begin(), marker.end());
+}
 
 // A series in memory, of small checkpoints made without the writer.
 class SeriesTest : public ::testing::Test {

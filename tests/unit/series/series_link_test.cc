@@ -113,6 +113,17 @@ TEST_F(SwapTest, AnotherCheckpointOfTheSameNameStays) {
   EXPECT_EQ(scene.Elsewhere(), scene.before);
 }
 
+TEST_F(SwapTest, WhatBecameVoidMeanwhileIsAnError) {
+  const Scene scene;
+  const Bytes marker = VoidMarker(1);
+  scene.storage->SetHook([&](StorageOp op, std::string_view) {
+    if (op != StorageOp::kSyncDirectory) return;
+    ReplaceFile(*PosixStorage(), scene.dir / "series/old", "COMMIT", &marker);
+  });
+  EXPECT_THAT(Series(scene.dir / "series", scene.storage).Delete("old"),
+              FailsRule(Code::kInvalidArgument, "R-SER-21"));
+}
+
 TEST_F(SwapTest, AKeepFileThatCameMeanwhilePins) {
   const Scene scene;
   scene.storage->SetHook([&](StorageOp op, std::string_view) {

@@ -24,6 +24,25 @@ TEST_F(SeriesResumeTest, TakesTheNewest) {
   EXPECT_THAT(point.passed_over, IsEmpty());
 }
 
+// From one look at the newest to the next its marker became that of a void directory.
+TEST_F(SeriesResumeTest, TheNewestIsLookedAtAgainOnceItIsOpen) {
+  const Bytes marker = VoidMarker(3);
+  const auto newest = [&](int replaced) {
+    int opens = 0;
+    storage_->SetHook([&](StorageOp op, std::string_view name) {
+      if (op != StorageOp::kOpenForRead || name != "COMMIT") return;
+      if (++opens == replaced) ReplaceFile(*memory_, Path("c"), "COMMIT", &marker);
+    });
+    const std::string found = series_.Newest().value().entry.name;
+    storage_->SetHook({});
+    return std::pair(found, opens);
+  };
+  const auto [found, opens] = newest(0);
+  EXPECT_EQ(found, "c");
+  EXPECT_GE(opens, 2);
+  EXPECT_EQ(newest(opens).first, "b");
+}
+
 TEST_F(SeriesResumeTest, RefusesADamagedNewestUnlessAsked) {
   ReplaceFile(*memory_, Path("c"), BlobOf(3), nullptr);
   EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIncomplete));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/errors.h"
+#include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/reading_storage.h"
 #include "tests/unit/verify/verify_fixture.h"
 
@@ -49,6 +50,29 @@ TEST_F(ReadErrors, ChunksOutsideAnUnreadablePieceAreChecked) {
   EXPECT_EQ(report.violations[1].place().path, BlobPath(0));
   EXPECT_THAT(report.violations[2],
               Violates(Code::kCorrupt, "R-CHK-02", BlobPath(0), records[31].offset));
+}
+
+// Once for the whole of the blob and once for its chunks: what goes wrong in one alone is found.
+TEST_F(ReadErrors, BothReadsOfTheRecordsAreChecked) {
+  MiniSpec spec;
+  spec.tensors.push_back(
+      CutTensor("t", DType::kUInt8, {9}, NoiseBytes(1, 9), {Region::Whole({9})}));
+  Store(spec);
+  const MiniBlob& blob = container_.blobs.at(0);
+  const std::uint64_t at = blob.sections.records;
+  const auto flipping = std::make_shared<FailingStorage>(storage_);
+  int found = 0;
+  int reads = 1;  // of the file's first record, with what lies around it
+  for (int flipped = 1; flipped <= reads; ++flipped) {
+    reads = 0;
+    flipping->SetReadHook([&](std::string_view name, std::uint64_t offset, MutableByteSpan bytes) {
+      if (name != blob.name || at < offset || at - offset >= bytes.size()) return;
+      if (++reads == flipped) bytes[at - offset] ^= std::byte{1};
+    });
+    const VerifyReport report = Verify("ckpt", {.threads = 1, .storage = flipping}).value();
+    if (report.verdict == Verdict::kCorrupt) ++found;
+  }
+  EXPECT_EQ(found, 2) << "of " << reads << " reads";
 }
 
 TEST_F(ReadErrors, UnreadablePayloadAloneIsUnreadable) {
