@@ -42,6 +42,17 @@ struct Job {
   const std::shared_ptr<FailingStorage> storage = std::make_shared<FailingStorage>(memory);
 };
 
+TEST(OpenNewestTest, AnErrorOfOpeningIsThatOfTheCall) {
+  OnRanks([](Communicator& comm) {
+    Job job(comm);
+    job.Put(1);
+    const OpenNewestOptions options{.open = {.storage = job.storage, .memory_budget_bytes = 4096}};
+    const Status status = OpenNewest(comm, "run", options).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("memory_budget_bytes is 4096"));
+  });
+}
+
 TEST(OpenNewestTest, OpensTheNewestOnAllRanks) {
   OnRanks([](Communicator& comm) {
     Job job(comm);

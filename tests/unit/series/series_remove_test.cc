@@ -64,7 +64,9 @@ TEST_F(SeriesRemoveTest, RefusesToDeleteWhatIsKeptUncommittedOrNotThere) {
   EXPECT_THAT(series_.Delete("nothing"), HasCode(Code::kNotFound));
   for (const std::string name : {"", ".", "..", "a/../b"}) {
     EXPECT_THAT(series_.Delete(name), HasCode(Code::kInvalidArgument)) << name;
-    EXPECT_THAT(series_.RemoveUncommitted(name).status(), HasCode(Code::kInvalidArgument)) << name;
+    const Status refused = series_.RemoveUncommitted(name).status();
+    EXPECT_THAT(refused, HasCode(Code::kInvalidArgument)) << name;
+    EXPECT_THAT(refused.message(), HasSubstr("is not a name in a series"));
   }
   EXPECT_THAT(Files("a"), SizeIs(4));
 }
@@ -95,6 +97,10 @@ TEST_F(SeriesRemoveTest, DeletesNothingThatCouldNotBeRead) {
   storage_->Fail({.op = StorageOp::kRead, .path = "b/COMMIT", .nth = 0});
   EXPECT_THAT(series_.Delete("b"), HasCode(Code::kIo));
   EXPECT_THAT(Files("b"), SizeIs(3));
+  storage_->Heal();
+  storage_->Fail({.op = StorageOp::kRead, .path = "a/COMMIT", .nth = 0});
+  EXPECT_THAT(series_.Delete("a"), HasCode(Code::kIo));
+  EXPECT_THAT(Files("a"), SizeIs(3));
   PutFile("a", "KEEP");
   storage_->Heal();
   storage_->Fail({.op = StorageOp::kList, .name = Path("a")});

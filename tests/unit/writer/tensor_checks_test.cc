@@ -42,6 +42,9 @@ TEST(TensorChecks, ElementsHave256BytesAtMost) {
   };
   EXPECT_TRUE(with(256).ok());
   EXPECT_FALSE(with(512).ok());
+  EXPECT_EQ(with(3).message(), "element size is 3, not a power of two from 1 to 256");
+  EXPECT_EQ(Check([](TensorSpec& t) { t.element_size = 2; }).message(),
+            "element size 2 given for dtype u8 of 1 bytes");
 }
 
 TEST(TensorChecks, ChunksHave128MibAtMostAndCodedOnes16) {
