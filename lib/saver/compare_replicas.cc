@@ -27,8 +27,6 @@ Digest HashOf(const std::vector<int>& holders) {
   return ComputeDigest(std::as_bytes(std::span(holders)));
 }
 
-Digest Combine(const Digests& digests) { return ComputeDigest(std::as_bytes(std::span(digests))); }
-
 // By list of holders, in the order of `contents`.
 Result<std::vector<Digests>> DigestAll(EngineParts& engine, const Sources& sources,
                                        const SharedContents& contents) {
@@ -191,13 +189,13 @@ Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& s
   Exchange single(comm, contents);
   auto own = digests->begin();
   for (const auto& [holders, content] : contents) {
-    const Digest digest = Combine(*own);
+    const Digest digest = CombineDigests(*own);
     combined.Send(holders, std::span(&digest, 1));
     single.Send(holders, *own++);
   }
   bool is_different = false;
   SEALPOINT_RETURN_IF_ERROR(combined.Run(comm, [&](int, std::size_t list, const Digests& one) {
-    if (one != Digests{Combine((*digests)[list])}) is_different = true;
+    if (one != Digests{CombineDigests((*digests)[list])}) is_different = true;
   }));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> any,
                              comm.AllReduceMax({is_different ? 1u : 0u}));

@@ -102,11 +102,11 @@ Status DeviceDigester::DigestCopies(Item& item, SourceReader& reader) {
   return {};
 }
 
-Digest Combine(const std::vector<Digest>& chunks) {
-  return ComputeDigest(std::as_bytes(std::span(chunks)));
-}
-
 }  // namespace
+
+Digest CombineDigests(std::span<const Digest> digests) {
+  return ComputeDigest(std::as_bytes(digests));
+}
 
 Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots) {
@@ -130,7 +130,7 @@ Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sour
   SEALPOINT_RETURN_IF_ERROR(on_device.Finish());
   std::vector<Digest> digests;
   digests.reserve(items.size());
-  for (const Item& item : items) digests.push_back(Combine(item.chunks));
+  for (const Item& item : items) digests.push_back(CombineDigests(item.chunks));
   return digests;
 }
 

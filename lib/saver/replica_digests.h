@@ -23,6 +23,9 @@ namespace sealpoint::internal {
 Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots);
 
+// Of a list of digests.
+Digest CombineDigests(std::span<const Digest> digests);
+
 // Of an object: its media type and its bytes.
 Digest DigestObject(const HeldObject& object, ByteSpan bytes);
 

@@ -32,8 +32,9 @@ namespace {
 // What one rank saves. Borrows the memory; keeps nothing of Python but the objects' bytes.
 class RankState {
  public:
-  // `slots`: see slots.h. `objects`: (name, media type, bytes).
-  RankState(nb::handle slots, nb::handle objects, const Encoding& encoding) {
+  // `slots`: see slots.h. Throws what is wrong with them, so that a rank learns it before it is in
+  // a collective call.
+  RankState(nb::handle slots, const Encoding& encoding) {
     for (const nb::handle item : slots) {
       Slot slot = SlotOf(item);
       TensorSpec spec{.name = std::move(slot.name),
@@ -46,12 +47,12 @@ class RankState {
           Value(declaration_.Add({.tensor = std::move(spec), .region = std::move(slot.region)})));
       views_.push_back(std::move(slot.view));
     }
-    for (const nb::handle item : objects) {
-      const auto [name, media_type, bytes] =
-          nb::cast<std::tuple<std::string, std::string, nb::bytes>>(item);
-      Check(declaration_.AddObject({.name = name, .media_type = media_type}));
-      objects_.push_back(bytes);
-    }
+    static_cast<void>(Bind());
+  }
+
+  void AddObject(const std::string& name, const std::string& media_type, nb::bytes bytes) {
+    Check(declaration_.AddObject({.name = name, .media_type = media_type}));
+    objects_.push_back(std::move(bytes));
   }
 
   // Needs the GIL.
@@ -149,12 +150,10 @@ SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, Provenan
           .allow_empty = allow_empty};
 }
 
-CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, nb::handle slots,
-                        nb::handle objects, const Encoding& encoding,
+CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
                         std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
                         bool allow_empty) {
   const auto parts = handle.Get();
-  const RankState state(slots, objects, encoding);
   const Sources sources = state.Bind();
   const SaveTarget where = TargetOf(target);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
@@ -163,13 +162,11 @@ CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, nb::han
 }
 
 std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
-                                                     const Target& target, nb::handle slots,
-                                                     nb::handle objects, const Encoding& encoding,
+                                                     const Target& target, const RankState& state,
                                                      std::optional<std::uint64_t> step,
                                                      MeshAxes mesh, ProvenanceList provenance,
                                                      bool allow_empty) {
   const auto parts = handle.Get();
-  const RankState state(slots, objects, encoding);
   const Sources sources = state.Bind();
   const SaveTarget where = TargetOf(target);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
@@ -195,6 +192,10 @@ void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communi
 }  // namespace
 
 void BindSaver(nb::module_& m) {
+  nb::class_<RankState>(m, "RankState", "What one rank holds of a state, and where.")
+      .def(nb::init<nb::handle, const Encoding&>(), nb::arg("slots"), nb::arg("encoding"))
+      .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
+           nb::arg("bytes"));
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),
@@ -208,12 +209,10 @@ void BindSaver(nb::module_& m) {
            nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
            nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
            nb::arg("background_deadline").none())
-      .def("save", SaveTogether, nb::arg("target"), nb::arg("slots"), nb::arg("objects"),
-           nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
-           nb::arg("allow_empty"))
-      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("slots"), nb::arg("objects"),
-           nb::arg("encoding"), nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"),
-           nb::arg("allow_empty"))
+      .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
+           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"))
+      .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
+           nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"))
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
 }
 

@@ -182,6 +182,28 @@ def case_one_rank_cannot_save_its_state(job):
     assert error.tensor == "p", error
 
 
+def case_one_rank_raises_something_else(job):
+    """Of no class of ours: the others must not wait for it until their deadline."""
+
+    class Broken:
+        def state_dict(self):
+            raise ValueError("no state here")
+
+        def load_state_dict(self, state):
+            pass
+
+    wrong = Broken() if job.rank == 1 else {"n": 1}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({"x": wrong}, job.path("c")))
+    assert "ValueError: no state here" in str(error), error
+    assert error.rank == 1, error
+    own = {f"own{job.rank}" + ("\n" if job.rank == 2 else ""): torch.ones(1)}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save(own, job.path("c")))
+    assert error.rank == 2, error
+    sp.save({"x": {"n": 1}}, job.path("c"))
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.load({"x": wrong}, job.path("c")))
+    assert error.rank == 1, error
+
+
 def case_nothing_is_saved_twice(job):
     sp.save({"t": torch.ones(2)}, job.path("c"))
     before = sealpoint.open(job.path("c")).attempt

@@ -100,7 +100,7 @@ class Checkpointer:
             try:
                 found = Series(self._directory).newest()
                 answer = b"F" + found.entry.path.encode() if found is not None else b"N"
-            except Error as error:
+            except Exception as error:  # the others wait for the answer
                 answer = b"E" + _dump_error(error, communicator)
         told = communicator.broadcast(answer if communicator.rank == 0 else None, 0)
         answer = bytes(told) if told is not None else answer

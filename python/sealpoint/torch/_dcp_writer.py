@@ -136,9 +136,10 @@ class StorageWriter(storage.StorageWriter):
             communicator = session.communicator
             communicator.set_deadline(self._deadline)
             try:
-                planned, objects = unite(
+                planned = unite(
                     lambda: PlannedState(plan, planner, communicator.rank, communicator.size, self._allow_pickle),
                     communicator,
+                    self._encoding,
                 )
                 saver = session.saver(
                     compare_replicas=self._compare_replicas,
@@ -148,9 +149,7 @@ class StorageWriter(storage.StorageWriter):
                 )
                 return saver.save(
                     target=(_dcp_names.path_text(self._path, "the StorageWriter"), False, self._parent),
-                    slots=planned.slots,
-                    objects=objects,
-                    encoding=self._encoding,
+                    state=planned.state,
                     step=self._step,
                     mesh=[],
                     provenance=list(self._provenance.items()),

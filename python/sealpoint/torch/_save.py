@@ -85,7 +85,8 @@ def _begin(
 ) -> tuple[Any, Session]:
     session = session_of(process_group)
     try:
-        collected, objects = collect(state_dict, session.communicator, allow_pickle)
+        # Owns what the memory of the state is borrowed from, until the call returns.
+        collected = collect(state_dict, session.communicator, allow_pickle, (codec, codec_level, chunk_size_bytes))
         saver = session.saver(
             compare_replicas=compare_replicas,
             deadline=deadline,
@@ -95,9 +96,7 @@ def _begin(
         call = saver.save_async if is_async else saver.save
         return call(
             target=(path, series, parent_of(parent)),
-            slots=collected.slots,
-            objects=objects,
-            encoding=(codec, codec_level, chunk_size_bytes),
+            state=collected.state,
             step=step,
             mesh=[],
             provenance=list((provenance or {}).items()),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from sealpoint import _tree
+from sealpoint import _sealpoint, _tree
 from sealpoint._communicator import Communicator
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
 from sealpoint._tree import KIND, Node, Path, text_of
@@ -17,6 +17,7 @@ from sealpoint.torch import _shards
 
 _ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
+Encoding = tuple[str, int, int]  # codec, its level, chunk size in bytes
 
 
 def is_stateful(value: Any) -> bool:
@@ -38,6 +39,7 @@ class Gathered:
 
     node: Node
     rank_values: dict[str, Node]  # see per_rank
+    state: _sealpoint.RankState  # all of it, for the saver; see unite
 
     def __init__(self) -> None:
         self.slots: list[_shards.Slot] = []
@@ -85,35 +87,35 @@ def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tu
     return made, [one[1:] for one in answers]
 
 
-def collect(state: Any, communicator: Communicator, allow_pickle: bool) -> tuple[Collected, list[tuple[str, str, bytes]]]:
-    """What this rank saves, and its objects; see ``unite``."""
-    return unite(lambda: Collected(state, communicator.rank, communicator.size, allow_pickle), communicator)
+def collect(state: Any, communicator: Communicator, allow_pickle: bool, encoding: Encoding) -> Collected:
+    """What this rank saves; see ``unite``."""
+    return unite(lambda: Collected(state, communicator.rank, communicator.size, allow_pickle), communicator, encoding)
 
 
 G = TypeVar("G", bound=Gathered)
 
 
-def unite(gather: Callable[[], G], communicator: Communicator) -> tuple[G, list[tuple[str, str, bytes]]]:
-    """What gather() returns, and this rank's objects: (name, media type, bytes).
+def unite(gather: Callable[[], G], communicator: Communicator, encoding: Encoding) -> G:
+    """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0.
     """
 
     def make() -> tuple[tuple[G, bytes], bytes]:
         gathered = gather()
+        gathered.state = _sealpoint.RankState(gathered.slots, encoding)
         own = _tree.dump(gathered.node)
         return (gathered, own), hashlib.blake2b(own, digest_size=16).digest()
 
     (gathered, own), answers = agree(communicator, make)
     is_same = all(answer == answers[0] for answer in answers)
-    objects = []
     if is_same or communicator.rank == _unite(own, answers, communicator, gathered):
-        objects.append((_tree.OBJECT, _tree.MEDIA_TYPE, own if is_same else _tree.dump(gathered.node)))
+        tree = own if is_same else _tree.dump(gathered.node)
+        gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
     if gathered.rank_values:
-        objects.append(
-            (_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, _tree.dump(gathered.rank_values))
-        )
-    return gathered, objects
+        values = _tree.dump(gathered.rank_values)
+        gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
+    return gathered
 
 
 def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Gathered) -> int:
