@@ -74,11 +74,8 @@ def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tu
     try:
         made, answer = make()
         message = _ANSWER + answer
-    except Error as failed:
+    except Exception as failed:  # the others must not wait for this rank, whatever it is
         error, message = failed, _ERROR + _dump_error(failed, communicator)
-    except Exception as failed:  # of the caller's objects: the others must learn of it
-        text = f"{type(failed).__name__}: {' '.join(str(failed).split())}"
-        error, message = failed, _ERROR + _dump_error(InvalidArgumentError(text), communicator)
     answers = [bytes(one) for one in communicator.all_gather(message)]
     for one in answers:
         if one[:1] == _ERROR:
@@ -138,7 +135,10 @@ def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collect
     return 0
 
 
-def _dump_error(error: Error, communicator: Communicator) -> bytes:
+def _dump_error(raised: Exception, communicator: Communicator) -> bytes:
+    """An error for all ranks. What is none of the library's comes from code of the caller, or of torch."""
+    text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
+    error = raised if isinstance(raised, Error) else InvalidArgumentError(text)
     rank = communicator.rank if error.rank is None else error.rank
     return _tree.dump(
         [error.code, error.message, error.rule, error.path, error.offset, error.tensor, error.object, rank,
