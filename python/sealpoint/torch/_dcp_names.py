@@ -19,7 +19,7 @@ from torch.distributed.checkpoint.metadata import (
 
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CorruptError, InvalidArgumentError, UnsupportedError
-from sealpoint._tree import KIND, Node, text_of
+from sealpoint._tree import KIND, OBJECT, Node, text_of
 from sealpoint._tree import Path as TreePath
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._state import _entries, _kind
@@ -126,7 +126,7 @@ class StoredState(Mapping[str, STORAGE_TYPES]):
         node = self.node(name)
         if _kind(node) != "tensor":
             return BytesStorageMetadata()
-        stored = self.checkpoint[node["name"]]
+        stored = self.checkpoint[tensor_name(node)]
         if stored.dtype_name not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=stored.name)
         size = torch.Size(stored.shape)
@@ -152,7 +152,7 @@ class StoredState(Mapping[str, STORAGE_TYPES]):
 def tensor_name(node: Node) -> str:
     name = node.get("name")
     if not isinstance(name, str):
-        raise CorruptError("a tensor of the tree has no name")
+        raise CorruptError("a tensor of the tree has no name", object=OBJECT)
     return name
 
 
