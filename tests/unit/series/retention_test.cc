@@ -72,6 +72,7 @@ TEST(RetentionPolicyTest, RefusesAPolicyThatIsNone) {
       {.keep_per_period = {{.period = std::chrono::hours(1), .count = 0}}},
       {.keep_best = KeepBest{.metric = "metric.loss", .count = 0}},
       {.keep_best = KeepBest{.metric = "loss"}},
+      {.keep_best = KeepBest{.metric = "training.loss"}},
       {.keep_best = KeepBest{.metric = "metric."}},
       {.keep_best = KeepBest{}},
   };
