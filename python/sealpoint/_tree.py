@@ -10,7 +10,7 @@ import json
 import math
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from sealpoint._dtypes import name_of, numpy, numpy_dtype
@@ -351,16 +351,3 @@ def _decode_array(node: Node) -> Any:
         return Foreign("array", {"dtype": node["dtype"]})
     array = numpy().frombuffer(base64.b64decode(node["base64"], validate=True), dtype=dtype)
     return array.reshape(node["shape"]).copy() if "shape" in node else array[0]
-
-
-def tensor_names(node: Node) -> Iterator[str]:
-    """Of all tensors of a tree, each once for every place."""
-    if isinstance(node, list):
-        for one in node:
-            yield from tensor_names(one)
-    elif isinstance(node, dict):
-        if node.get(KIND) == "tensor":
-            yield node["name"]
-            return
-        for value in node.values():
-            yield from tensor_names(value)
