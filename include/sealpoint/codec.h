@@ -14,7 +14,8 @@ enum class Codec : std::uint16_t {
   kNone = 0,
   kZstd = 1,
   // Bytes of equal significance are brought together (all first bytes of the elements, then all
-  // second bytes, …), then zstd. At level 1 the one preset that pays on floating-point data.
+  // second bytes, …), then zstd. Level 1 is a preset made for floating-point data, faster and
+  // smaller on it than the other levels.
   kByteSplitZstd = 2,
 };
 

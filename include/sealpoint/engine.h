@@ -24,7 +24,8 @@ struct EngineOptions {
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
   // Threads that write while the caller's thread copies and hashes; at least 1.
   int io_thread_count = 1;
-  // Write blobs past the page cache if the file system can.
+  // Write blobs past the page cache if the file system can. If not (a RAM disk can not), host
+  // memory from 1 MiB on is written from where it lies and needs no staging memory.
   bool direct_io = true;
   // PosixStorage() if null.
   std::shared_ptr<Storage> storage{};

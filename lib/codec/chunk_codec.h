@@ -31,10 +31,10 @@ class ChunkCodec {
   static Status CheckLevel(int level);
 
   // Encodes `raw` into `out` (at least EncodedSizeBound) at zstd level `level`. Returns the stored
-  // length; a length >= raw.size() means that the caller stores the chunk raw with Codec::kNone.
-  // `element_size` in bytes, at least 1, is used by kByteSplitZstd. The same arguments give the
-  // same bytes with the same zstd. Precondition: codec is kZstd or kByteSplitZstd. Errors:
-  // InvalidArgument (level), Io (out of memory).
+  // length (kByteSplitZstd at level 1 has parameters of its own); a length >= raw.size() means that
+  // the caller stores the chunk raw with Codec::kNone. `element_size` in bytes, at least 1, is used
+  // by kByteSplitZstd. The same arguments give the same bytes with the same zstd. Precondition:
+  // codec is kZstd or kByteSplitZstd. Errors: InvalidArgument (level), Io (out of memory).
   Result<std::size_t> Encode(Codec codec, int level, std::uint32_t element_size, ByteSpan raw,
                              MutableByteSpan out);
 

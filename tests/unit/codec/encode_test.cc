@@ -61,10 +61,24 @@ TEST(Encode, KeepsTheWindowWithinTheChunkAtEveryLevel) {
   ChunkCodec codec;
   const Bytes raw(300000);
   for (const int level : {-5, 1, 3, 19, 22}) {
-    const Bytes stored = Encoded(codec, Codec::kZstd, raw, level);
-    Bytes decoded(raw.size());
-    const Status status = codec.Decode(Codec::kZstd, 4, stored, decoded);
-    EXPECT_TRUE(status.ok()) << level << ": " << status.ToString();
+    for (const Codec id : {Codec::kZstd, Codec::kByteSplitZstd}) {
+      const Bytes stored = Encoded(codec, id, raw, level);
+      Bytes decoded(raw.size());
+      const Status status = codec.Decode(id, 4, stored, decoded);
+      EXPECT_TRUE(status.ok()) << level << ": " << status.ToString();
+    }
+  }
+}
+
+// The preset of the byte split has a window of 128 KiB; of a smaller chunk it is no larger than
+// that.
+TEST(Encode, KeepsTheWindowWithinASmallChunk) {
+  ChunkCodec codec;
+  for (const std::size_t size : {4096u, 5000u, 70000u, 131072u, 131076u}) {
+    const Bytes raw(size);
+    Bytes decoded(size);
+    const Bytes stored = Encoded(codec, Codec::kByteSplitZstd, raw);
+    EXPECT_TRUE(codec.Decode(Codec::kByteSplitZstd, 4, stored, decoded).ok()) << size;
   }
 }
 
@@ -90,6 +104,18 @@ TEST(Encode, GainsByTheByteSplitOnWeights) {
   const std::size_t split = Encoded(codec, Codec::kByteSplitZstd, raw).size();
   EXPECT_LT(static_cast<double>(split), 0.95 * static_cast<double>(plain));
   EXPECT_LT(static_cast<double>(split), 0.88 * static_cast<double>(raw.size()));
+}
+
+// 0.842 of the bytes with the parameters that zstd has for its level 1.
+TEST(Encode, HasAPresetThatIsSmallerThanTheLevelsOfZstd) {
+  ChunkCodec codec;
+  const Bytes raw = Weights(1 << 20);
+  const auto ratio = [&](int level) {
+    return static_cast<double>(Encoded(codec, Codec::kByteSplitZstd, raw, level).size()) /
+           static_cast<double>(raw.size());
+  };
+  EXPECT_LT(ratio(1), 0.838);
+  EXPECT_LT(ratio(1), ratio(2));
 }
 
 TEST(Encode, RefusesALevelThatZstdDoesNotHave) {
