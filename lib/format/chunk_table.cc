@@ -155,6 +155,11 @@ void EncodeRecord(const ChunkRecord& record, MutableByteSpan out) {
   StoreId(out, kStoredDigestAt, record.stored_digest);
 }
 
+void SetRawDigest(MutableByteSpan record, const Digest& digest) {
+  SEALPOINT_CHECK(record.size() == kRecordSize);
+  StoreId(record, kRawDigestAt, digest);
+}
+
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
   SEALPOINT_CHECK(bytes.size() == kRecordSize);
   SEALPOINT_ASSIGN_OR_RETURN(const Codec codec, DecodeCodec(bytes));

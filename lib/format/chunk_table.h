@@ -27,6 +27,9 @@ struct ChunkRecord {
 
 void EncodeRecord(const ChunkRecord& record, MutableByteSpan out);  // kRecordSize bytes
 
+// Puts the digest of the raw bytes into an encoded record.
+void SetRawDigest(MutableByteSpan record, const Digest& digest);
+
 // Checks what a single record can show: R-COD-01, R-REC-03 and R-REC-05. Precondition: kRecordSize
 // bytes.
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes);

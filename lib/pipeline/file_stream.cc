@@ -12,6 +12,12 @@
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// Of borrowed memory hashed and written at a time: it is still in the cache when it is written.
+constexpr std::size_t kBorrowedBlockBytes = 128 * kKiB;
+
+}  // namespace
 
 // The state that the writing jobs share with the stream. They own a part of it, because a job may
 // still run Write's last lines when the stream is destroyed.
@@ -21,6 +27,7 @@ struct FileStream::Shared {
   std::mutex mutex;
   std::condition_variable finished;
   std::uint64_t writes_pending = 0;
+  std::uint64_t borrowed_pending = 0;  // jobs that read borrowed memory
   std::uint64_t bytes_written = 0;
   Status error;  // the first one
 
@@ -58,6 +65,84 @@ struct FileStream::Shared {
     finished.notify_all();
   }
 };
+
+struct FileStream::Borrowed {
+  std::uint64_t offset = 0;
+  ByteSpan bytes{};
+  std::uint64_t unit = 0;
+  std::span<Digest> digests{};
+
+  Status Write(WritableFile& file) const {
+    Hasher hasher;
+    std::uint64_t done = 0;
+    for (Digest& digest : digests) {
+      const std::uint64_t end = std::min<std::uint64_t>(bytes.size(), done + unit);
+      while (done < end) {
+        const std::uint64_t size = std::min<std::uint64_t>(end - done, kBorrowedBlockBytes);
+        const ByteSpan block = bytes.subspan(done, size);
+        hasher.Update(block);
+        SEALPOINT_RETURN_IF_ERROR(file.WriteAt(offset + done, block));
+        done += size;
+      }
+      digest = hasher.Finish();
+    }
+    return {};
+  }
+};
+
+void FileStream::WriteBorrowed(Shared& shared, const Borrowed& borrowed) {
+  bool is_written = false;
+  if (!shared.failed.load()) {
+    Status status = borrowed.Write(*shared.file);
+    is_written = status.ok();
+    if (!is_written) static_cast<void>(shared.Fail(std::move(status)));
+  }
+  const std::lock_guard lock(shared.mutex);
+  if (is_written) shared.bytes_written += borrowed.bytes.size();
+  --shared.writes_pending;
+  --shared.borrowed_pending;
+  shared.finished.notify_all();
+}
+
+Status FileStream::AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests) {
+  SEALPOINT_CHECK(is_bound_ && unit > 0);
+  if (filled_ != 0) SubmitBuffer();
+  // Some pieces per thread, so that all end at about the same time; whole units each.
+  const std::uint64_t units = std::max<std::uint64_t>(1, pool_.buffer_size_bytes() / unit);
+  while (!digests.empty()) {
+    SEALPOINT_RETURN_IF_ERROR(CheckFailed());
+    const std::size_t count = std::min<std::size_t>(digests.size(), units);
+    const Borrowed borrowed{
+        .offset = buffer_offset_,
+        .bytes = bytes.first(std::min<std::uint64_t>(bytes.size(), count * unit)),
+        .unit = unit,
+        .digests = digests.first(count)};
+    buffer_offset_ += borrowed.bytes.size();
+    bytes = bytes.subspan(borrowed.bytes.size());
+    digests = digests.subspan(count);
+    bool is_io_busy = false;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      is_io_busy = shared_->borrowed_pending >= static_cast<std::uint64_t>(io_.thread_count());
+      ++shared_->writes_pending;
+      ++shared_->borrowed_pending;
+    }
+    if (is_io_busy) {
+      WriteBorrowed(*shared_, borrowed);
+    } else {
+      io_.Submit([shared = shared_, borrowed] { WriteBorrowed(*shared, borrowed); });
+    }
+  }
+  return CheckFailed();
+}
+
+Status FileStream::WaitForBorrowed() {
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->finished.wait(lock, [this] { return shared_->borrowed_pending == 0; });
+  }
+  return CheckFailed();
+}
 
 FileStream::FileStream(StagingPool& pool, ThreadPool& io)
     : pool_(pool), io_(io), shared_(std::make_shared<Shared>()) {}

@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/device/staging_pool.h"
 #include "lib/digest/hasher.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
@@ -49,6 +51,14 @@ class FileStream {
   Status Append(ByteSpan bytes);
   Status Append(ByteSpan bytes, Hasher& hasher);
   Status AppendZeros(std::uint64_t count);
+  // Appends memory of the caller, which must stay as it is until WaitForBorrowed returned, without
+  // a staging buffer: threads of `io`, and this one while they are busy, hash and write it in small
+  // blocks that stay in the cache. Each of `digests` becomes that of the next `unit` bytes, the
+  // last one that of the rest. Made for files that copy what is written, to the page cache or to
+  // memory. Preconditions: a file is bound that is not direct; unit > 0; one digest per unit.
+  Status AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests);
+  // Waits until nothing borrowed is read any more; the digests are there if it succeeds.
+  Status WaitForBorrowed();
   // Zeros up to the next multiple of `alignment`.
   Status AlignTo(std::uint64_t alignment);
 
@@ -85,6 +95,9 @@ class FileStream {
 
  private:
   struct Shared;
+  struct Borrowed;
+  // On any thread; counts down whatever happens.
+  static void WriteBorrowed(Shared& shared, const Borrowed& borrowed);
   // Appends `count` bytes; fill(done, window) produces those from `done` on.
   template <typename Fill>
   Status Produce(std::uint64_t count, const Fill& fill);

@@ -209,7 +209,7 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Source
 
 // Precondition: the ranks agreed on plan_.
 Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
-  return WriteSources(InternalAccess::PartsOf(engine_), options_, writer, *plan_, sources);
+  return WriteSources(options_, writer, *plan_, sources);
 }
 
 // Null if the budget does not hold all that this rank writes.

@@ -9,6 +9,22 @@
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// What is written from where it lies if the files are not direct.
+std::uint64_t BorrowableBytes(const SavePlan& plan, const Sources& sources) {
+  const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
+  std::uint64_t bytes = 0;
+  for (const PlannedShard& shard : plan.shards) {
+    const MemoryView& view = *sources.tensors()[shard.slot];
+    const TensorSpec& kind = summary.held(shard.slot).kind;
+    const std::uint64_t size = shard.run.size() * ElementSize(kind);
+    if (BlobFile::MayBorrow(view, kind.codec, size) && view.is_dense()) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace
 
 Status CheckSources(const Sources& sources) {
   const Declaration& declaration = sources.declaration();
@@ -30,17 +46,14 @@ Status CheckSources(const Sources& sources) {
   return {};
 }
 
-Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriterImpl& writer,
-                    const SavePlan& plan, const Sources& sources) {
-  // How many buffers are in use at once depends on timing. All that a save may use are mapped in
-  // the first save, so that no later one allocates.
-  StagingPool& pool = *engine.pool;
-  SEALPOINT_RETURN_IF_ERROR(pool.Reserve(plan.tensor_bytes / pool.buffer_size_bytes() + 1));
+Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const SavePlan& plan,
+                    const Sources& sources) {
   writer.DeferCopies();
   if (options.check_device_copies) writer.CheckCopies();
   const Declaration& declaration = sources.declaration();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
+  writer.Expect(plan.tensor_bytes, BorrowableBytes(plan, sources));
   for (const PlannedShard& shard : plan.shards) {
     const HeldView held = summary.held(shard.slot);
     held.CopyTo(tensor);

@@ -19,8 +19,8 @@ Status CheckSources(const Sources& sources);
 // Gives the writer what this rank writes: the shards of the plan, empty tensors and all objects.
 // When it returns, the sources may change: everything was copied, device memory too.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
-Status WriteSources(EngineParts& engine, const SaverOptions& options, BlobWriterImpl& writer,
-                    const SavePlan& plan, const Sources& sources);
+Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const SavePlan& plan,
+                    const Sources& sources);
 
 // The number of staging buffers that hold all of it at once.
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,

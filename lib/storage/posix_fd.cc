@@ -2,6 +2,8 @@
 #include "lib/storage/posix_fd.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,6 +48,12 @@ Status SyncDirectoryFd(int directory_fd, const std::string& path) {
 }
 
 bool SetDirect(int fd, bool direct) {
+  // Since Linux 6.6 tmpfs takes the flag and copies as before.
+  struct statfs system = {};
+  if (direct && ::fstatfs(fd, &system) == 0 &&
+      (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)) {
+    return false;
+  }
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return false;
   const int new_flags = direct ? (flags | O_DIRECT) : (flags & ~O_DIRECT);

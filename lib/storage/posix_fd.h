@@ -38,7 +38,8 @@ Result<UniqueFd> OpenAt(int directory_fd, std::string_view name, int flags, mode
 // fsync(2) of a directory. Unsupported if the file system has no such operation (EINVAL).
 Status SyncDirectoryFd(int directory_fd, const std::string& path);
 
-// Sets or clears O_DIRECT on an open file. False if the file system refuses.
+// Sets or clears O_DIRECT on an open file. False if the file system refuses, or keeps its files in
+// memory.
 //
 // O_DIRECT is never passed to open(2): with O_CREAT a file system without direct I/O fails with
 // EINVAL only after it has created the file, which would be left behind.

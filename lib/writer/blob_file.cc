@@ -21,6 +21,10 @@ constexpr std::uint64_t kManifestEntrySize = 256;
 // Upper bound of the numbers of one dimension: shape, offset and extent.
 constexpr std::uint64_t kManifestDimensionSize = 64;
 
+// Shards below this size share staging buffers: many are written at once.
+constexpr std::uint64_t kBorrowedSizeMin = kMiB;
+constexpr std::uint64_t kBorrowedChunksMax = 4096;
+
 // A text with its offset, length, terminator and padding.
 std::uint64_t RoomForText(std::string_view text) { return text.size() + 16; }
 
@@ -155,25 +159,79 @@ Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEnc
   }
   SEALPOINT_RETURN_IF_ERROR(stream_.AlignTo(ShardAlignment(encoding.raw_size)));
   SEALPOINT_ASSIGN_OR_RETURN(const Digest* const expected, QueueDigests(source, encoding));
-  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    const auto size = static_cast<std::uint32_t>(
-        std::min(encoding.chunk_size, encoding.raw_size - chunk * encoding.chunk_size));
-    ChunkRecord record{.offset = stream_.offset(),
-                       .stored_size = size,
-                       .raw_size = size,
-                       .shard = shard_count_,
-                       .chunk = static_cast<std::uint32_t>(chunk),
-                       .codec = Codec::kNone,
-                       .raw_digest = {},
-                       .stored_digest = {}};
-    SEALPOINT_RETURN_IF_ERROR(
-        AppendChunk(source, encoding, record, expected == nullptr ? nullptr : expected + chunk));
-    records_.resize(records_.size() + kRecordSize);
-    EncodeRecord(record, MutableByteSpan(records_).last(kRecordSize));
+  // A copy in staging memory would be a second one, and one that no cache holds.
+  if (file_ && !is_direct() && source.is_dense() &&
+      MayBorrow(source.view(), encoding.codec, encoding.raw_size)) {
+    SEALPOINT_RETURN_IF_ERROR(AppendBorrowedChunks(source, encoding, chunks));
+  } else {
+    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+      ChunkRecord record = RecordOfChunk(encoding, chunk, stream_.offset());
+      SEALPOINT_RETURN_IF_ERROR(
+          AppendChunk(source, encoding, record, expected == nullptr ? nullptr : expected + chunk));
+      AppendRecord(record);
+    }
   }
   ++shard_count_;
   raw_bytes_ += encoding.raw_size;
   return static_cast<std::uint32_t>(first_record);
+}
+
+ChunkRecord BlobFile::RecordOfChunk(const ShardEncoding& encoding, std::uint64_t chunk,
+                                    std::uint64_t offset) const {
+  const auto size = static_cast<std::uint32_t>(
+      std::min(encoding.chunk_size, encoding.raw_size - chunk * encoding.chunk_size));
+  return {.offset = offset,
+          .stored_size = size,
+          .raw_size = size,
+          .shard = shard_count_,
+          .chunk = static_cast<std::uint32_t>(chunk),
+          .codec = Codec::kNone,
+          .raw_digest = {},
+          .stored_digest = {}};
+}
+
+void BlobFile::AppendRecord(const ChunkRecord& record) {
+  records_.resize(records_.size() + kRecordSize);
+  EncodeRecord(record, MutableByteSpan(records_).last(kRecordSize));
+}
+
+bool BlobFile::MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size) {
+  return source.is_host() && codec == Codec::kNone && raw_size >= kBorrowedSizeMin;
+}
+
+// Some at a time: a shard may have more chunks than memory has room for their digests, and the
+// first write may fail.
+Status BlobFile::AppendBorrowedChunks(SourceReader& source, const ShardEncoding& encoding,
+                                      std::uint64_t chunk_count) {
+  for (std::uint64_t chunk = 0; chunk < chunk_count;) {
+    const std::uint64_t end = std::min(chunk_count, chunk + kBorrowedChunksMax);
+    BorrowedChunks& chunks = borrowed_.emplace_back();
+    chunks.first_record = records_.size() / kRecordSize;
+    chunks.digests.resize(end - chunk);
+    const std::uint64_t first_offset = stream_.offset();
+    for (std::uint64_t i = chunk; i < end; ++i) {
+      AppendRecord(RecordOfChunk(encoding, i, first_offset + (i - chunk) * encoding.chunk_size));
+    }
+    const ByteSpan bytes = source.Next(std::min(end * encoding.chunk_size, encoding.raw_size) -
+                                       chunk * encoding.chunk_size);
+    SEALPOINT_RETURN_IF_ERROR(stream_.AppendBorrowed(bytes, encoding.chunk_size, chunks.digests));
+    chunk = end;
+  }
+  return {};
+}
+
+Status BlobFile::CompleteBorrowed() {
+  if (borrowed_.empty()) return {};
+  const Status status = stream_.WaitForBorrowed();
+  for (const BorrowedChunks& chunks : borrowed_) {
+    for (std::size_t i = 0; status.ok() && i < chunks.digests.size(); ++i) {
+      const MutableByteSpan bytes =
+          MutableByteSpan(records_).subspan((chunks.first_record + i) * kRecordSize, kRecordSize);
+      SetRawDigest(bytes, chunks.digests[i]);
+    }
+  }
+  borrowed_.clear();
+  return status;
 }
 
 Status BlobFile::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
@@ -286,6 +344,7 @@ Status BlobFile::AppendCodedChunk(SourceReader& source, const ShardEncoding& enc
 
 Status BlobFile::AppendTail() {
   while (has_in_flight()) SEALPOINT_RETURN_IF_ERROR(CompleteOldest());
+  SEALPOINT_RETURN_IF_ERROR(CompleteBorrowed());
   Trailer trailer{.blob = header_.id,
                   .chunks_end = stream_.offset(),
                   .record_count = static_cast<std::uint32_t>(records_.size() / kRecordSize),

@@ -86,6 +86,13 @@ class BlobFile {
   bool has_in_flight() const { return in_flight_.first_offset().has_value(); }
   // Waits for the oldest of them and hashes it.
   Status CompleteOldest();
+  // Waits until no source is read any more that was written from where it lies.
+  Status CompleteBorrowed();
+
+  // Whether a dense shard in this memory is written from where it lies, without a staging buffer,
+  // if the file is not direct.
+  static bool MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size);
+  bool is_direct() const { return file_ && file_->is_direct(); }
 
   // Appends a shard of a tensor of the table, the next raw_size bytes of `source`, and declares it.
   // Preconditions: checked arguments (tensor_checks.h); no object of the name was added.
@@ -107,6 +114,9 @@ class BlobFile {
                                                           const BlobId& id);
 
   void Declare(std::uint32_t tensor);
+  // Appends its chunks. Their digests are known, and their records made, by CompleteBorrowed.
+  Status AppendBorrowedChunks(SourceReader& source, const ShardEncoding& encoding,
+                              std::uint64_t chunk_count);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
   Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
@@ -123,6 +133,9 @@ class BlobFile {
   // Has the device compute the digests of the next raw_size bytes: one per chunk; null if that
   // was not asked for, or is not possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
+  ChunkRecord RecordOfChunk(const ShardEncoding& encoding, std::uint64_t chunk,
+                            std::uint64_t offset) const;
+  void AppendRecord(const ChunkRecord& record);
   // Appends group list and records, whose memory is given back.
   Status AppendTable(Trailer& trailer);
 
@@ -133,6 +146,12 @@ class BlobFile {
   FileHeader header_;
   Bytes header_bytes_;
   std::unique_ptr<WritableFile> file_;  // absent while it is held
+  // Chunks whose records lack the digests.
+  struct BorrowedChunks {
+    std::size_t first_record = 0;
+    std::vector<Digest> digests{};  // being filled
+  };
+  std::deque<BorrowedChunks> borrowed_;  // filled in by jobs that the stream's end waits for
   FileStream stream_;
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded

@@ -96,8 +96,11 @@ Status BlobWriterImpl::Run(const Step& step) {
   if (is_finished_) return InvalidArgument("the blob writer is finished or abandoned");
   if (!failure_.ok()) return failure_;
   failure_ = step();
-  // After an error the caller may free its device memory: no copy may read it any more.
-  if (!failure_.ok()) copies_.Stop();
+  // After an error the caller may free its memory: nothing may read it any more.
+  if (!failure_.ok()) {
+    copies_.Stop();
+    static_cast<void>(CompleteBorrowed());
+  }
   return failure_;
 }
 
@@ -109,12 +112,23 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
     if (!defers_copies_) copies_.ForgetStreams();
     Status added = AddChecked(tensor, region, source);
     if (added.ok() && !defers_copies_) added = copies_.WaitForAll();
+    if (added.ok() && !defers_copies_) added = CompleteBorrowed();
     return std::move(added).AtTensor(tensor.name);
   });
 }
 
 Status BlobWriterImpl::AwaitCopies() {
-  return Run([this] { return copies_.WaitForAll(); });
+  return Run([this]() -> Status {
+    SEALPOINT_RETURN_IF_ERROR(copies_.WaitForAll());
+    return CompleteBorrowed();
+  });
+}
+
+Status BlobWriterImpl::CompleteBorrowed() {
+  Status first;
+  for (OpenBlob& blob : full_) KeepFirst(first, blob.file->CompleteBorrowed());
+  for (auto& [group, blob] : open_) KeepFirst(first, blob.file->CompleteBorrowed());
+  return first;
 }
 
 Result<bool> BlobWriterImpl::Drain() {
@@ -218,6 +232,7 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
         BlobFile::RoomToDeclare(name, media_type) + BlobFile::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom("", room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
+    if (!defers_copies_) SEALPOINT_RETURN_IF_ERROR(CompleteBorrowed());
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
     return {};
@@ -248,7 +263,16 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
   if (checks_copies_) file->CheckCopies();
   OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
   blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
-  return open_.emplace(group, std::move(blob)).first->second.file.get();
+  BlobFile* const opened = open_.emplace(group, std::move(blob)).first->second.file.get();
+  if (blobs_.size() == 1) SEALPOINT_RETURN_IF_ERROR(ReserveStaging(*opened));
+  return opened;
+}
+
+Status BlobWriterImpl::ReserveStaging(const BlobFile& first) {
+  if (expected_bytes_ == 0) return {};
+  const bool borrows = directory_ && !first.is_direct();
+  const std::uint64_t staged = expected_bytes_ - (borrows ? borrowable_bytes_ : 0);
+  return engine_.pool->Reserve(staged / engine_.pool->buffer_size_bytes() + 1);
 }
 
 Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {

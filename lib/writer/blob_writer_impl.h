@@ -43,10 +43,17 @@ class BlobWriterImpl final : public BlobWriter {
                                                         const std::string& directory,
                                                         BlobWriterOptions options);
 
-  // Device memory is only queued by Add; AwaitCopies then waits for all of it at once, and until
-  // then the sources must stay as they are.
+  // Device memory is only queued by Add, and large host memory may be written from where it lies;
+  // AwaitCopies then waits for all of it at once, and until then the sources must stay as they are.
   void DeferCopies() { defers_copies_ = true; }
   Status AwaitCopies();
+  // How much will be added, and how much of it may be borrowed (BlobFile::MayBorrow). How many
+  // staging buffers are in use at once depends on timing: all that may be are mapped with the first
+  // blob, so that no later save allocates.
+  void Expect(std::uint64_t bytes, std::uint64_t borrowable_bytes) {
+    expected_bytes_ = bytes;
+    borrowable_bytes_ = borrowable_bytes;
+  }
   // See SaverOptions::check_device_copies.
   void CheckCopies() { checks_copies_ = true; }
 
@@ -91,9 +98,13 @@ class BlobWriterImpl final : public BlobWriter {
   // The open blob of a group with `room` bytes to spare, after closing a fuller one.
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
+  // See Expect.
+  Status ReserveStaging(const BlobFile& first);
   Status CloseBlob(OpenBlob& blob);
   // Waits for some in-flight bytes of any blob and hashes them; false if there are none.
   Result<bool> Drain();
+  // Waits until no blob reads a source any more that it writes from where it lies.
+  Status CompleteBorrowed();
   Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
 
   EngineParts& engine_;
@@ -106,6 +117,8 @@ class BlobWriterImpl final : public BlobWriter {
   std::unique_ptr<TensorTable> tensors_ = std::make_unique<TensorTable>();  // as first added
   std::set<std::string, std::less<>> objects_;
   std::uint64_t bytes_staged_ = 0;
+  std::uint64_t expected_bytes_ = 0;
+  std::uint64_t borrowable_bytes_ = 0;
   Status failure_;
   bool is_finished_ = false;
   bool defers_copies_ = false;

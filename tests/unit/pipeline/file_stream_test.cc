@@ -71,6 +71,54 @@ TEST_F(FileStreamTest, TellsWhatIsWritten) {
   EXPECT_EQ(stream.bytes_written(), kBuffer);
 }
 
+TEST_F(FileStreamTest, WritesBorrowedMemoryBehindWhatWasAppended) {
+  constexpr std::uint64_t kUnit = 4096;
+  const Bytes front = NumberedBytes(100);
+  const Bytes borrowed = NumberedBytes(5 * kBuffer + 10);
+  std::vector<Digest> digests(11);
+  FileStream stream(file_, *pool_, io_);
+  ASSERT_TRUE(stream.Append(front).ok());
+  ASSERT_TRUE(stream.AppendBorrowed(borrowed, kUnit, digests).ok());
+  EXPECT_EQ(stream.offset(), front.size() + borrowed.size());
+  ASSERT_TRUE(stream.WaitForBorrowed().ok());
+  ASSERT_TRUE(stream.AlignTo(4096).ok());
+  ASSERT_TRUE(stream.Flush().ok());
+  Bytes expected = front;
+  expected.insert(expected.end(), borrowed.begin(), borrowed.end());
+  expected.resize(expected.size() + (4096 - expected.size() % 4096) % 4096);
+  EXPECT_EQ(file_.content(), expected);
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const ByteSpan unit = ByteSpan(borrowed).subspan(i * kUnit);
+    EXPECT_EQ(digests[i], ComputeDigest(unit.first(std::min<std::size_t>(unit.size(), kUnit))))
+        << i;
+  }
+}
+
+TEST_F(FileStreamTest, LeavesBorrowedMemoryOnceItIsWritten) {
+  const Bytes borrowed = NumberedBytes(kBuffer);
+  std::vector<Digest> digests(2);
+  file_.CloseGate();
+  FileStream stream(file_, *pool_, io_);
+  ASSERT_TRUE(stream.AppendBorrowed(borrowed, 4096, digests).ok());
+  auto waited = std::async(std::launch::async, [&] { return stream.WaitForBorrowed(); });
+  EXPECT_EQ(waited.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  file_.OpenGate();
+  EXPECT_TRUE(waited.get().ok());
+  EXPECT_EQ(stream.bytes_written(), kBuffer);
+}
+
+TEST_F(FileStreamTest, ReportsThatBorrowedMemoryWasNotWritten) {
+  const Status failure(Code::kIo, "disk");
+  const Bytes borrowed = NumberedBytes(8 * kBuffer);
+  std::vector<Digest> digests(16);
+  file_.FailWrite(2, failure);
+  FileStream stream(file_, *pool_, io_);
+  static_cast<void>(stream.AppendBorrowed(borrowed, 4096, digests));
+  EXPECT_EQ(stream.WaitForBorrowed(), failure);
+  EXPECT_EQ(stream.AppendBorrowed(borrowed, 4096, digests), failure);
+  EXPECT_LT(file_.finished(), 8U) << "writes went on after the failure";
+}
+
 TEST_F(FileStreamTest, CountsNothingThatWasNotWritten) {
   file_.FailWrite(1, Status(Code::kIo, "disk"));
   FileStream stream(file_, *pool_, io_);

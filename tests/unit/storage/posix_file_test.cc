@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +77,23 @@ TEST_F(DirectFileTest, WritesAndReads) {
   EXPECT_TRUE((*reader)->is_direct());
   EXPECT_EQ(bytes_[kBlock - 1], std::byte{0});
   EXPECT_EQ(bytes_[kBlock], std::byte{'x'});
+}
+
+// Linux takes the flag there since 6.6, and copies as before.
+TEST(FileInMemoryTest, IsNotDirect) {
+  std::string folder = "/dev/shm/sealpoint-test-XXXXXX";
+  struct statfs system = {};
+  if (::statfs("/dev/shm", &system) != 0 || system.f_type != TMPFS_MAGIC ||
+      ::mkdtemp(folder.data()) == nullptr) {
+    GTEST_SKIP() << "no RAM disk at /dev/shm";
+  }
+  auto directory = PosixStorage()->OpenDirectory(folder).value();
+  auto file = directory->CreateExclusive("a", IoMode::kDirect).value();
+  EXPECT_FALSE(file->is_direct());
+  EXPECT_TRUE(file->WriteAt(1, Bytes(100)).ok());
+  EXPECT_FALSE(directory->OpenForRead("a", IoMode::kDirect).value()->is_direct());
+  EXPECT_TRUE(directory->Remove("a").ok());
+  EXPECT_EQ(::rmdir(folder.c_str()), 0);
 }
 
 TEST_F(DirectFileTest, MisalignedWriteIsRefused) {

@@ -218,6 +218,13 @@ TEST_F(BlobWriterErrorsTest, TheSameShardTwiceInABlobIsTheCallersFault) {
   EXPECT_THAT(writer->Finish().status(), HasCode(Code::kInvalidArgument));
 }
 
+TEST_F(BlobWriterErrorsTest, MoreTensorsThanTheLimitAreNoFaultOfTheirShards) {
+  const auto writer = Writer({.limits = {.tensor_count_max = 1}});
+  ASSERT_TRUE(AddWhole(*writer, ByteTensor("v", 1000)).ok());
+  ASSERT_TRUE(AddWhole(*writer, ByteTensor("w", 1000)).ok());
+  EXPECT_THAT(writer->Finish().status(), HasCode(Code::kLimitExceeded));
+}
+
 TEST_F(BlobWriterErrorsTest, ShardsOfABlobThatOverlapAreRefusedByCommit) {
   const auto writer = Writer();
   const TensorSpec tensor = ByteTensor("w", 1000);
