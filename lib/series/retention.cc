@@ -42,10 +42,9 @@ class Retention {
 
  private:
   static bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
-  bool is_whole(std::size_t i) const { return i < facts_.size() && facts_[i].is_whole; }
+  // Facts are there for all that a rule looks at (NeedsAllFacts, GatherFacts).
+  bool is_whole(std::size_t i) const { return facts_[i].is_whole; }
   const AttemptId& attempt(std::size_t i) const { return decisions_[i].entry.attempt; }
-  // A copy comes right behind what it is a copy of: they have sequence and attempt in common.
-  bool IsCopy(std::size_t i) const { return i > 0 && attempt(i) == attempt(i - 1); }
   void Keep(std::size_t i, std::string reason) {
     decisions_[i].keep = true;
     decisions_[i].reasons.push_back(std::move(reason));
@@ -60,9 +59,8 @@ class Retention {
         whole.insert(attempt(i));
         Keep(i, StrCat("one of the newest ", policy_.keep_last));
       } else {
-        const std::string damage = i < facts_.size() ? facts_[i].damage : std::string();
         Keep(i, StrCat("not whole, and newer than the newest ", policy_.keep_last,
-                       " whole ones: ", damage));
+                       " whole ones: ", facts_[i].damage));
       }
     }
   }
@@ -93,8 +91,12 @@ class Retention {
 
   void KeepBestOnes(const KeepBest& rule) {
     std::vector<std::size_t> ranked;
+    // A copy comes right behind what it is a copy of: they have sequence and attempt in common.
+    std::optional<AttemptId> last;
     for (std::size_t i = 0; i < count_; ++i) {
-      if (is_whole(i) && facts_[i].metric && !IsCopy(i)) ranked.push_back(i);
+      if (!is_whole(i) || !facts_[i].metric || last == attempt(i)) continue;
+      last = attempt(i);
+      ranked.push_back(i);
     }
     const bool least = rule.best == BestMetric::kLeast;
     // Stable: of equal ones the newer comes first.

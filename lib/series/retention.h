@@ -21,7 +21,6 @@ Status CheckNoFork(const SeriesListing& listing);
 
 // What a policy may have to know of a committed checkpoint.
 struct CheckpointFacts {
-  bool is_known = false;  // the rest was looked at
   bool is_whole = false;  // its file-level check passed
   std::string damage{};   // if not whole
   std::uint64_t created_unix_ns = 0;

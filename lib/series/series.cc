@@ -21,8 +21,7 @@ bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kC
 Status AddDetails(const Directory& directory, const std::string& series, SeriesEntry& entry) {
   const internal::DirectoryLook look = internal::LookInside(directory, series, entry.name);
   if (look.entry.verdict == Verdict::kUnreadable) return look.entry.problem;
-  const bool is_same = look.kind == internal::DirectoryLook::Kind::kOurs &&
-                       look.entry.attempt == entry.attempt && IsCommitted(look.entry);
+  const bool is_same = look.entry.attempt == entry.attempt && IsCommitted(look.entry);
   if (!is_same) return Status(Code::kNotFound, "the checkpoint was deleted meanwhile");
   entry.size_bytes = look.entry.size_bytes;
   entry.is_kept = look.entry.is_kept;

@@ -22,9 +22,10 @@ bool IsGone(const Status& error) {
 }
 
 std::optional<double> FindMetric(const internal::Metadata& index, const RetentionPolicy& policy) {
-  if (!policy.keep_best) return std::nullopt;
+  // No key is empty.
+  const std::string metric = policy.keep_best ? policy.keep_best->metric : std::string();
   for (const auto& [key, value] : index.provenance()) {
-    if (key == policy.keep_best->metric) return internal::ParseMetric(value);
+    if (key == metric) return internal::ParseMetric(value);
   }
   return std::nullopt;
 }
@@ -33,7 +34,7 @@ std::optional<double> FindMetric(const internal::Metadata& index, const Retentio
 Result<CheckpointFacts> LookAt(const Storage& storage, const SeriesEntry& entry,
                                const RetentionPolicy& policy, const Limits& limits) {
   const auto opened = internal::OpenCommitted(storage, entry.path, limits, true);
-  CheckpointFacts facts{.is_known = true, .is_whole = opened.ok()};
+  CheckpointFacts facts{.is_whole = opened.ok()};
   if (opened.ok()) {
     facts.created_unix_ns = opened->index.contents.created_unix_ns();
     facts.metric = FindMetric(opened->index.contents, policy);

@@ -63,9 +63,7 @@ Status RemoveDirectoryIfEmpty(Directory& series, const std::string& name,
 // R-SER-21, and KEEP once more: it may have come since the listing.
 Status CheckIsStill(const SeriesEntry& entry, const DirectoryLook& now) {
   if (now.entry.verdict == Verdict::kUnreadable) return now.entry.problem;
-  const bool has_marker = now.kind == DirectoryLook::Kind::kOurs &&
-                          (now.entry.verdict != Verdict::kUncommitted || now.entry.is_void);
-  if (!has_marker) {
+  if (now.entry.verdict == Verdict::kUncommitted && !now.entry.is_void) {  // there is no marker
     return internal::MakeError(Code::kNotFound, "it was deleted meanwhile").AtPath(entry.path);
   }
   if (now.entry.attempt != entry.attempt || now.entry.verdict != entry.verdict) {
@@ -177,7 +175,6 @@ Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
   if (look.kind == DirectoryLook::Kind::kForeign) {
     return refuse("it is not a checkpoint's directory");
   }
-  if (look.kind == DirectoryLook::Kind::kChanged) return refuse("it was committed meanwhile");
   if (entry.verdict == Verdict::kUnreadable) return entry.problem;
   if (entry.verdict != Verdict::kUncommitted) return refuse("it has a marker");
   if (entry.is_kept) return refuse("a KEEP file pins it");

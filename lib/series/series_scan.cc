@@ -117,7 +117,7 @@ class Scan {
     for (const EntryInfo& info : names.directories) {
       DirectoryLook look = LookAt(info, detail_);
       if (look.kind == Kind::kChanged) return std::optional<SeriesListing>();
-      if (MayBePublished(info, look)) without_marker.emplace_back(&info, look.kind);
+      if (MayBePublished(look)) without_marker.emplace_back(&info, look.kind);
       if (look.kind == Kind::kOurs) {
         listing.entries.push_back(std::move(look.entry));
       } else {
@@ -126,7 +126,7 @@ class Scan {
     }
     for (const auto& [info, kind] : without_marker) {
       const DirectoryLook again = LookAt(*info, SeriesDetail::kMarkers);
-      if (again.kind != kind || !MayBePublished(*info, again)) {
+      if (again.kind != kind || !MayBePublished(again)) {
         return std::optional<SeriesListing>();
       }
     }
@@ -167,9 +167,8 @@ class Scan {
     return may_be && info.name != "lost+found";
   }
 
-  // A directory that another process may be publishing, or emptying, at this very moment.
-  static bool MayBePublished(const EntryInfo& info, const DirectoryLook& look) {
-    if (info.kind != EntryKind::kDirectory) return false;
+  // What another process may be publishing, or emptying, at this very moment.
+  static bool MayBePublished(const DirectoryLook& look) {
     return look.kind == Kind::kForeign ||
            (look.entry.verdict == Verdict::kUncommitted && !look.entry.is_void);
   }

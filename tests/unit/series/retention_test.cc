@@ -27,7 +27,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 // Committed checkpoints "c9", "c8", …, newest first, whole, with step 10 times their number.
 class RetentionTest : public ::testing::Test {
  protected:
-  void AddOlder(CheckpointFacts facts = {.is_known = true, .is_whole = true}) {
+  void AddOlder(CheckpointFacts facts = {.is_whole = true}) {
     const auto number = static_cast<std::uint8_t>(9 - facts_.size());
     SeriesEntry entry{.name = StrCat("c", number), .verdict = Verdict::kCommitted};
     entry.attempt = MiniSpec::MakeId(number);
@@ -41,10 +41,10 @@ class RetentionTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) AddOlder();
   }
   void AddMadeAt(std::uint64_t seconds) {
-    AddOlder({.is_known = true, .is_whole = true, .created_unix_ns = seconds * kSecond});
+    AddOlder({.is_whole = true, .created_unix_ns = seconds * kSecond});
   }
   void AddWithMetric(std::optional<double> metric) {
-    AddOlder({.is_known = true, .is_whole = true, .metric = metric});
+    AddOlder({.is_whole = true, .metric = metric});
   }
   std::vector<std::string> Kept(const RetentionPolicy& policy) const {
     std::vector<std::string> names;
@@ -96,9 +96,9 @@ TEST_F(RetentionTest, KeepsTheNewest) {
 
 TEST_F(RetentionTest, OnlyWholeOnesCount) {
   AddOlder();
-  AddOlder({.is_known = true, .damage = "Incomplete: x"});
+  AddOlder({.damage = "Incomplete: x"});
   AddOlder(2);
-  AddOlder({.is_known = true, .damage = "Corrupt: y"});
+  AddOlder({.damage = "Corrupt: y"});
   EXPECT_THAT(Kept({.keep_last = 2}), ElementsAre("c9", "c8", "c7"));
   EXPECT_THAT(ReasonsFor(1, {}), ElementsAre("not whole, and newer than the newest 2 whole ones: "
                                              "Incomplete: x"));
@@ -149,7 +149,7 @@ TEST_F(RetentionTest, AClockThatWasSetBackKeepsMoreAndNotLess) {
 TEST_F(RetentionTest, OfAPeriodAWholeOneIsKept) {
   AddMadeAt(7200);
   AddMadeAt(7200);
-  AddOlder({.is_known = true, .damage = "Incomplete: x", .created_unix_ns = 3700 * kSecond});
+  AddOlder({.damage = "Incomplete: x", .created_unix_ns = 3700 * kSecond});
   AddMadeAt(3600);
   EXPECT_THAT(Kept({.keep_per_period = {{std::chrono::hours(1), 2}}}),
               ElementsAre("c9", "c8", "c6"));
@@ -167,6 +167,22 @@ TEST_F(RetentionTest, KeepsTheBest) {
               ElementsAre("one of the newest 2", "one of the best 3 by metric.loss"));
 }
 
+TEST_F(RetentionTest, OfCopiesTheFirstWholeOneIsAmongTheBest) {
+  AddOlder(2);
+  AddOlder({.damage = "Incomplete: x"});
+  AddWithMetric(1.0);
+  AddWithMetric(1.0);
+  AddWithMetric(2.0);
+  AddWithMetric(3.0);
+  for (const std::size_t copy : {3u, 4u}) {
+    listing_.entries[copy].attempt = listing_.entries[2].attempt;
+  }
+  const RetentionPolicy policy{.keep_best = KeepBest{.metric = "metric.loss", .count = 2}};
+  EXPECT_THAT(Kept(policy), ElementsAre("c9", "c8", "c7", "c6", "c5", "c4"));
+  EXPECT_THAT(ReasonsFor(3, policy), ElementsAre("one of the best 2 by metric.loss"));
+  EXPECT_THAT(ReasonsFor(4, policy), ElementsAre("a copy of c7"));
+}
+
 TEST_F(RetentionTest, AMetricThatIsNoNumberIsNeverTheBest) {
   for (const std::string text : {"nan", "-nan", "NaN", "inf", "-inf", "", " 1", "1 ", "1,5", "0x10",
                                  "1e999", "+1", "one", "1.0f"}) {
@@ -178,7 +194,7 @@ TEST_F(RetentionTest, AMetricThatIsNoNumberIsNeverTheBest) {
   AddOlder(2);
   AddWithMetric(std::nullopt);
   AddWithMetric(9);
-  AddOlder({.is_known = true, .damage = "Incomplete: x", .metric = 1.0});
+  AddOlder({.damage = "Incomplete: x", .metric = 1.0});
   EXPECT_THAT(Kept({.keep_best = KeepBest{.metric = "metric.loss", .count = 5}}),
               ElementsAre("c9", "c8", "c6"));
 }

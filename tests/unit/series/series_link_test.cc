@@ -113,6 +113,26 @@ TEST_F(SwapTest, AnotherCheckpointOfTheSameNameStays) {
   EXPECT_EQ(scene.Elsewhere(), scene.before);
 }
 
+// It was listed, then another one has its name.
+TEST_F(SwapTest, TheNewestIsDescribedByItsOwnFiles) {
+  bool has_swapped = true;
+  for (std::uint64_t swaps = 0; has_swapped; ++swaps) {
+    const Scene scene;
+    ReplaceFile(*PosixStorage(), scene.dir / "elsewhere", "KEEP", &scene.before.begin()->second);
+    has_swapped = false;
+    std::uint64_t operations = 0;
+    scene.storage->SetHook([&](StorageOp, std::string_view) {
+      if (operations++ != swaps) return;
+      has_swapped = true;
+      fs::rename(scene.dir / "series/new", scene.dir / "aside");
+      fs::rename(scene.dir / "elsewhere", scene.dir / "series/new");
+    });
+    const auto newest = Series(scene.dir / "series", scene.storage).Newest();
+    if (!newest.ok()) continue;
+    EXPECT_EQ(newest->entry.is_kept, newest->entry.attempt == MiniSpec::MakeId(9)) << swaps;
+  }
+}
+
 TEST_F(SwapTest, WhatBecameVoidMeanwhileIsAnError) {
   const Scene scene;
   const Bytes marker = VoidMarker(1);
