@@ -23,6 +23,11 @@ struct CollectiveLoadOptions {
   // sent, and received but not copied. One chunk of each is always held.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   int threads = 1;  // that read and verify, per rank
+  // A chunk that several ranks need is read by one, which sends it to the others. Off: each rank
+  // reads all that it needs, and nothing is sent; faster where the storage gives every rank the
+  // same bytes as fast as memory does, such as a page cache that the ranks share. The same on all
+  // ranks.
+  bool pass_on = true;
   PhaseCallback on_phase{};
 };
 
@@ -34,7 +39,7 @@ struct CollectiveLoadReport {
   std::uint64_t bytes_read = 0;      // stored bytes of chunks that this rank fetched
   std::uint64_t bytes_received = 0;  // decoded, that came from other ranks
   // Over all ranks: stored bytes of chunks that were fetched, and of those that any rank wanted.
-  // They are equal: no chunk is read twice.
+  // They are equal, since no chunk is read twice, unless pass_on is off.
   std::uint64_t all_bytes_read = 0;
   std::uint64_t all_bytes_wanted = 0;
   std::uint64_t rounds = 0;  // exchanges

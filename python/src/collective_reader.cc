@@ -54,12 +54,14 @@ class ReaderHandle {
 
   CollectiveLoadReport Load(nb::handle slots, const ContractWords& contract,
                             const std::optional<std::string>& convert, int threads,
-                            std::uint64_t memory_budget_bytes, nb::handle progress) const {
+                            std::uint64_t memory_budget_bytes, bool pass_on,
+                            nb::handle progress) const {
     const ReadRequest request = RequestOf(slots, RoundingOf(convert));
     const LoadContract rules = ContractOf(contract);
     Watch watch(progress);
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
+                                        .pass_on = pass_on,
                                         .on_phase = watch.OnPhase()};
     return Value(watch.Run([&] { return parts_->reader->Load(request, rules, options); }));
   }
@@ -117,7 +119,7 @@ void BindCollectiveReader(nb::module_& m) {
       .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
       .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),
            nb::arg("convert").none(), nb::arg("threads"), nb::arg("memory_budget_bytes"),
-           nb::arg("progress").none());
+           nb::arg("pass_on"), nb::arg("progress").none());
 }
 
 }  // namespace sealpoint::python

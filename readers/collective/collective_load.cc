@@ -21,83 +21,10 @@ constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
 // in, for every exchange.
 constexpr std::uint64_t kExchangeSizeMax = 8 * kMiB;
 
-void EncodeRanges(std::span<const BlobBytes> ranges, WireWriter& out) {
-  for (const BlobBytes& range : ranges) {
-    out.Put(std::uint64_t{range.blob});
-    out.Put(range.begin);
-    out.Put(range.end);
-  }
-}
-
-Status DecodeRanges(ByteSpan bytes, std::vector<BlobBytes>& ranges) {
-  WireReader in(bytes);
-  while (!in.at_end()) {
-    BlobBytes range;
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(range.begin, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(range.end, in.Number());
-    range.blob = static_cast<std::uint32_t>(blob);
-    ranges.push_back(range);
-  }
-  return {};
-}
-
-std::uint64_t SizeOf(std::span<const BlobBytes> ranges) {
-  std::uint64_t size = 0;
-  for (const BlobBytes& range : ranges) size += range.end - range.begin;
-  return size;
-}
-
-// The ranges that ranks request.
-struct RequestedBytes {
-  std::vector<BlobBytes> ranges{};  // a UnionOf
-  bool is_shared = false;           // two ranks request the same byte
-};
-
-// Of messages that hold ranges without overlaps, after `has_flag` each its own is_shared.
-Result<RequestedBytes> JoinRanges(const std::vector<Bytes>& messages, bool has_flag) {
-  RequestedBytes joined;
-  std::vector<BlobBytes> ranges;
-  for (const Bytes& message : messages) {
-    ByteSpan bytes = message;
-    if (has_flag) {
-      if (bytes.empty()) return MalformedMessage();
-      if (bytes.front() != std::byte{0}) joined.is_shared = true;
-      bytes = bytes.subspan(1);
-    }
-    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(bytes, ranges));
-  }
-  const std::uint64_t size = SizeOf(ranges);
-  joined.ranges = UnionOf(std::move(ranges));
-  if (SizeOf(joined.ranges) != size) joined.is_shared = true;
-  return joined;
-}
-
-// The ranges that any rank requests. Those of a blob are joined at rank (blob mod size), then all
-// ranks get the result; so no rank ever holds the ranges of all ranks before they are joined.
-Result<RequestedBytes> JoinAll(Communicator& comm, const ReadPlanData& plan) {
-  std::vector<BlobBytes> local_ranges;
-  for (const PlanRange& range : plan.ranges) {
-    local_ranges.push_back({range.blob, range.offset, range.offset + range.size});
-  }
-  std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
-  for (const BlobBytes& range : UnionOf(std::move(local_ranges))) {
-    WireWriter out(outgoing[range.blob % outgoing.size()]);
-    EncodeRanges({&range, 1}, out);
-  }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
-  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes joined, JoinRanges(incoming, false));
-  Bytes bytes = {joined.is_shared ? std::byte{1} : std::byte{0}};
-  WireWriter out(bytes);
-  EncodeRanges(joined.ranges, out);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
-  return JoinRanges(all, true);
-}
-
 }  // namespace
 
 void CollectiveLoad::SortChunks(const ReadingOrder& order) {
-  for (const PlanRange& range : plan_.ranges) {
+  for (const PlanRange& range : ranges_.shared) {
     for (std::size_t i = range.first_chunk; i < range.first_chunk + range.chunk_count; ++i) {
       own_.push_back({order.PositionOf(range.blob, plan_.chunks[i].offset), i, range.blob});
     }
@@ -169,10 +96,12 @@ Status CollectiveLoad::ReadRequested(const RequestedChunks& requested,
 }
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
-  SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes requested, JoinAll(comm_, plan_));
-  is_shared_ = requested.is_shared;
-  ReadingOrder order(requested.ranges, kStripeSizeBytes);
-  if (is_shared_) SortChunks(order);
+  SEALPOINT_ASSIGN_OR_RETURN(RequestedBytes requested, JoinRequests(comm_, plan_));
+  if (!options_.pass_on) requested.shared.clear();
+  all_bytes_requested_ = requested.size_bytes;
+  ranges_ = DivideRanges(plan_, requested.shared);
+  ReadingOrder order(requested.shared, kStripeSizeBytes);
+  SortChunks(order);
   return order;
 }
 
@@ -227,20 +156,17 @@ void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
     return CopyOut(plan_, one, raw, copies_.get());
   }();
   if (status.ok()) return;
-  const auto behind = std::upper_bound(
-      plan_.ranges.begin(), plan_.ranges.end(), expected.chunk,
-      [](std::size_t at, const PlanRange& range) { return at < range.first_chunk; });
-  delivered_ = Status(
-      std::move(status).AtPath(checkpoint_.BlobPath(std::prev(behind)->blob)).AtOffset(one.offset));
+  delivered_ =
+      Status(std::move(status).AtPath(checkpoint_.BlobPath(one.blob)).AtOffset(one.offset));
 }
 
 Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
-  report.all_bytes_wanted = order.size_bytes();
+  report.all_bytes_wanted = all_bytes_requested_;
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
-  if (!is_shared_) return ReadAlone(phases, report);
-  delivered_ = OpenDevices();
-  std::uint64_t bytes_done = 0;
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadAlone(phases, report)));
+  delivered_ = order.size_bytes() > 0 ? OpenDevices() : Status();
+  std::uint64_t bytes_done = report.bytes_read;
   for (std::uint64_t begin = 0; begin < order.size_bytes();) {
     SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
     std::vector<Bytes> held(round.requested.plan.chunks.size());
@@ -256,8 +182,9 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
                                                     plan_.chunks[expected.chunk].stored_size;
                                               }));
     FinishCopies();
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
     phases.Progress(bytes_done);
+    SEALPOINT_RETURN_IF_ERROR(
+        AgreeOnStatus(comm_, delivered_.ok() ? phases.failure() : delivered_));
     report.bytes_received += exchanged.bytes_received;
     report.rounds += exchanged.exchanges;
     begin = round.end;
@@ -266,31 +193,31 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   return {};
 }
 
-// Nothing would be gained by passing bytes on: each would travel that need not.
+// Nothing would be gained by passing these bytes on: each would travel that need not.
 Status CollectiveLoad::ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const {
-  const auto read =
-      checkpoint_.Run(plan_, {.threads = options_.threads}, options_.memory_budget_bytes, phases);
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, read.status()));
-  report.bytes_read = plan_.summary.bytes_read;
-  return {};
+  if (ranges_.alone.empty()) return {};
+  const auto read = checkpoint_.RunRanges(plan_, ranges_.alone, {.threads = options_.threads},
+                                          options_.memory_budget_bytes, phases);
+  SEALPOINT_RETURN_IF_ERROR(read.status());
+  for (const PlanRange& range : ranges_.alone) report.bytes_read += range.size;
+  return phases.failure();
 }
 
 Result<RankLoad> CollectiveLoad::DryRun() {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
   RankLoad load{.host = comm_.host(), .alone = plan_.summary};
   std::set<std::uint32_t> blobs;
-  if (!is_shared_) {
-    for (const PlanRange& range : plan_.ranges) blobs.insert(range.blob);
-    load.bytes_read = plan_.summary.bytes_read;
-    load.requests = plan_.ranges.size();
-    load.files = blobs.size();
-    return load;
-  }
+  const auto add = [&](const std::vector<PlanRange>& ranges) {
+    for (const PlanRange& range : ranges) {
+      blobs.insert(range.blob);
+      load.bytes_read += range.size;
+    }
+    load.requests += ranges.size();
+  };
+  add(ranges_.alone);
   for (std::uint64_t begin = 0; begin < order.size_bytes();) {
     SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
-    load.bytes_read += round.requested.plan.summary.bytes_read;
-    load.requests += round.requested.plan.ranges.size();
-    for (const PlanRange& range : round.requested.plan.ranges) blobs.insert(range.blob);
+    add(round.requested.plan.ranges);
     begin = round.end;
   }
   load.files = blobs.size();

@@ -12,18 +12,20 @@
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/exchange_chunks.h"
 #include "readers/collective/reading_order.h"
+#include "readers/collective/requested_bytes.h"
 #include "readers/load/checkpoint_impl.h"
 #include "readers/load/copies_to_devices.h"
 #include "sealpoint/collective_reader.h"
 
 namespace sealpoint::internal {
 
-// One collective load on one rank. If no two ranks need the same byte, each reads alone, and they
-// agree on the outcome. Else it runs in rounds of bounded memory; in each the ranks agree on
-// a window of the reading order, request the chunks that they need from the ranks that read them,
-// read and verify what was requested from them, agree on the outcome, and exchange the bytes. Every
-// rank takes every step, whatever its own outcome. Used once; collective. Errors: those of reading
-// and converting, the same on all ranks; Comm, Timeout.
+// One collective load on one rank. Chunks that no other rank needs each reads alone, and they agree
+// on the outcome. What several ranks need is read in rounds of bounded memory; in each the ranks
+// agree on a window of the reading order, request the chunks that they need from the ranks that
+// read them, read and verify what was requested from them, agree on the outcome, and exchange the
+// bytes. Every rank takes every step, whatever its own outcome. Used once; collective. Errors:
+// those of reading and converting, the same on all ranks; Cancelled (of a callback that threw);
+// Comm, Timeout.
 class CollectiveLoad {
  public:
   CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
@@ -69,8 +71,9 @@ class CollectiveLoad {
   const CheckpointImpl& checkpoint_;
   const ReadPlanData& plan_;
   const CollectiveLoadOptions& options_;
-  bool is_shared_ = true;  // some rank needs a byte that another one needs
-  std::vector<OwnChunk> own_;
+  std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
+  DividedRanges ranges_;
+  std::vector<OwnChunk> own_;                // that other ranks need as well
   std::size_t next_ = 0;                     // index into own_
   std::vector<std::uint64_t> tensors_;       // number in the index, by PlanChunk::name
   Bytes unpacked_;                           // scratch: the last chunk of which only parts arrived

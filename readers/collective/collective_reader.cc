@@ -70,13 +70,15 @@ Status AgreeOnName(Communicator& comm, std::string_view name) {
                      "names of an object");
 }
 
-// What ranks check together, they check by one contract.
-Status AgreeOnContract(Communicator& comm, const LoadContract& contract) {
+// What ranks check together, they check by one contract, and they take part in the same exchanges.
+Status AgreeOnContract(Communicator& comm, const LoadContract& contract,
+                       const CollectiveLoadOptions& options) {
   const auto number = [](OnMismatch policy) { return static_cast<std::uint64_t>(policy); };
-  return AgreeOnSame(comm,
-                     {number(contract.missing), number(contract.unexpected), number(contract.dtype),
-                      number(contract.shape), number(contract.coverage)},
-                     "contracts");
+  return AgreeOnSame(
+      comm,
+      {number(contract.missing), number(contract.unexpected), number(contract.dtype),
+       number(contract.shape), number(contract.coverage), std::uint64_t{options.pass_on}},
+      "contracts or values of pass_on");
 }
 
 class CollectiveReaderImpl final : public CollectiveReader {
@@ -157,7 +159,7 @@ class CollectiveReaderImpl final : public CollectiveReader {
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
                                 std::vector<LoadFinding>& findings) {
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnContract(comm_, contract));
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnContract(comm_, contract, options));
     ResolvedRequest resolved;
     Result<ReadPlan> plan =
         options.threads < 1 ? InvalidArgument("a load with ", options.threads, " threads")

@@ -18,11 +18,11 @@ struct BlobBytes {
 // Sorted, without overlaps; ranges that touch are joined.
 std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges);
 
-// The order in which all ranks together read the bytes that any of them requests: round-robin over
-// the blobs, one stripe of each blob after the other. Any window of the order therefore holds bytes
-// of many blobs, which keeps many files busy and serves every rank, although the requests of one
-// rank usually lie in few blobs. A pure function of its arguments, so that every rank computes the
-// same order without an exchange.
+// The order in which all ranks together read the bytes that several of them request: round-robin
+// over the blobs, one stripe of each blob after the other. Any window of the order therefore holds
+// bytes of many blobs, which keeps many files busy and serves every rank, although the requests of
+// one rank usually lie in few blobs. A pure function of its arguments, so that every rank computes
+// the same order without an exchange.
 class ReadingOrder {
  public:
   // Precondition: `wanted` is a UnionOf; stripe_size_bytes > 0.

@@ -122,19 +122,26 @@ Result<LoadReport> CheckpointImpl::Read(const ReadPlan& plan, const ReadOptions&
 Result<DeviceBytes> CheckpointImpl::Run(const ReadPlanData& plan, const ReadOptions& options,
                                         std::uint64_t memory_budget_bytes,
                                         PhaseRecorder& phases) const {
-  BlobFiles files = BlobsToRead();
-  const PlanSource source = SourceOf(plan, files);
-  Result<DeviceBytes> bytes = RunPlan(source, options, memory_budget_bytes, phases);
+  Result<DeviceBytes> bytes = RunRanges(plan, plan.ranges, options, memory_budget_bytes, phases);
   phases.End();
   if (!bytes) return bytes;
   SEALPOINT_RETURN_IF_ERROR(phases.failure());
   return bytes;
 }
 
+Result<DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan,
+                                              std::span<const PlanRange> ranges,
+                                              const ReadOptions& options,
+                                              std::uint64_t memory_budget_bytes,
+                                              PhaseRecorder& phases) const {
+  BlobFiles files = BlobsToRead();
+  return RunPlan(SourceOf(plan, ranges, files), options, memory_budget_bytes, phases);
+}
+
 Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
                                   const ChunkReader::Take& take) const {
   BlobFiles files = BlobsToRead();
-  const PlanSource source = SourceOf(plan, files);
+  const PlanSource source = SourceOf(plan, plan.ranges, files);
   return ReadRanges(source, threads, options_.memory_budget_bytes, take);
 }
 
@@ -155,7 +162,7 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_wanted);
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
   BlobFiles files = BlobsToRead();
-  const PlanSource source = SourceOf(plan, files);
+  const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source);
   std::uint64_t size = 0;
   const auto append = [&](const PlanChunk&, ByteSpan raw) -> Status {

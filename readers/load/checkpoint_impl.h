@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,11 +87,16 @@ class CheckpointImpl final : public Checkpoint {
   // Runs a plan, and ends the phase of `phases` that is under way.
   Result<DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
                           std::uint64_t memory_budget_bytes, PhaseRecorder& phases) const;
+  // Reads some of the plan's ranges, or parts of them; the phase goes on.
+  Result<DeviceBytes> RunRanges(const ReadPlanData& plan, std::span<const PlanRange> ranges,
+                                const ReadOptions& options, std::uint64_t memory_budget_bytes,
+                                PhaseRecorder& phases) const;
   Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;
 
  private:
-  PlanSource SourceOf(const ReadPlanData& plan, BlobFiles& files) const {
-    return {plan, index(), path_, files, *pool_, devices_};
+  PlanSource SourceOf(const ReadPlanData& plan, std::span<const PlanRange> ranges,
+                      BlobFiles& files) const {
+    return {plan, ranges, index(), path_, files, *pool_, devices_};
   }
   BlobFiles BlobsToRead() const;
   PlanBuilder NewPlan() const;

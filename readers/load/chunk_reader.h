@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lib/codec/chunk_codec.h"
@@ -21,6 +22,7 @@ namespace sealpoint::internal {
 // What the readers of one plan share.
 struct PlanSource {
   const ReadPlanData& plan;
+  std::span<const PlanRange> ranges;  // those that are read: all of the plan, or parts of them
   const Metadata& index;
   std::string directory_path;  // for errors
   BlobFiles& files;

@@ -119,8 +119,7 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
 
 // Whether the chunk before this one was the last that was added.
 bool PlanBuilder::ContinuesLast(const StoredShard& facts, std::uint64_t chunk) const {
-  return chunk > 0 && !data_.chunks.empty() && data_.chunks.back().blob == facts.ref.blob &&
-         std::uint64_t{data_.chunks.back().record} + 1 == facts.ref.first_record + chunk;
+  return chunk > 0 && last_ == std::pair(facts.ref.blob, facts.ref.first_record + chunk - 1);
 }
 
 // Loads the records of each unbroken series of chunks at once, a long one in parts. A part begins
@@ -176,6 +175,7 @@ void PlanBuilder::AddChunk(const StoredShard& facts, const ChunkRecord& record,
                            const SelectedChunk& selected, const Destination* destination) {
   const std::size_t first_copy = data_.copies.size();
   if (destination != nullptr) AddCopies(facts, selected, *destination);
+  last_ = std::pair(facts.ref.blob, std::uint64_t{facts.ref.first_record} + record.chunk);
   data_.chunks.push_back({.blob = facts.ref.blob,
                           .record = facts.ref.first_record + record.chunk,
                           .offset = record.offset,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/container/blob_tables.h"
@@ -60,6 +61,7 @@ class PlanBuilder {
   BlobTables& tables_;
   const std::uint64_t range_size_max_;
   ReadPlanData data_;
+  std::optional<std::pair<std::uint32_t, std::uint64_t>> last_{};  // blob and record added last
 };
 
 }  // namespace sealpoint::internal

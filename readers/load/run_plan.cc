@@ -34,11 +34,11 @@ Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
 
 // Runs `read` for all ranges in parallel and reports the bytes read as progress.
 using ReadOne = std::function<Status(std::size_t worker, const PlanRange& range)>;
-Status ReadAll(const ReadPlanData& plan, int threads, PhaseRecorder& phases, const ReadOne& read) {
+Status ReadAll(const PlanSource& source, int threads, PhaseRecorder& phases, const ReadOne& read) {
   std::mutex mutex;  // guards `phases` and `bytes_done`
   std::uint64_t bytes_done = 0;
-  return ParallelFor(threads, plan.ranges.size(), [&](int worker, std::size_t i) -> Status {
-    const PlanRange& range = plan.ranges[i];
+  return ParallelFor(threads, source.ranges.size(), [&](int worker, std::size_t i) -> Status {
+    const PlanRange& range = source.ranges[i];
     SEALPOINT_RETURN_IF_ERROR(read(static_cast<std::size_t>(worker), range));
     const std::lock_guard lock(mutex);
     bytes_done += range.size;
@@ -97,8 +97,8 @@ Result<DeviceBytes> RunWithDevices(const PlanSource& source, const ReadOptions& 
     readers[i]->UseMemory(
         memory.bytes().subspan(i * staging.thread_bytes(), staging.thread_bytes()));
   }
-  SEALPOINT_RETURN_IF_ERROR(ReadAll(
-      source.plan, staging.threads, phases, [&](std::size_t worker, const PlanRange& range) {
+  SEALPOINT_RETURN_IF_ERROR(
+      ReadAll(source, staging.threads, phases, [&](std::size_t worker, const PlanRange& range) {
         DeviceReader& reader = *readers[worker];
         Result<bool> in_place = RunInPlace(range, options.isolate, reader.chunk_reader());
         if (!in_place) return std::move(in_place).error();
@@ -127,8 +127,8 @@ Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_bu
   const int affordable = AffordableThreads(source.plan, threads, memory_budget_bytes);
   std::deque<ChunkReader> readers;
   for (int i = 0; i < affordable; ++i) readers.emplace_back(source);
-  return ParallelFor(affordable, source.plan.ranges.size(), [&](int worker, std::size_t i) {
-    return readers[static_cast<std::size_t>(worker)].ReadRange(source.plan.ranges[i], take);
+  return ParallelFor(affordable, source.ranges.size(), [&](int worker, std::size_t i) {
+    return readers[static_cast<std::size_t>(worker)].ReadRange(source.ranges[i], take);
   });
 }
 
@@ -141,7 +141,7 @@ Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options
   std::deque<ChunkReader> readers;  // never moves its elements
   for (int i = 0; i < threads; ++i) readers.emplace_back(source);
   SEALPOINT_RETURN_IF_ERROR(
-      ReadAll(plan, threads, phases, [&](std::size_t worker, const PlanRange& range) {
+      ReadAll(source, threads, phases, [&](std::size_t worker, const PlanRange& range) {
         return RunRange(plan, range, options.isolate, readers[worker]);
       }));
   return DeviceBytes();

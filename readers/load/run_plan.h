@@ -21,8 +21,8 @@ int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memor
 Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
                   const ChunkReader::Take& take);
 
-// Fetches, verifies and copies everything that the plan names. When it returns, also with an error,
-// nothing that it queued on a device runs any more. Progress goes to the current phase.
+// Fetches, verifies and copies everything that the ranges hold. When it returns, also with an
+// error, nothing that it queued on a device runs any more. Progress goes to the current phase.
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
                             std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
 

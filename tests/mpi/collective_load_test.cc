@@ -189,6 +189,60 @@ TEST(CollectiveLoadTest, WhatOneRankWantsAloneTravelsNowhere) {
   });
 }
 
+// As of a model whose weights are sharded and whose norms are not.
+TEST(CollectiveLoadTest, OnlyWhatSeveralRanksWantTravels) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    const std::vector<Region> stored = {Rows(7, 30), Rows(30, 31), Rows(31, 60)};
+    ReadRequest request;
+    std::vector<Wanted> slices = {MatrixSlice(Rows(0, 7))};  // all want it
+    const std::uint64_t shared_bytes = slices.front().bytes.size();
+    std::uint64_t own_bytes = 0;
+    for (std::size_t i = job.rank(); i < stored.size(); i += job.size()) {
+      slices.push_back(MatrixSlice(stored[i]));
+      own_bytes += slices.back().bytes.size();
+    }
+    for (Wanted& slice : slices) slice.AddTo(request);
+    const auto report = reader->Load(request, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    for (const Wanted& slice : slices) ExpectMatrix(slice);
+    EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    EXPECT_GE(report->bytes_read, own_bytes);
+    EXPECT_EQ(report->bytes_received, own_bytes + shared_bytes - report->bytes_read);
+    const auto plan = reader->Plan(request, LoadContract::Partial()).value();
+    EXPECT_EQ(plan.ranks[job.rank()].bytes_read, report->bytes_read);
+    EXPECT_EQ(plan.bytes_read, kMatrixBytes);
+  });
+}
+
+TEST(CollectiveLoadTest, RanksMayReadWhatOthersReadToo) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    Wanted all = MatrixSlice(Rows(0, kRows));
+    ReadRequest request;
+    all.AddTo(request);
+    const CollectiveLoadOptions options{.pass_on = false};
+    const auto report = reader->Load(request, LoadContract::Partial(), options);
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    ExpectMatrix(all);
+    EXPECT_EQ(report->bytes_read, kMatrixBytes);
+    EXPECT_EQ(report->bytes_received, 0u);
+    EXPECT_EQ(report->all_bytes_read, kMatrixBytes * job.size());
+    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    const auto plan = reader->Plan(request, LoadContract::Partial(), options).value();
+    EXPECT_EQ(plan.bytes_read, kMatrixBytes * job.size());
+    if (comm.size() == 1) return;
+    const CollectiveLoadOptions other{.pass_on = comm.rank() != 0};
+    EXPECT_THAT(reader->Load(request, LoadContract::Partial(), other).status(),
+                HasCode(Code::kInvalidArgument));
+  });
+}
+
 TEST(CollectiveLoadTest, ASmallBudgetTakesMoreRoundsAndGivesTheSame) {
   OnRanks([](Communicator& comm) {
     LoadJob job(comm);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "readers/collective/requested_bytes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace sealpoint::internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(JoinRanges, WhatOneRankRequestsIsNotShared) {
+  const RequestedBytes joined = JoinRanges({{1, 0, 10}, {0, 0, 10}, {1, 10, 20}, {1, 30, 40}});
+  EXPECT_EQ(joined.size_bytes, 40u);
+  EXPECT_THAT(joined.shared, IsEmpty());
+}
+
+TEST(JoinRanges, WhatTwoOrMoreRequestIs) {
+  // Three ranks; the second one's range holds the third one's, and ends behind the first one's.
+  const RequestedBytes joined = JoinRanges({{0, 0, 50}, {0, 20, 90}, {0, 30, 40}, {0, 80, 100}});
+  EXPECT_EQ(joined.size_bytes, 100u);
+  EXPECT_THAT(joined.shared, ElementsAre(BlobBytes{0, 20, 50}, BlobBytes{0, 80, 90}));
+}
+
+TEST(JoinRanges, AShorterRangeDoesNotHideALongerOne) {
+  const RequestedBytes joined = JoinRanges({{2, 0, 100}, {2, 10, 20}, {2, 60, 70}, {3, 60, 70}});
+  EXPECT_THAT(joined.shared, ElementsAre(BlobBytes{2, 10, 20}, BlobBytes{2, 60, 70}));
+}
+
+// Ranges of chunks of 10 bytes, which all lie back to back.
+class DivideRangesTest : public ::testing::Test {
+ protected:
+  void AddRange(std::uint32_t blob, std::uint64_t offset, std::size_t count,
+                bool in_place = false) {
+    plan_.ranges.push_back({.blob = blob,
+                            .offset = offset,
+                            .size = 10 * count,
+                            .first_chunk = plan_.chunks.size(),
+                            .chunk_count = count,
+                            .in_place = in_place ? memory_.data() : nullptr});
+    for (std::size_t i = 0; i < count; ++i) {
+      plan_.chunks.push_back({.blob = blob, .offset = offset + 10 * i, .stored_size = 10});
+    }
+  }
+  using Row = std::array<std::uint64_t, 5>;  // blob, offset, size, first chunk, count
+  static std::vector<Row> RowsOf(const std::vector<PlanRange>& ranges) {
+    std::vector<Row> rows;
+    for (const PlanRange& one : ranges) {
+      rows.push_back({one.blob, one.offset, one.size, one.first_chunk, one.chunk_count});
+    }
+    return rows;
+  }
+
+  std::array<std::byte, 100> memory_{};
+  ReadPlanData plan_;
+};
+
+TEST_F(DivideRangesTest, NothingIsShared) {
+  AddRange(0, 100, 3);
+  AddRange(1, 100, 2);
+  const DividedRanges divided = DivideRanges(plan_, {{0, 0, 100}, {0, 130, 140}, {2, 0, 900}});
+  EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 100, 30, 0, 3}, Row{1, 100, 20, 3, 2}));
+  EXPECT_THAT(divided.shared, IsEmpty());
+}
+
+TEST_F(DivideRangesTest, CutsWhereChunksOfOthersBeginAndEnd) {
+  AddRange(0, 100, 5, true);
+  AddRange(1, 0, 2);
+  AddRange(1, 50, 1);
+  const DividedRanges divided = DivideRanges(plan_, {{0, 110, 130}, {1, 0, 20}, {1, 50, 70}});
+  EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 100, 10, 0, 1}, Row{0, 130, 20, 3, 2}));
+  EXPECT_THAT(RowsOf(divided.shared),
+              ElementsAre(Row{0, 110, 20, 1, 2}, Row{1, 0, 20, 5, 2}, Row{1, 50, 10, 7, 1}));
+  EXPECT_EQ(divided.alone[0].in_place, memory_.data());
+  EXPECT_EQ(divided.alone[1].in_place, memory_.data() + 30);
+  EXPECT_EQ(divided.shared[1].in_place, nullptr);
+}
+
+TEST_F(DivideRangesTest, OneSharedRangeMayHoldSeveralOfThePlan) {
+  AddRange(0, 0, 1);
+  AddRange(0, 20, 1);
+  AddRange(0, 40, 1);
+  const DividedRanges divided = DivideRanges(plan_, {{0, 0, 30}});
+  EXPECT_THAT(RowsOf(divided.shared), ElementsAre(Row{0, 0, 10, 0, 1}, Row{0, 20, 10, 1, 1}));
+  EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 40, 10, 2, 1}));
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
