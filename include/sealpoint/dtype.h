@@ -41,6 +41,8 @@ enum class DType : std::uint16_t {
   kF8E8M0Fnu = 20,
   // Two 4-bit values in one byte; an element is the byte, as in torch.float4_e2m1fn_x2.
   kF4E2M1X2 = 21,
+  // Real and imaginary part are f16 each, as in torch.complex32.
+  kComplex32 = 22,
 };
 
 struct DTypeInfo {

@@ -7,7 +7,7 @@
 namespace sealpoint {
 namespace {
 
-constexpr std::array<DTypeInfo, 21> kRegistry = {{
+constexpr std::array<DTypeInfo, 22> kRegistry = {{
     {DType::kBool, "bool", 1},
     {DType::kInt8, "i8", 1},
     {DType::kInt16, "i16", 2},
@@ -29,6 +29,7 @@ constexpr std::array<DTypeInfo, 21> kRegistry = {{
     {DType::kF8E5M2Fnuz, "f8_e5m2fnuz", 1},
     {DType::kF8E8M0Fnu, "f8_e8m0fnu", 1},
     {DType::kF4E2M1X2, "f4_e2m1x2", 1},
+    {DType::kComplex32, "c32", 4},
 }};
 
 }  // namespace

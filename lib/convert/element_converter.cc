@@ -56,6 +56,7 @@ template <typename From>
 ConvertRow RowFrom(DType to) {
   switch (to) {
     case DType::kF16:
+    case DType::kComplex32:
       return ConvertAll<From, FloatCodec<kF16Format>>;
     case DType::kBf16:
       return ConvertAll<From, FloatCodec<kBf16Format>>;
@@ -75,6 +76,7 @@ ConvertRow RowFrom(DType to) {
 ConvertRow RowOf(DType from, DType to) {
   switch (from) {
     case DType::kF16:
+    case DType::kComplex32:
       return RowFrom<FloatCodec<kF16Format>>(to);
     case DType::kBf16:
       return RowFrom<FloatCodec<kBf16Format>>(to);
@@ -141,6 +143,8 @@ ElementConverter::Components ElementConverter::ComponentsOf(DType dtype) {
       return Components::Of<FloatCodec<kF32Format>>();
     case DType::kF64:
       return Components::Of<FloatCodec<kF64Format>>();
+    case DType::kComplex32:
+      return Components::Of<FloatCodec<kF16Format>>(2);
     case DType::kComplex64:
       return Components::Of<FloatCodec<kF32Format>>(2);
     case DType::kComplex128:

@@ -97,8 +97,7 @@ Result<std::shared_ptr<const TensorGeometry>> TensorMerger::FindGeometry() {
     geometry->grid = std::move(match->grid);
   } else {
     SEALPOINT_RETURN_IF_ERROR(CheckTiling(regions));
-    // The key holds the shape, then the boxes, then the runs unless all are full.
-    const auto boxes = key_.begin() + static_cast<std::ptrdiff_t>(ndim);
+    const auto boxes = key_.begin() + 1 + static_cast<std::ptrdiff_t>(ndim);
     const auto runs = boxes + static_cast<std::ptrdiff_t>(parts_.size() * 2 * ndim);
     geometry->boxes.assign(boxes, runs);
     geometry->runs.assign(runs, key_.end());
@@ -107,9 +106,13 @@ Result<std::shared_ptr<const TensorGeometry>> TensorMerger::FindGeometry() {
   return std::shared_ptr<const TensorGeometry>(std::move(geometry));
 }
 
+// The number of shards, the shape, the boxes, then the runs unless all are full. Without the number
+// any number of shards of a 0-d tensor would have the key of one, because their boxes are no
+// numbers.
 void TensorMerger::FillKey() {
   const std::size_t size = 2 * fields_.shape.size();
-  key_.assign(fields_.shape.begin(), fields_.shape.end());
+  key_.assign(1, parts_.size());
+  key_.insert(key_.end(), fields_.shape.begin(), fields_.shape.end());
   for (const Part& part : parts_) key_.insert(key_.end(), part.box, part.box + size);
   if (std::all_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.is_full; })) return;
   for (const Part& part : parts_) {

@@ -24,7 +24,7 @@ _NUMPY = {
     "c64": "complex64",
     "c128": "complex128",
 }
-# -> name in ml_dtypes. There is none for f4_e2m1x2, whose element is a byte of two values.
+# -> name in ml_dtypes. There is none for f4_e2m1x2, whose element is a byte of two values, and none for c32.
 _ML_DTYPES = {
     "bf16": "bfloat16",
     "f8_e4m3fn": "float8_e4m3fn",

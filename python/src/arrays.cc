@@ -238,7 +238,11 @@ ArrayMemory ArrayReader::ReadBuffer(nb::handle array, std::string_view tensor) {
   if (PyObject_GetBuffer(array.ptr(), &buffer, flags) != 0) {
     const nb::python_error why;
     if (PyObject_CheckBuffer(array.ptr()) == 0) {
-      ThrowInvalid(TypeName(array) + " is no array of numpy and has no buffer protocol", tensor);
+      const bool is_of_torch = PyObject_HasAttrString(array.ptr(), "untyped_storage") == 1;
+      const char* const hint =
+          is_of_torch ? "; sealpoint.torch saves and loads tensors of PyTorch" : "";
+      ThrowInvalid(TypeName(array) + " is no array of numpy and has no buffer protocol" + hint,
+                   tensor);
     }
     ThrowInvalid(TypeName(array) + ": " + NameOf(nb::str(why.value()), "text"), tensor);
   }

@@ -19,6 +19,7 @@ _NAMES = {
     "bfloat16": "bf16",
     "float32": "f32",
     "float64": "f64",
+    "complex32": "c32",
     "complex64": "c64",
     "complex128": "c128",
     "float8_e4m3fn": "f8_e4m3fn",

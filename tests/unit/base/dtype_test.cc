@@ -21,7 +21,7 @@ constexpr Frozen kFrozen[] = {
     {9, "u64", 8},        {10, "f16", 2},         {11, "bf16", 2},        {12, "f32", 4},
     {13, "f64", 8},       {14, "c64", 8},         {15, "c128", 16},       {16, "f8_e4m3fn", 1},
     {17, "f8_e5m2", 1},   {18, "f8_e4m3fnuz", 1}, {19, "f8_e5m2fnuz", 1}, {20, "f8_e8m0fnu", 1},
-    {21, "f4_e2m1x2", 1},
+    {21, "f4_e2m1x2", 1}, {22, "c32", 4},
 };
 
 TEST(DTypeRegistry, HasTheFrozenValuesNamesAndSizes) {
@@ -56,7 +56,7 @@ TEST(DTypeRegistry, FindsByName) {
 }
 
 TEST(DTypeRegistry, DoesNotKnowZeroNorTheNextId) {
-  for (const unsigned value : {0u, 22u, 0xffffu}) {
+  for (const unsigned value : {0u, 23u, 0xffffu}) {
     const auto dtype = static_cast<DType>(value);
     EXPECT_FALSE(FindDType(dtype)) << value;
     EXPECT_EQ(DTypeName(dtype), "unknown");

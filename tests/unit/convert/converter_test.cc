@@ -23,7 +23,7 @@ TEST(ElementConverter, KnowsWhichDTypesConvert) {
     for (const DTypeInfo& to : RegisteredDTypes()) {
       const auto is_none = [](DType d) { return d == DType::kBool || d == DType::kF4E2M1X2; };
       const auto is_complex = [](DType d) {
-        return d == DType::kComplex64 || d == DType::kComplex128;
+        return d == DType::kComplex32 || d == DType::kComplex64 || d == DType::kComplex128;
       };
       const bool expected = !is_none(from.dtype) && !is_none(to.dtype) &&
                             is_complex(from.dtype) == is_complex(to.dtype);
@@ -73,6 +73,15 @@ TEST(ElementConverter, ComplexNumbersPartByPart) {
   const auto narrow = ElementConverter::Make(DType::kComplex128, {.to = DType::kComplex64}).value();
   EXPECT_EQ(narrow.Convert(BytesOf(wide.data()), 16, BytesOf(back.data()), 8, 2), 2u);
   EXPECT_EQ(back, source);
+  std::vector<std::uint16_t> halves(4);
+  const auto halve = ElementConverter::Make(DType::kComplex64, {.to = DType::kComplex32}).value();
+  EXPECT_EQ(halve.Convert(BytesOf(source.data()), 8, BytesOf(halves.data()), 4, 2), 2u);
+  EXPECT_THAT(halves, ::testing::ElementsAre(0x3e00, 0xc000, 0, 0x3400));
+  std::vector<Double> from_halves(2);
+  const auto double_up =
+      ElementConverter::Make(DType::kComplex32, {.to = DType::kComplex128}).value();
+  EXPECT_EQ(double_up.Convert(BytesOf(halves.data()), 4, BytesOf(from_halves.data()), 16, 2), 2u);
+  EXPECT_EQ(from_halves, wide);
   wide[0] = {1.0, 0.1};
   EXPECT_EQ(narrow.Convert(BytesOf(wide.data()), 16, BytesOf(back.data()), 8, 2), 0u);
   wide = {{1.0, 1.0}, {0.1, 1.0}};

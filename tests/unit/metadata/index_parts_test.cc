@@ -179,6 +179,18 @@ TEST(ContentsExchange, TheOwnerNamesTheBlobsThatOverlap) {
   EXPECT_EQ(status, IndexOfManifests(blobs).status());
 }
 
+// A scalar that was merged before must not answer for this one: neither has a number in its boxes.
+TEST(ContentsExchange, TheOwnerNamesTheBlobsThatHoldOneScalar) {
+  const ManifestTensor first = Bytewise("a", {}, {{.region = Region::Whole({})}});
+  const ManifestTensor second = Bytewise("b", {}, {{.region = Region::Whole({})}});
+  const std::vector<Blob> blobs = {MakeBlob(1, {first, second}), MakeBlob(2, {second})};
+  const Status status = JoinedIndex(blobs, 1).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(status.place().tensor, "b");
+  EXPECT_THAT(status.message(), HasSubstr(IdOf(2).ToHex()));
+  EXPECT_EQ(status, IndexOfManifests(blobs).status());
+}
+
 TEST(ContentsExchange, TheOwnerFindsBlobsThatDisagree) {
   ManifestTensor other = Bytewise("w", {8, 8}, {{.region = Rows(4, 8)}});
   other.dtype = DType::kInt8;
