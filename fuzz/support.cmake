@@ -8,7 +8,7 @@ set(support ${PROJECT_SOURCE_DIR}/tests/support)
 set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
 set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
 # In the cache, because the folder that comes first includes this file for all.
-set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer differential CACHE INTERNAL "")
+set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer safetensors differential CACHE INTERNAL "")
 set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
 
 # Names of their own that others have, too; and what sealpoint_test_support has as well, so that a program that links both

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "fuzz/support/container.h"
 #include "fuzz/support/damage.h"
@@ -112,6 +113,36 @@ void WriteChanges(const fs::path& folder) {
   }
 }
 
+// Headers of files of safetensors, each with the bytes behind it that it needs, and indices.
+void WriteSafetensors(const fs::path& folder) {
+  const std::string sharded =
+      R"({"__metadata__":{"DCP_SHARDING_INFO":"{\"t\":{\"saved_offsets\":[0]}}"},)"
+      R"("t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
+  const std::pair<unsigned, std::string> headers[] = {
+      {0, "{}"},
+      {0, R"({"__metadata__":{"format":"pt","k\u00e9\ud83d\ude00":"\n"},"e":{"dtype":"F64",)"
+          R"("shape":[0,3],"data_offsets":[0,0]}})"},
+      {12, R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},)"
+           R"("b":{"dtype":"F4","shape":[2,4],"data_offsets":[0,4]}}  )"},
+      {2, R"({"s":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}})"},
+      {4, R"({"n":[[[-1.5e+3,true,null]]],"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})"},
+      {4, sharded}};
+  unsigned number = 0;
+  for (const auto& [payload_size, text] : headers) {
+    const Bytes head = {std::byte{1}, std::byte{0}, static_cast<std::byte>(payload_size)};
+    const std::string name = std::to_string(++number);
+    Write(folder / "safetensors" / ("header-" + name), Joined(head, AsBytes(text)));
+    Bytes file = {std::byte{0}};
+    AppendLe(file, text.size(), 8);
+    file = Joined(file, AsBytes(text));
+    file.resize(file.size() + payload_size);
+    Write(folder / "safetensors" / ("file-" + name), file);
+  }
+  const std::string index =
+      R"({"metadata":{"total_size":4,"x":[{}]},"weight_map":{"a":"sub/x.safetensors","b":"y"}})";
+  Write(folder / "safetensors" / "index", Joined({std::byte{2}}, AsBytes(index)));
+}
+
 // Inputs that only choose: noise of a few lengths.
 void WriteNoise(const fs::path& folder) {
   for (std::uint64_t seed = 0; seed < 64; ++seed) {
@@ -134,6 +165,7 @@ int main(int argc, char** argv) {
   for (const auto& entry : corpus.entries()) sealpoint::fuzz::WriteFiles(argv[1], entry);
   sealpoint::fuzz::WriteChanges(argv[1]);
   sealpoint::fuzz::WriteNoise(argv[1]);
+  sealpoint::fuzz::WriteSafetensors(argv[1]);
   sealpoint::fuzz::WriteDamages(argv[1], 0);
   sealpoint::fuzz::WriteDamages(argv[1], sealpoint::testing::kSealAll);
   return 0;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAFETENSORS_HEADER_H_
+#define SEALPOINT_LIB_SAFETENSORS_HEADER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sealpoint/dtype.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+// The header of a file of safetensors: eight bytes with the length of a text in JSON, and the text.
+// What follows are the tensors. No I/O here.
+
+namespace sealpoint::internal {
+
+inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
+
+using StringPairs = std::vector<std::pair<std::string, std::string>>;
+
+struct HeaderTensor {
+  std::string name;
+  DType dtype = DType::kNone;
+  Shape shape;
+  std::uint64_t begin = 0;  // in bytes behind the header
+  std::uint64_t end = 0;
+  friend bool operator==(const HeaderTensor&, const HeaderTensor&) = default;
+};
+
+struct SafetensorsHeader {
+  StringPairs metadata;               // sorted by key
+  std::vector<HeaderTensor> tensors;  // sorted by begin, then end
+};
+
+// Decodes the text of a header, behind which `payload_size` bytes follow in the file. Errors, with
+// the tensor or the offset in the file: Corrupt (no JSON, a key twice, a wrong member; a shape that
+// has not the bytes of its range; ranges that leave a gap, overlap, or do not reach the end),
+// Unsupported (a dtype; a shape of F4 with half a byte), Incomplete (ranges beyond the end).
+Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
+                                                  std::uint64_t payload_size);
+
+// Length, text, and spaces up to a multiple of 8. Precondition: shapes and ranges fit; the dtypes
+// have names.
+std::string EncodeSafetensorsHeader(const StringPairs& metadata,
+                                    const std::vector<HeaderTensor>& tensors);
+
+// Sorts by key. False if a key is there twice.
+bool SortUnique(StringPairs& pairs);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAFETENSORS_HEADER_H_

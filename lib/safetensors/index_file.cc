@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/safetensors/index_file.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/safetensors/json_reader.h"
+#include "lib/safetensors/json_text.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::size_t kDigits = 5;
+
+bool IsInside(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != path.npos) return false;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (path.substr(at, end - at) == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+Status ReadWeightMap(JsonReader& reader, StringPairs& files) {
+  Status status;
+  std::string key;
+  for (reader.BeginObject(); reader.NextKey(key);) {
+    files.emplace_back(key, "");
+    reader.ReadString(files.back().second);
+    if (!IsInside(files.back().second) && status.ok()) {
+      status = MakeError(Code::kCorrupt, "file is named '", files.back().second,
+                         "', expected a relative path within the directory")
+                   .AtTensor(key);
+    }
+  }
+  if (!SortUnique(files)) reader.Fail("a key comes twice");
+  return status;
+}
+
+std::string Digits(std::size_t number) {
+  std::string digits = std::to_string(number);
+  digits.insert(0, kDigits - std::min(digits.size(), kDigits), '0');
+  return digits;
+}
+
+bool IsNumber(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Of "model-00001-of-00003.safetensors": "model", and 3. No stem if it is not numbered.
+struct Numbered {
+  std::string_view stem;
+  std::size_t count = 0;
+};
+
+Numbered NumberedOf(std::string_view name) {
+  constexpr std::string_view kOf = "-of-";
+  constexpr std::size_t kTail = 1 + kDigits + kOf.size() + kDigits + kSuffix.size();
+  if (name.size() < kTail || !name.ends_with(kSuffix)) return {};
+  const std::string_view tail = name.substr(name.size() - kTail);
+  const std::string_view count = tail.substr(1 + kDigits + kOf.size(), kDigits);
+  const bool is_numbered = tail.front() == '-' && IsNumber(tail.substr(1, kDigits)) &&
+                           tail.substr(1 + kDigits, kOf.size()) == kOf && IsNumber(count);
+  if (!is_numbered) return {};
+  return {name.substr(0, name.size() - kTail), std::stoul(std::string(count))};
+}
+
+std::string FileName(std::string_view stem, std::size_t number, std::size_t count) {
+  return StrCat(stem, "-", Digits(number), "-of-", Digits(count), kSuffix);
+}
+
+}  // namespace
+
+Result<StringPairs> DecodeSafetensorsIndex(std::string_view text) {
+  StringPairs files;
+  Status status;
+  std::set<std::string> keys;
+  std::string key;
+  JsonReader reader(text);
+  for (reader.BeginObject(); reader.NextKey(key);) {
+    if (!keys.insert(key).second) reader.Fail("a key comes twice");
+    if (key == "weight_map") {
+      status = ReadWeightMap(reader, files);
+    } else {
+      reader.Skip();
+    }
+  }
+  reader.End();
+  if (reader.status().ok() && !keys.contains("weight_map")) reader.Fail("weight_map is missing");
+  if (!reader.status().ok()) {
+    return Status(reader.status()).Prefixed("not an index of safetensors");
+  }
+  SEALPOINT_RETURN_IF_ERROR(status);
+  return files;
+}
+
+std::string EncodeSafetensorsIndex(const StringPairs& files, std::uint64_t total_bytes) {
+  std::string text = StrCat("{\n  \"metadata\": {\n    \"total_size\": ", total_bytes,
+                            "\n  },\n  \"weight_map\": {");
+  for (const auto& [tensor, file] : files) {
+    text.append(text.back() == '{' ? "\n    " : ",\n    ");
+    AppendJson(text, tensor, JsonCharacters::kAscii);
+    text.append(": ");
+    AppendJson(text, file, JsonCharacters::kAscii);
+  }
+  text.append("\n  }\n}\n");
+  return text;
+}
+
+std::string MissingFile(const std::vector<std::string>& names) {
+  std::set<std::pair<std::string_view, std::size_t>> seen;  // so that the work is linear
+  for (const std::string& name : names) {
+    const Numbered numbered = NumberedOf(name);
+    if (!seen.emplace(numbered.stem, numbered.count).second) continue;
+    for (std::size_t number = 1; number <= numbered.count; ++number) {
+      std::string wanted = FileName(numbered.stem, number, numbered.count);
+      if (!std::ranges::binary_search(names, wanted)) return wanted;
+    }
+  }
+  return {};
+}
+
+std::string NumberedFile(std::size_t number, std::size_t count) {
+  return FileName("model", number, count);
+}
+
+}  // namespace sealpoint::internal

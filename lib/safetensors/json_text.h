@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAFETENSORS_JSON_TEXT_H_
+#define SEALPOINT_LIB_SAFETENSORS_JSON_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sealpoint::internal {
+
+enum class JsonCharacters : std::uint8_t { kUtf8, kAscii };
+
+// Appends a text as a string of JSON: what must be is escaped, and with kAscii also all that is not
+// ASCII. Precondition: the text is UTF-8.
+void AppendJson(std::string& out, std::string_view text,
+                JsonCharacters characters = JsonCharacters::kUtf8);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAFETENSORS_JSON_TEXT_H_

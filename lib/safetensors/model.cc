@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/safetensors/model.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/endian.h"
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/layout/region_algebra.h"
+#include "lib/layout/view_checks.h"
+#include "lib/safetensors/index_file.h"
+#include "lib/storage/path.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+constexpr std::size_t kOpenFilesMax = 128;
+constexpr std::string_view kFileSuffix = ".safetensors";
+constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
+
+// The text of the header; the file is at least as long as it says.
+Result<Bytes> ReadHeaderText(const ReadableFile& file, std::uint64_t size_max) {
+  const std::uint64_t file_size = file.size_bytes();
+  if (file_size < kSafetensorsLengthBytes) {
+    return MakeError(Code::kNotACheckpoint, "file has ", file_size,
+                     " bytes, a file of safetensors at least ", kSafetensorsLengthBytes);
+  }
+  std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
+  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(0, length_bytes));
+  const auto length = LoadLe<std::uint64_t>(length_bytes, 0);
+  if (length > size_max) {
+    return MakeError(Code::kLimitExceeded, "header of the file of safetensors has ", length,
+                     " bytes, expected ", size_max, " at most");
+  }
+  if (!RangeFits(kSafetensorsLengthBytes, length, file_size)) {
+    return MakeError(Code::kIncomplete, "file has ", file_size, " bytes, expected ",
+                     kSafetensorsLengthBytes + length, " at least");
+  }
+  Bytes text(length);
+  SEALPOINT_RETURN_IF_ERROR(file.ReadAt(kSafetensorsLengthBytes, text));
+  return text;
+}
+
+}  // namespace
+
+Status Model::OpenFile(const Directory& directory, std::string name, std::string entry) {
+  const std::string path = JoinPath(directory.path(), entry);
+  SEALPOINT_ASSIGN_OR_RETURN(std::shared_ptr<const ReadableFile> file,
+                             directory.OpenForRead(entry, IoMode::kBuffered));
+  Result<Bytes> text = ReadHeaderText(*file, options_.header_size_max_bytes);
+  if (!text.ok()) return std::move(text).error().AtPath(path);
+  const std::uint64_t payload_begin = kSafetensorsLengthBytes + text->size();
+  Result<SafetensorsHeader> header =
+      DecodeSafetensorsHeader(AsText(*text), file->size_bytes() - payload_begin);
+  if (!header.ok()) return std::move(header).error().AtPath(path);
+  files_.push_back({.info = {.name = std::move(name),
+                             .size_bytes = file->size_bytes(),
+                             .metadata = std::move(header->metadata)},
+                    .tensors = std::move(header->tensors),
+                    .payload_begin = payload_begin,
+                    .directory = directory.path(),
+                    .entry = std::move(entry),
+                    .file = files_.size() < kOpenFilesMax ? std::move(file) : nullptr});
+  return {};
+}
+
+Result<StringPairs> Model::ReadIndex(const Directory& directory) const {
+  const std::string path = JoinPath(directory.path(), index_name_);
+  SEALPOINT_ASSIGN_OR_RETURN(const auto file,
+                             directory.OpenForRead(index_name_, IoMode::kBuffered));
+  if (file->size_bytes() > options_.header_size_max_bytes) {
+    return MakeError(Code::kLimitExceeded, "index has ", file->size_bytes(), " bytes, expected ",
+                     options_.header_size_max_bytes, " at most")
+        .AtPath(path);
+  }
+  Bytes text(file->size_bytes());
+  SEALPOINT_RETURN_IF_ERROR(file->ReadAt(0, text));
+  Result<StringPairs> index = DecodeSafetensorsIndex(AsText(text));
+  if (!index.ok()) return std::move(index).error().AtPath(path);
+  return index;
+}
+
+// An index may name files in subdirectories.
+Status Model::OpenListed(const Directory& directory, const std::vector<std::string>& names) {
+  if (names.size() > options_.limits.blob_count_max) {
+    return MakeError(Code::kLimitExceeded, "model has ", names.size(), " files, expected ",
+                     options_.limits.blob_count_max, " at most")
+        .AtPath(path_);
+  }
+  for (const std::string& name : names) {
+    const std::size_t slash = name.rfind('/');
+    if (slash == name.npos) {
+      SEALPOINT_RETURN_IF_ERROR(OpenFile(directory, name, name));
+      continue;
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(
+        const auto inner, options_.storage->OpenDirectory(JoinPath(path_, name.substr(0, slash))));
+    SEALPOINT_RETURN_IF_ERROR(OpenFile(*inner, name, name.substr(slash + 1)));
+  }
+  return {};
+}
+
+// That it says of each tensor in which file it is, and of no other.
+Status Model::CheckIndex(const StringPairs& index) const {
+  std::map<std::string_view, std::pair<std::string_view, std::string_view>> places;
+  for (const auto& [tensor, file] : index) places[tensor].first = file;
+  for (const OpenedFile& file : files_) {
+    for (const HeaderTensor& tensor : file.tensors) places[tensor.name].second = file.info.name;
+  }
+  const auto text = [](std::string_view file) { return file.empty() ? "no file" : file; };
+  for (const auto& [tensor, place] : places) {
+    if (place.first == place.second) continue;
+    return MakeError(Code::kCorrupt, "index says that it is in ", text(place.first), ", it is in ",
+                     text(place.second))
+        .AtPath(JoinPath(path_, index_name_))
+        .AtTensor(tensor);
+  }
+  return {};
+}
+
+Status Model::OpenDirectory(const Directory& directory) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<EntryInfo> entries, directory.List());
+  std::vector<std::string> names;
+  for (const EntryInfo& entry : entries) {
+    if (entry.name.starts_with('.')) continue;
+    if (entry.name.ends_with(kFileSuffix)) names.push_back(entry.name);
+    if (!entry.name.ends_with(kIndexSuffix)) continue;
+    if (!index_name_.empty()) {
+      return MakeError(Code::kUnsupported, "several indices: ", index_name_, " and ", entry.name,
+                       "; expected one; open the files one by one")
+          .AtPath(path_);
+    }
+    index_name_ = entry.name;
+  }
+  StringPairs index;
+  if (!index_name_.empty()) {
+    SEALPOINT_ASSIGN_OR_RETURN(index, ReadIndex(directory));
+    names.clear();
+    for (const auto& [tensor, file] : index) names.push_back(file);
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+  } else if (names.empty()) {
+    return MakeError(Code::kNotACheckpoint, "no file of safetensors in the directory")
+        .AtPath(path_);
+  }
+  SEALPOINT_RETURN_IF_ERROR(OpenListed(directory, names));
+  bool is_sharded = false;
+  if (!index_name_.empty()) {
+    SEALPOINT_RETURN_IF_ERROR(CheckIndex(index));
+  } else {
+    is_sharded = std::ranges::any_of(files_, [](const OpenedFile& file) {
+      return FindMetadata(file.info.metadata, kShardingKey) != nullptr;
+    });
+    const std::string missing = is_sharded ? "" : MissingFile(names);
+    if (!missing.empty()) {
+      return MakeError(Code::kIncomplete, missing, " is missing, and there is no index")
+          .AtPath(path_);
+    }
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(tensors_, GatherTensors(files_, is_sharded, options_.limits));
+  return {};
+}
+
+Status Model::OpenAll() {
+  if (!options_.storage) options_.storage = PosixStorage();
+  if (const auto directory = options_.storage->OpenDirectory(path_); directory.ok()) {
+    is_directory_ = true;
+    SEALPOINT_RETURN_IF_ERROR(OpenDirectory(**directory));
+  } else {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto parent,
+                               options_.storage->OpenDirectory(ParentPath(path_)));
+    const std::string name(LastComponent(path_));
+    SEALPOINT_RETURN_IF_ERROR(OpenFile(*parent, name, name));
+    SEALPOINT_ASSIGN_OR_RETURN(tensors_, GatherTensors(files_, false, options_.limits));
+  }
+  for (OpenedFile& file : files_) {
+    infos_.push_back(std::move(file.info));
+    file.tensors = {};
+  }
+  return {};
+}
+
+const SafetensorsTensor* Model::Find(std::string_view tensor) const {
+  const auto found =
+      std::ranges::lower_bound(tensors_, tensor, std::less<>(), &SafetensorsTensor::name);
+  return found == tensors_.end() || found->name != tensor ? nullptr : &*found;
+}
+
+Status Model::Read(std::string_view tensor, const MutableMemoryView& destination) const {
+  const SafetensorsTensor* const found = Find(tensor);
+  if (found == nullptr) return Read(tensor, Box(), destination);
+  if (found->raw_bytes > 0) {
+    return Read(tensor, Box{Shape(found->shape.size(), 0), found->shape}, destination);
+  }
+  if (destination.size_bytes == 0) return {};
+  return InvalidArgument("memory has ", destination.size_bytes, " bytes, expected 0")
+      .AtTensor(tensor);
+}
+
+Status Model::Read(std::string_view tensor, const Box& box,
+                   const MutableMemoryView& destination) const {
+  const SafetensorsTensor* const found = Find(tensor);
+  Status status = found == nullptr ? MakeError(Code::kNotFound, "no such tensor").AtPath(path_)
+                                   : ReadChecked(*found, box, destination);
+  return std::move(status).AtTensor(tensor);
+}
+
+Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
+                          const MutableMemoryView& destination) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckRegion(tensor.shape, Region(box, Run{0, 1})));
+  const std::uint32_t element_size = DTypeSizeBytes(tensor.dtype);
+  SEALPOINT_RETURN_IF_ERROR(CheckView(destination, Region::Of(box), tensor.dtype, element_size));
+  if (!destination.is_host()) {
+    return MakeError(Code::kUnsupported, "destination is not in memory of the host");
+  }
+  for (const SafetensorsPart& part : tensor.parts) {
+    const std::optional<Box> wanted = IntersectBoxes(part.box, box);
+    if (!wanted) continue;
+    const OpenedFile& opened = files_[part.file];
+    std::shared_ptr<const ReadableFile> file = opened.file;
+    if (file == nullptr) {
+      SEALPOINT_ASSIGN_OR_RETURN(const auto directory,
+                                 options_.storage->OpenDirectory(opened.directory));
+      SEALPOINT_ASSIGN_OR_RETURN(file, directory->OpenForRead(opened.entry, IoMode::kBuffered));
+    }
+    SEALPOINT_RETURN_IF_ERROR(CopyFromFile(*file, part, *wanted, box, element_size, destination));
+  }
+  return {};
+}
+
+}  // namespace internal
+
+Result<std::unique_ptr<SafetensorsModel>> SafetensorsModel::Open(const std::string& path,
+                                                                 SafetensorsOptions options) {
+  auto model = std::make_unique<internal::Model>(path, std::move(options));
+  SEALPOINT_RETURN_IF_ERROR(model->OpenAll());
+  return std::unique_ptr<SafetensorsModel>(std::move(model));
+}
+
+}  // namespace sealpoint
