@@ -211,6 +211,7 @@ void MakeValues(Engine& engine, const std::string& path) {
   add("bf16", DType::kBf16, {3}, Bytes16{0x3f80, 0xc0a0, 0x3dcd});
   add("f32", DType::kF32, {5}, std::vector<float>{0.1F, -0.0F, kInfinity, -kInfinity, -kNan});
   add("f64", DType::kF64, {}, std::vector<double>{0.1});
+  add("c32", DType::kComplex32, {2}, Bytes16{0x3e00, 0xc000, 0, 0x7c00});
   add("c64", DType::kComplex64, {2}, std::vector<float>{1.5F, -2, 0, kInfinity});
   add("c128", DType::kComplex128, {1}, std::vector<double>{0.1, 2});
   add("f8_e4m3fn", DType::kF8E4M3Fn, {3}, Bytes8{0x38, 0xfe, 0x7f});

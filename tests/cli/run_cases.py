@@ -54,6 +54,21 @@ def make_damaged():
     for name in (b"README\x1b[31m", b"c1-\x9b2J", b"c1-\xc2\x9b2J", b"rtl-\xe2\x80\xaetxt"):
         pathlib.Path(os.fsdecode(os.fsencode(foreign) + b"/" + name)).write_text("not ours")
     pathlib.Path("empty").mkdir()
+    for name in (
+        "dcp/.metadata", "megatron/.metadata", "megatron/metadata.json", "run/latest_checkpointed_iteration.txt",
+        "hf/model.safetensors", "items/__0_0.distcp", "files/a.pt", "files/a.pth", "files/a.ckpt", "files/a.txt",
+    ):
+        path = pathlib.Path("others") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    header = json.dumps({
+        "__metadata__": {"format": "pt", "sealpoint.object.rng": '["text/plain", "Zm9v"]'},
+        "w": {"dtype": "BF16", "shape": [2000, 3], "data_offsets": [0, 12000]},
+        "b\x1b": {"dtype": "F32", "shape": [], "data_offsets": [12000, 12004]}}).encode()
+    path = pathlib.Path("others/model/model.safetensors")
+    path.parent.mkdir()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(12004))
+    (path.parent / "config.json").write_text("{}")
     shutil.copytree("series", "bad-series")
     newest = sorted(pathlib.Path("bad-series").iterdir())[2]
     flip(blobs_of(newest)[0], 130)
@@ -235,6 +250,15 @@ def run_cases(run):
     run.case("inspect-object-several", "inspect", "--object", "rng*", "values")
     run.case("inspect-object-tensor", "inspect", "--object", "ramp", "values")
     run.case("inspect-typo", "inspect", "valeus")
+    for name in (
+        "dcp", "megatron", "run", "hf", "hf/model.safetensors", "items", "items/__0_0.distcp", "files", "files/a.pt",
+        "files/a.pth", "files/a.ckpt", "files/a.txt",
+    ):
+        run.case(f"inspect-other-{name.replace('/', '-')}", "inspect", f"others/{name}")
+    run.case("inspect-safetensors", "inspect", "others/model")
+    run.case("inspect-safetensors-json", "inspect", "--json", "others/model/model.safetensors")
+    run.case("inspect-safetensors-tensor", "inspect", "--tensor", "w", "others/model")
+    run.case("verify-other", "verify", "others/dcp")
     run.case("inspect-missing-json", "inspect", "--json", "missing")
     run.case("inspect-usage-json", "inspect", "--json")
     run.case("inspect-series-tensor", "inspect", "--tensor", "w", "series")

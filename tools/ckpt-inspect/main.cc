@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/ckpt-inspect/foreign/formats.h"
+#include "tools/ckpt-inspect/foreign/print_foreign.h"
 #include "tools/ckpt-inspect/object.h"
 #include "tools/ckpt-inspect/options.h"
 #include "tools/ckpt-inspect/plan.h"
@@ -30,7 +32,7 @@ class Inspection {
     const bool is_none = report.verdict == Verdict::kUnreadable && report.violations.size() == 1 &&
                          report.violations.front().code() == Code::kNotACheckpoint;
     if (is_none) return RunSeries(report.violations.front());
-    if (report.verdict == Verdict::kUnreadable) return Fail(report.violations.front());
+    if (report.verdict == Verdict::kUnreadable) return RunForeign(report.violations.front());
     if (options_.subject != Subject::kOverview) {
       if (!view->checkpoint) return Fail(report.violations.front());
       return Show(*view->checkpoint);
@@ -45,8 +47,18 @@ class Inspection {
     if (options_.subject != Subject::kOverview) return Fail(none);
     const Result<SeriesView> series = ViewSeries(options_.path);
     if (!series) return Fail(series.error());
-    if (series->listing.entries.empty()) return Fail(none);
+    if (series->listing.entries.empty()) return RunForeign(none);
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
+    return ExitStatus::kValid;
+  }
+
+  // Of another format, if it is of one that is known.
+  ExitStatus RunForeign(const Status& none) {
+    if (options_.subject != Subject::kOverview) return Fail(none);
+    const Result<std::optional<ForeignState>> state = ReadForeign(options_.path);
+    if (!state) return Fail(state.error());
+    if (!*state) return Fail(none);
+    options_.json ? PrintForeignJson(**state, json_) : PrintForeign(**state);
     return ExitStatus::kValid;
   }
 

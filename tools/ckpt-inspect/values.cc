@@ -25,8 +25,9 @@ namespace {
 
 constexpr std::uint64_t kValuesMax = 256;
 
-// Narrow floating-point dtypes are shown as the f32 that each of their values is.
-bool IsNarrowFloat(DType dtype) {
+// Narrow floating-point numbers are shown as the f32 that each of their values is, complex ones as
+// two of them.
+DType ShownAs(DType dtype) {
   switch (dtype) {
     case DType::kF16:
     case DType::kBf16:
@@ -35,9 +36,11 @@ bool IsNarrowFloat(DType dtype) {
     case DType::kF8E4M3Fnuz:
     case DType::kF8E5M2Fnuz:
     case DType::kF8E8M0Fnu:
-      return true;
+      return DType::kF32;
+    case DType::kComplex32:
+      return DType::kComplex64;
     default:
-      return false;
+      return dtype;
   }
 }
 
@@ -93,9 +96,9 @@ class Values {
         total_(ElementCount(box_.extent).value_or(0)),
         shown_(all ? total_ : std::min(total_, kValuesMax)) {}
 
-  DType dtype() const { return IsNarrowFloat(tensor_.dtype) ? DType::kF32 : tensor_.dtype; }
+  DType dtype() const { return ShownAs(tensor_.dtype); }
   std::size_t element_size() const {
-    return IsNarrowFloat(tensor_.dtype) ? sizeof(float) : tensor_.element_size;
+    return dtype() == tensor_.dtype ? tensor_.element_size : DTypeSizeBytes(dtype());
   }
 
   // Each part reads whole chunks, so it is as large as a chunk at least.
@@ -107,7 +110,7 @@ class Values {
   Status Read(const Run& run, std::vector<std::byte>& bytes) const {
     ReadRequest request;
     request.Add(tensor_.name, Region(box_, run), MutableMemoryView::Host(bytes));
-    if (IsNarrowFloat(tensor_.dtype)) request.items.front().convert = Conversion{DType::kF32};
+    if (dtype() != tensor_.dtype) request.items.front().convert = Conversion{dtype()};
     return checkpoint_.Load(request, LoadContract::Partial()).status();
   }
 

@@ -103,12 +103,44 @@ std::string HintForMissing(fs::path path) {
                      Printable(path.parent_path().string()), Printable(path.filename().string()));
 }
 
+// Whose checkpoint this looks like; empty if nobody's that is known.
+std::string_view ForeignFormat(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const fs::path extension = path.extension();
+    if (extension == ".safetensors") return "safetensors";
+    if (extension == ".distcp") return "torch.distributed.checkpoint";
+    const bool is_torch = extension == ".pt" || extension == ".pth" || extension == ".ckpt";
+    return is_torch ? "torch.save" : "";
+  }
+  if (Exists(path / "latest_checkpointed_iteration.txt")) return "Megatron";
+  if (Exists(path / ".metadata")) {
+    return Exists(path / "metadata.json") ? "Megatron" : "torch.distributed.checkpoint";
+  }
+  std::string_view found;
+  ForEachEntry(path, [&](const fs::directory_entry& entry) {
+    const fs::path extension = entry.path().extension();
+    if (extension == ".safetensors") found = "safetensors";
+    if (extension == ".distcp") found = "torch.distributed.checkpoint";
+  });
+  return found;
+}
+
+std::string HintForForeign(const fs::path& path) {
+  const std::string_view format = ForeignFormat(path);
+  if (format.empty()) return "";
+  return fmt::format(
+      "it looks like a checkpoint of {}; `sealpoint ls` of the Python package shows it, "
+      "`sealpoint convert` converts it",
+      format);
+}
+
 // For what is no directory; empty if it is one.
 std::string HintForOther(const fs::path& path) {
   if (IsMissing(path)) return HintForMissing(path);
   std::error_code error;
   if (fs::is_directory(path, error)) return "";
-  if (!IsCheckpointFile(path.filename())) return "";
+  if (!IsCheckpointFile(path.filename())) return HintForForeign(path);
   const fs::path parent = path.has_parent_path() ? path.parent_path() : ".";
   return fmt::format("it is a file of a checkpoint; give its directory, {}",
                      Printable(parent.string()));
@@ -125,7 +157,7 @@ std::string HintForCheckpoint(const std::string& path) {
     const std::string name = entry.path().filename();
     if (count++ == 0 || name < first) first = name;
   });
-  if (count == 0) return "";
+  if (count == 0) return HintForForeign(path);
   return fmt::format("it is a series of {}, such as {}; ckpt-verify --series checks all of them",
                      FormatCount(count, "checkpoint"), Printable(first));
 }

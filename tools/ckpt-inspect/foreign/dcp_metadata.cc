@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-inspect/foreign/dcp_metadata.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/bytes.h"
+#include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/known_classes.h"
+#include "tools/ckpt-inspect/foreign/pickle.h"
+#include "tools/ckpt-inspect/foreign/torch_values.h"
+
+namespace sealpoint::tools {
+namespace {
+
+using Kind = Pickled::Kind;
+using Members = std::map<std::string_view, const Pickled*>;
+using PlaceKey = std::pair<std::string, std::optional<Shape>>;
+
+constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata.";
+
+[[noreturn]] void Malformed(const std::string& message) { throw std::invalid_argument(message); }
+
+// Of an object of a dataclass.
+Members MembersOf(const Pickled& described) {
+  if (!described.is(Kind::kObject)) Malformed("a value is no object");
+  const Pickled* const state = described.parts->state;
+  Members members;
+  if (state == nullptr) return members;
+  if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
+  for (const auto& [key, value] : state->parts->pairs) members[key->text] = value;
+  return members;
+}
+
+const Pickled& Member(const Members& members, std::string_view name) {
+  const auto found = members.find(name);
+  if (found == members.end()) Malformed(fmt::format("{} is missing", name));
+  return *found->second;
+}
+
+// Null if it is missing, or None.
+const Pickled* Optional(const Members& members, std::string_view name) {
+  const auto found = members.find(name);
+  return found == members.end() || found->second->is(Kind::kNone) ? nullptr : found->second;
+}
+
+const PickledPairs& PairsOf(const Pickled& value) {
+  if (!value.is(Kind::kMapping) && !value.is(Kind::kObject)) Malformed("a value is no mapping");
+  return value.parts->pairs;
+}
+
+const PickledItems& ItemsOf(const Pickled& value) {
+  if (!value.is_sequence()) Malformed("a value is no list");
+  return value.parts->items;
+}
+
+std::string TextOfName(const Pickled& value) {
+  if (!value.is(Kind::kText) || !IsText(value.text, false)) Malformed("a name is no text");
+  return value.text;
+}
+
+std::pair<PlaceKey, DcpPlace> PlaceOf(const Pickled& index, const Pickled& info) {
+  const Members key = MembersOf(index);
+  const Members value = MembersOf(info);
+  std::optional<Shape> offset;
+  if (const Pickled* const stored = Optional(key, "offset")) offset = SizesOf(*stored);
+  DcpPlace place{.file = Member(value, "relative_path").text,
+                 .begin = NaturalOf(Member(value, "offset")),
+                 .size = NaturalOf(Member(value, "length")),
+                 .transforms = {}};
+  if (!Member(value, "relative_path").is(Kind::kText) || !Member(key, "fqn").is(Kind::kText)) {
+    Malformed("a place is no name of a file");
+  }
+  if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
+    for (const Pickled* const one : ItemsOf(*transforms)) place.transforms.push_back(one->text);
+  }
+  return {PlaceKey(Member(key, "fqn").text, std::move(offset)), std::move(place)};
+}
+
+ValuePath PathOf(const Pickled& value) {
+  ValuePath path;
+  for (const Pickled* const part : ItemsOf(value)) {
+    if (part->is(Kind::kInt)) {
+      path.emplace_back(part->number);
+    } else {
+      path.emplace_back(TextOfName(*part));
+    }
+  }
+  if (path.empty()) Malformed("a path is empty");
+  return path;
+}
+
+class MetadataReader {
+ public:
+  explicit MetadataReader(const std::string& path) : path_(path) {}
+
+  DcpMetadata Read(const Pickled& root) {
+    if (!root.is(Kind::kObject) || !root.text.ends_with("Metadata")) {
+      Malformed(fmt::format("it holds a {}", KindName(root.kind)));
+    }
+    const Members members = MembersOf(root);
+    for (const auto& [index, info] : PairsOf(Member(members, "storage_data"))) {
+      auto [key, place] = PlaceOf(*index, *info);
+      places_[std::move(key)] = std::move(place);
+    }
+    for (const auto& [key, stored] : PairsOf(Member(members, "state_dict_metadata"))) {
+      Add(TextOfName(*key), *stored);
+    }
+    if (const Pickled* const planner_data = Optional(members, "planner_data")) {
+      for (const auto& [name, path] : PairsOf(*planner_data)) {
+        metadata_.paths[TextOfName(*name)] = PathOf(*path);
+      }
+    }
+    if (const Pickled* const data = Optional(members, "mcore_data")) AddTrueShapes(*data);
+    return std::move(metadata_);
+  }
+
+ private:
+  void Add(const std::string& name, const Pickled& stored) {
+    if (metadata_.tensors.contains(name) || metadata_.objects.contains(name)) {
+      Malformed(fmt::format("{} comes twice", Printable(name)));
+    }
+    if (stored.text == std::string(kModule) + "TensorStorageMetadata") {
+      metadata_.tensors[name] = TensorOf(name, MembersOf(stored));
+    } else if (stored.text == std::string(kModule) + "BytesStorageMetadata") {
+      metadata_.objects[name] = Found(name, std::nullopt);
+    } else {
+      Malformed(fmt::format("{} is a {}", Printable(name), KindName(stored.kind)));
+    }
+    metadata_.names.push_back(name);
+  }
+
+  const DcpPlace& Found(const std::string& name, const std::optional<Shape>& offset) const {
+    const auto place = places_.find({name, offset});
+    if (place == places_.end()) {
+      throw Failure{
+          Status(Code::kCorrupt, fmt::format("the metadata names no file for the part{}",
+                                             offset ? " at " + ShapeToString(*offset) : ""))
+              .AtPath(path_)
+              .AtTensor(name)};
+    }
+    if (!place->second.transforms.empty()) {
+      throw Failure{
+          Status(Code::kUnsupported,
+                 fmt::format("its bytes were transformed by {}, expected as torch.save wrote them",
+                             Printable(place->second.transforms.front())))
+              .AtPath(path_)
+              .AtTensor(name)};
+    }
+    return place->second;
+  }
+
+  DType DTypeOf(const std::string& name, const Pickled& properties) const {
+    const Pickled* const state = properties.is(Kind::kObject) ? properties.parts->state : nullptr;
+    const Pickled* found = nullptr;
+    if (state != nullptr && state->is(Kind::kTuple)) {
+      if (state->parts->items.empty()) Malformed("properties are empty");
+      found = state->parts->items.front();
+    } else {
+      found = &Member(MembersOf(properties), "dtype");
+    }
+    const auto dtype = found->is(Kind::kGlobal) ? DTypeOfTorch(found->text) : std::nullopt;
+    if (dtype) return *dtype;
+    throw Failure{Status(Code::kUnsupported,
+                         fmt::format("dtype is {}, which the format lacks",
+                                     found->is(Kind::kGlobal) ? Printable(found->text) : "none"))
+                      .AtPath(path_)
+                      .AtTensor(name)};
+  }
+
+  DcpTensor TensorOf(const std::string& name, const Members& members) const {
+    DcpTensor tensor{.dtype = DTypeOf(name, Member(members, "properties")),
+                     .shape = SizesOf(Member(members, "size")),
+                     .places = {}};
+    for (const Pickled* const chunk : ItemsOf(Member(members, "chunks"))) {
+      const Members values = MembersOf(*chunk);
+      Box box{.offset = SizesOf(Member(values, "offsets")),
+              .extent = SizesOf(Member(values, "sizes"))};
+      const std::size_t given = box.extent.size();
+      // Megatron leaves prepended axes out of sizes.
+      if (given < box.offset.size()) {
+        box.extent.insert(box.extent.begin(), box.offset.size() - given, 1);
+      }
+      if (box.offset.size() != box.extent.size() || box.extent.size() != tensor.shape.size()) {
+        throw Failure{Status(Code::kCorrupt,
+                             fmt::format("part at {} has {} dimensions, expected {}",
+                                         ShapeToString(box.offset), given, tensor.shape.size()))
+                          .AtPath(path_)
+                          .AtTensor(name)};
+      }
+      const bool is_empty = std::ranges::find(box.extent, 0u) != box.extent.end();
+      if (is_empty || tensor.places.contains(box)) continue;
+      const DcpPlace& place = Found(name, box.offset);
+      tensor.places.emplace(std::move(box), place);
+    }
+    return tensor;
+  }
+
+  void AddTrueShapes(const Pickled& data) {
+    for (const auto& [name, described] : PairsOf(data)) {
+      for (const auto& [key, value] : PairsOf(*described)) {
+        const bool is_shape = key->text == "nd_reformulated_orig_global_shape";
+        if (is_shape && !value->is(Kind::kNone))
+          metadata_.true_shapes[name->text] = SizesOf(*value);
+      }
+    }
+  }
+
+  const std::string& path_;
+  std::map<PlaceKey, DcpPlace> places_;
+  DcpMetadata metadata_;
+};
+
+}  // namespace
+
+DcpMetadata ReadDcpMetadata(const SourceFile& file) {
+  if (file.size() > kPickleBytesMax) {
+    Fail(Code::kLimitExceeded, file.path(), "the file has {} bytes, expected {} at most",
+         file.size(), kPickleBytesMax);
+  }
+  const std::string data = file.Read(0, file.size());
+  PickleDecoder decoder(data, IsKnownMetadataClass, file.path(), 0, false);
+  try {
+    return MetadataReader(file.path()).Read(decoder.Decode());
+  } catch (const std::invalid_argument& error) {
+    Fail(Code::kCorrupt, file.path(), "not the metadata of a checkpoint: {}", error.what());
+  }
+}
+
+}  // namespace sealpoint::tools

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-inspect/foreign/files.h"
+
+#include <filesystem>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/failure.h"
+
+namespace sealpoint::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) throw Failure{std::move(result).error()};
+  return std::move(result).value();
+}
+
+}  // namespace
+
+std::string SourceFile::Read(std::uint64_t offset, std::uint64_t size) const {
+  if (offset > this->size() || size > this->size() - offset) {
+    Fail(Code::kIncomplete, path_, "the file has {} bytes, expected {} at least", this->size(),
+         offset + size);
+  }
+  std::string bytes(size, '\0');
+  Status status = file_->ReadAt(offset, std::as_writable_bytes(std::span(bytes)));
+  if (!status.ok()) throw Failure{std::move(status)};
+  return bytes;
+}
+
+std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {
+  if (last_ != nullptr && last_->path() == path) return last_;
+  const fs::path parts(path);
+  const std::string parent = parts.has_parent_path() ? parts.parent_path().string() : ".";
+  const auto directory = Take(PosixStorage()->OpenDirectory(parent));
+  last_ = std::make_shared<const SourceFile>(
+      path, Take(directory->OpenForRead(parts.filename().string(), IoMode::kBuffered)));
+  return last_;
+}
+
+std::vector<SourceEntry> ListEntries(const std::string& directory) {
+  std::vector<SourceEntry> entries;
+  const auto opened = Take(PosixStorage()->OpenDirectory(directory));
+  for (EntryInfo& entry : Take(opened->List())) {
+    std::error_code error;
+    const bool is_file = fs::is_regular_file(JoinPath(directory, entry.name), error);
+    entries.push_back({.name = std::move(entry.name),
+                       .size = is_file ? entry.size_bytes : 0,
+                       .is_file = is_file});
+  }
+  return entries;
+}
+
+std::string JoinInside(const std::string& directory, const std::string& name,
+                       const std::string& where) {
+  bool is_inside = !name.empty() && name.front() != '/' && name.find('\0') == name.npos;
+  for (const fs::path& part : fs::path(name)) is_inside &= part != "..";
+  if (!is_inside) {
+    Fail(Code::kCorrupt, where, "file is named '{}', expected a relative path within the directory",
+         Printable(name));
+  }
+  return JoinPath(directory, name);
+}
+
+}  // namespace sealpoint::tools

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <new>
+
+#include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/formats.h"
+#include "tools/ckpt-inspect/foreign/torch_values.h"
+
+namespace sealpoint::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using std::string_literals::operator""s;
+
+constexpr std::string_view kZip = "PK\x03\x04";
+// How files begin that torch wrote before 1.6, by the pickle of a number of 10 bytes.
+const std::string kLegacy = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s;
+
+// How files begin that are not read; what they are.
+struct Other {
+  std::string magic;
+  std::string_view what;
+};
+const Other kOthers[] = {{"\x89HDF\r\n\x1a\n"s, "an HDF5 file"},
+                         {"GGUF"s, "a GGUF file"},
+                         {"\x93NUMPY"s, "an array of numpy (.npy)"},
+                         {"\x1f\x8b"s, "compressed by gzip; decompress it"},
+                         {"\x28\xb5\x2f\xfd"s, "compressed by zstd; decompress it"}};
+
+bool IsSafetensors(const std::string& path, const SourceFile& file, const std::string& head) {
+  if (path.ends_with(".safetensors")) return true;
+  constexpr std::size_t kHeadSize = 9;
+  constexpr std::uint64_t kHeaderMax = 100'000'000;
+  if (head.size() < kHeadSize || head[8] != '{' || file.size() < kHeadSize + 1) return false;
+  std::uint64_t size = 0;
+  for (std::size_t i = 8; i > 0; --i) size = size << 8 | static_cast<unsigned char>(head[i - 1]);
+  return size <= std::min(kHeaderMax, file.size());
+}
+
+std::optional<ForeignState> ReadFile(const std::string& path, SourceFiles& files) {
+  const auto file = files.Open(path);
+  const std::string head = file->Read(0, std::min<std::uint64_t>(file->size(), kLegacy.size()));
+  if (head.starts_with(kZip) || head == kLegacy) return ReadTorchFile(path, files);
+  if (IsSafetensors(path, *file, head)) return ReadSafetensors(path);
+  for (const Other& other : kOthers) {
+    if (head.starts_with(other.magic)) {
+      Fail(Code::kUnsupported, path, "{}, expected a checkpoint", other.what);
+    }
+  }
+  if (head.starts_with('\x80')) {
+    Fail(Code::kUnsupported, path, "a plain pickle, which is a program; expected a checkpoint");
+  }
+  return std::nullopt;
+}
+
+std::optional<ForeignState> ReadDirectory(const std::string& path, SourceFiles& files, int depth) {
+  if (const auto newest = depth == 0 ? NewestIteration(path, files) : std::nullopt) {
+    std::optional<ForeignState> state = ReadDirectory(*newest, files, 1);
+    if (state) {
+      state->notes.push_back("the newest of the iterations: " +
+                             fs::path(*newest).filename().string());
+    }
+    return state;
+  }
+  if (IsMegatron(path, files)) return ReadMegatron(path, files);
+  const std::vector<SourceEntry> entries = ListEntries(path);
+  if (IsDcp(entries)) return ReadDcp(path, files);
+  const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
+    return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
+                                            entry.name.ends_with(".safetensors.index.json"));
+  });
+  if (has_safetensors) return ReadSafetensors(path);
+  const bool has_items = std::ranges::any_of(
+      entries, [](const SourceEntry& entry) { return entry.name.ends_with(".distcp"); });
+  if (has_items) {
+    Fail(Code::kNotACheckpoint, path,
+         "files of torch.distributed.checkpoint without .metadata: a save that did not end");
+  }
+  return std::nullopt;
+}
+
+// Strides of 0 make any shape of a few bytes.
+void CheckSizes(const ForeignState& state) {
+  for (const auto& [name, tensor] : state.tensors) {
+    const Result<std::uint64_t> count = ElementCount(tensor.shape);
+    const std::uint64_t max = ~std::uint64_t{0} / DTypeSizeBytes(tensor.dtype);
+    if (count.ok() && *count <= max) continue;
+    throw Failure{Status(Code::kLimitExceeded, fmt::format("tensor {} has more than 2^64 bytes",
+                                                           ShapeToString(tensor.shape)))
+                      .AtPath(state.path)
+                      .AtTensor(name)};
+  }
+}
+
+}  // namespace
+
+ForeignState ReadTorchFile(const std::string& path, SourceFiles& files) {
+  const auto file = files.Open(path);
+  if (!file->Read(0, kZip.size()).starts_with(kZip)) {
+    Fail(Code::kUnsupported, path,
+         "a file of torch.save before 1.6, which is no zip; load it with torch and save it again");
+  }
+  ForeignState state{.format = "torch", .path = path, .digest = "CRC-32 of the zip"};
+  const TorchZip archive(file, 0, file->size(), true);
+  state.tree = TorchValues(archive, state).Node(archive.root(), {});
+  const bool is_mapping =
+      state.tree.is_object() && (!state.tree.contains("$") || state.tree["$"] == "dict");
+  if (!is_mapping) Fail(Code::kUnsupported, path, "the file holds no mapping, expected one");
+  state.files.push_back({fs::path(path).filename().string(), file->size(),
+                         "zip of torch.save: a pickle of the state, and its tensors"});
+  return state;
+}
+
+Result<std::optional<ForeignState>> ReadForeign(const std::string& path) {
+  try {
+    SourceFiles files;
+    std::error_code error;
+    std::optional<ForeignState> state;
+    if (fs::is_directory(path, error)) {
+      state = ReadDirectory(path, files, 0);
+    } else if (fs::is_regular_file(path, error)) {
+      state = ReadFile(path, files);
+    }
+    if (state) {
+      CheckSizes(*state);
+      state->values = ValuesOf(*state);
+    }
+    return state;
+  } catch (Failure& failure) {
+    return std::move(failure.status).AtPath(path);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimitExceeded, "it needs more memory than there is").AtPath(path);
+  }
+}
+
+}  // namespace sealpoint::tools

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ckpt-inspect/foreign/pickle.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/bytes.h"
+#include "tools/ckpt-inspect/foreign/failure.h"
+
+namespace sealpoint::tools {
+namespace {
+
+constexpr std::uint64_t kInstructionsMax = 50'000'000;
+constexpr std::uint64_t kIntBytesMax = 1024;
+constexpr std::size_t kNameBytesMax = 4096;
+constexpr std::size_t kShownMax = 200;
+
+bool HasParts(Pickled::Kind kind) {
+  return kind >= Pickled::Kind::kList && kind != Pickled::Kind::kGlobal;
+}
+
+// Names of instructions that older protocols have, or that make classes by other ways.
+std::string InstructionName(unsigned char code) {
+  switch (code) {
+    case 'I':
+      return "INT";
+    case 'L':
+      return "LONG";
+    case 'F':
+      return "FLOAT";
+    case 'S':
+      return "STRING";
+    case 'T':
+      return "BINSTRING";
+    case 'U':
+      return "SHORT_BINSTRING";
+    case 'V':
+      return "UNICODE";
+    case 'P':
+      return "PERSID";
+    case 'i':
+      return "INST";
+    case 'o':
+      return "OBJ";
+    case 'g':
+      return "GET";
+    case 'p':
+      return "PUT";
+    case 0x82:
+      return "EXT1";
+    case 0x83:
+      return "EXT2";
+    case 0x84:
+      return "EXT4";
+    case 0x92:
+      return "NEWOBJ_EX";
+    case 0x97:
+      return "NEXT_BUFFER";
+    case 0x98:
+      return "READONLY_BUFFER";
+    default:
+      return fmt::format("0x{:02x}", code);
+  }
+}
+
+}  // namespace
+
+std::string_view KindName(Pickled::Kind kind) {
+  constexpr std::string_view kNames[] = {"NoneType", "bool",  "int",    "int",    "float",
+                                         "str",      "bytes", "list",   "tuple",  "Dict",
+                                         "Set",      "Set",   "Global", "Object", "Persistent"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+PickleDecoder::PickleDecoder(std::string_view data, IsKnown is_known, std::string path,
+                             std::uint64_t offset, bool keeps_unknown)
+    : data_(data),
+      is_known_(std::move(is_known)),
+      path_(std::move(path)),
+      offset_(offset),
+      keeps_unknown_(keeps_unknown) {}
+
+void PickleDecoder::Corrupt(const std::string& message) const {
+  throw Failure{Status(Code::kCorrupt, message).AtPath(path_).AtOffset(offset_ + at_)};
+}
+
+void PickleDecoder::Unsupported(const std::string& message) const {
+  throw Failure{Status(Code::kUnsupported, message).AtPath(path_).AtOffset(offset_ + at_)};
+}
+
+const Pickled& PickleDecoder::Decode() {
+  for (std::uint64_t i = 0; i < kInstructionsMax; ++i) {
+    const auto code = static_cast<unsigned char>(Take(1).front());
+    if (code == '.') {
+      if (stack_.size() != 1 || !marks_.empty()) {
+        Corrupt(fmt::format("pickle ends with {} values, expected 1", stack_.size()));
+      }
+      return *stack_.front();
+    }
+    if (!Step(code)) {
+      Unsupported(fmt::format("pickle has the instruction {}, which no protocol from 2 to 5 writes",
+                              InstructionName(code)));
+    }
+  }
+  Fail(Code::kLimitExceeded, path_, "pickle has more than {} instructions", kInstructionsMax);
+}
+
+bool PickleDecoder::Step(unsigned char code) {
+  return StepConstant(code) || StepBytes(code) || StepContainer(code) || StepStack(code) ||
+         StepObject(code);
+}
+
+bool PickleDecoder::StepConstant(unsigned char code) {
+  switch (code) {
+    case 0x80: {
+      const std::uint64_t version = TakeNumber(1);
+      if (version < 2 || version > 5) {
+        Unsupported(fmt::format("pickle of protocol {}, expected 2 to 5", version));
+      }
+      return true;
+    }
+    case 0x95: {
+      const std::uint64_t size = TakeNumber(8);
+      if (size > data_.size() - at_) {
+        Corrupt(fmt::format("pickle has {} bytes left, expected {} of a frame", data_.size() - at_,
+                            size));
+      }
+      return true;
+    }
+    case 'N':
+      Push(Make(Kind::kNone));
+      return true;
+    case 0x88:
+    case 0x89:
+      Push(Make(Kind::kBool));
+      Top()->number = code == 0x88 ? 1 : 0;
+      return true;
+    case 'K':
+    case 'M': {
+      Pickled* const value = Make(Kind::kInt);
+      value->number = static_cast<std::int64_t>(TakeNumber(code == 'K' ? 1 : 2));
+      Push(value);
+      return true;
+    }
+    case 'G': {
+      Pickled* const value = Make(Kind::kFloat);
+      std::string bytes(Take(8));
+      std::ranges::reverse(bytes);
+      value->real = std::bit_cast<double>(Number(bytes, 0, 8));
+      Push(value);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool PickleDecoder::StepBytes(unsigned char code) {
+  switch (code) {
+    case 'J':
+      PushInt(4);
+      return true;
+    case 0x8a:
+      PushInt(TakeNumber(1));
+      return true;
+    case 0x8b:
+      PushInt(TakeNumber(4));
+      return true;
+    case 0x8c:
+      PushBytes(Kind::kText, TakeNumber(1));
+      return true;
+    case 'X':
+      PushBytes(Kind::kText, TakeNumber(4));
+      return true;
+    case 0x8d:
+      PushBytes(Kind::kText, TakeNumber(8));
+      return true;
+    case 'C':
+      PushBytes(Kind::kBytes, TakeNumber(1));
+      return true;
+    case 'B':
+      PushBytes(Kind::kBytes, TakeNumber(4));
+      return true;
+    case 0x8e:
+    case 0x96:
+      PushBytes(Kind::kBytes, TakeNumber(8));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool PickleDecoder::StepContainer(unsigned char code) {
+  switch (code) {
+    case '}':
+      Push(Make(Kind::kMapping));
+      return true;
+    case ']':
+      Push(Make(Kind::kList));
+      return true;
+    case ')':
+      Push(Make(Kind::kTuple));
+      return true;
+    case 0x8f:
+      Push(Make(Kind::kSet));
+      return true;
+    case 0x91:
+      PushItems(Kind::kFrozenSet, PopToMark());
+      return true;
+    case 't':
+      PushItems(Kind::kTuple, PopToMark());
+      return true;
+    case 'l':
+      PushItems(Kind::kList, PopToMark());
+      return true;
+    case 'd': {
+      const PickledItems items = PopToMark();
+      Push(Make(Kind::kMapping));
+      SetItems(items);
+      return true;
+    }
+    case 0x85:
+    case 0x86:
+    case 0x87:
+      PushItems(Kind::kTuple, PopCount(code - 0x84u));
+      return true;
+    case 'a':
+      Extend(PopCount(1));
+      return true;
+    case 'e':
+    case 0x90:
+      Extend(PopToMark());
+      return true;
+    case 's':
+      SetItems(PopCount(2));
+      return true;
+    case 'u':
+      SetItems(PopToMark());
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool PickleDecoder::StepStack(unsigned char code) {
+  switch (code) {
+    case '(':
+      marks_.push_back(stack_.size());
+      return true;
+    case '0':
+      if (!marks_.empty() && stack_.size() == marks_.back()) {
+        marks_.pop_back();
+      } else {
+        Pop();
+      }
+      return true;
+    case '1':
+      PopToMark();
+      return true;
+    case '2':
+      Push(Top());
+      return true;
+    case 0x94:
+      memo_[memo_.size()] = Top();
+      return true;
+    case 'q':
+    case 'r': {
+      const std::uint64_t index = TakeNumber(code == 'q' ? 1 : 4);
+      memo_[index] = Top();
+      return true;
+    }
+    case 'h':
+      Recall(TakeNumber(1));
+      return true;
+    case 'j':
+      Recall(TakeNumber(4));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool PickleDecoder::StepObject(unsigned char code) {
+  switch (code) {
+    case 'c': {
+      const std::string module = TakeLine();
+      AddGlobal(module + "." + TakeLine());
+      return true;
+    }
+    case 0x93:
+      AddGlobalOfStack();
+      return true;
+    case 0x81:
+      AddObject(true);
+      return true;
+    case 'R':
+      AddObject(false);
+      return true;
+    case 'b':
+      SetState();
+      return true;
+    case 'Q':
+      PushItems(Kind::kPersistent, PopCount(1));
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string_view PickleDecoder::Take(std::uint64_t size) {
+  const std::uint64_t left = data_.size() - at_;
+  if (left == 0 && size == 1) Corrupt("pickle ends too early, or takes what it never put down");
+  if (size > left) Corrupt(fmt::format("pickle has {} bytes left, expected {}", left, size));
+  const std::string_view taken = data_.substr(at_, size);
+  at_ += size;
+  return taken;
+}
+
+std::uint64_t PickleDecoder::NumberOf(std::string_view bytes) {
+  return Number(bytes, 0, bytes.size());
+}
+
+std::string PickleDecoder::CheckText(std::string_view bytes) const {
+  if (!IsText(bytes, true)) Corrupt("string is no UTF-8");
+  return std::string(bytes);
+}
+
+std::string PickleDecoder::TakeLine() {
+  const std::size_t end = data_.substr(at_, kNameBytesMax).find('\n');
+  if (end == data_.npos) Corrupt("a name has no end");
+  std::string line = CheckText(data_.substr(at_, end));
+  at_ += end + 1;
+  return line;
+}
+
+Pickled* PickleDecoder::Make(Kind kind) {
+  Pickled& value = values_.emplace_back();
+  value.kind = kind;
+  if (HasParts(kind)) value.parts = std::make_unique<Pickled::Parts>();
+  return &value;
+}
+
+void PickleDecoder::PushBytes(Kind kind, std::uint64_t size) {
+  const std::string_view bytes = Take(size);
+  Pickled* const value = Make(kind);
+  value->text = kind == Kind::kText ? CheckText(bytes) : std::string(bytes);
+  Push(value);
+}
+
+void PickleDecoder::PushInt(std::uint64_t size) {
+  if (size > kIntBytesMax) {
+    throw Failure{
+        Status(Code::kLimitExceeded,
+               fmt::format("an integer has {} bytes, expected {} at most", size, kIntBytesMax))
+            .AtPath(path_)
+            .AtOffset(offset_ + at_)};
+  }
+  const std::string_view bytes = Take(size);
+  if (size > 8) {
+    Push(Make(Kind::kLargeInt));
+    Top()->text = DecimalText(bytes);
+    return;
+  }
+  Push(Make(Kind::kInt));
+  if (size == 0) return;
+  const auto unused = static_cast<int>(64 - 8 * size);
+  Top()->number = static_cast<std::int64_t>(NumberOf(bytes) << unused) >> unused;
+}
+
+void PickleDecoder::PushItems(Kind kind, PickledItems items) {
+  Pickled* const value = Make(kind);
+  value->parts->items = std::move(items);
+  Push(value);
+}
+
+Pickled* PickleDecoder::Top() {
+  const std::size_t floor = marks_.empty() ? 0 : marks_.back();
+  if (stack_.size() <= floor) Corrupt("pickle ends too early, or takes what it never put down");
+  return stack_.back();
+}
+
+Pickled* PickleDecoder::Pop() {
+  Pickled* const top = Top();
+  stack_.pop_back();
+  return top;
+}
+
+PickledItems PickleDecoder::PopToMark() {
+  if (marks_.empty()) Corrupt("pickle goes back to a mark that it never set");
+  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+  PickledItems items(begin, stack_.end());
+  stack_.erase(begin, stack_.end());
+  marks_.pop_back();
+  return items;
+}
+
+PickledItems PickleDecoder::PopCount(std::size_t count) {
+  PickledItems items(count);
+  for (std::size_t i = count; i > 0; --i) items[i - 1] = Pop();
+  return items;
+}
+
+void PickleDecoder::Extend(const PickledItems& items) {
+  Pickled* const target = Top();
+  const Kind kind = target->kind;
+  if (kind != Kind::kList && kind != Kind::kSet && kind != Kind::kFrozenSet &&
+      kind != Kind::kObject) {
+    Corrupt(fmt::format("pickle appends to a {}", KindName(kind)));
+  }
+  PickledItems& into = target->parts->items;
+  into.insert(into.end(), items.begin(), items.end());
+}
+
+void PickleDecoder::SetItems(const PickledItems& items) {
+  Pickled* const target = Top();
+  if ((!target->is(Kind::kMapping) && !target->is(Kind::kObject)) || items.size() % 2 != 0) {
+    Corrupt(fmt::format("pickle sets items of a {}, {} keys and values", KindName(target->kind),
+                        items.size()));
+  }
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    target->parts->pairs.emplace_back(items[i], items[i + 1]);
+  }
+}
+
+void PickleDecoder::AddGlobal(const std::string& name) {
+  if (!keeps_unknown_ && !is_known_(name)) {
+    Unsupported(fmt::format(
+        "pickle names '{}', which is none of the classes and functions that this reader knows; "
+        "nothing was run",
+        Printable(name.substr(0, kShownMax))));
+  }
+  Pickled* const value = Make(Kind::kGlobal);
+  value->text = name;
+  Push(value);
+}
+
+void PickleDecoder::AddGlobalOfStack() {
+  const Pickled* const name = Pop();
+  const Pickled* const module = Pop();
+  if (!name->is(Kind::kText) || !module->is(Kind::kText)) {
+    Corrupt("pickle names a class by something else than strings");
+  }
+  AddGlobal(module->text + "." + name->text);
+}
+
+void PickleDecoder::AddObject(bool is_new) {
+  Pickled* const args = Pop();
+  const Pickled* const made_by = Pop();
+  if (!args->is(Kind::kTuple) || !made_by->is(Kind::kGlobal)) {
+    Corrupt(fmt::format("pickle {} what is no class or function",
+                        is_new ? "makes an object of" : "calls"));
+  }
+  Pickled* const value = Make(Kind::kObject);
+  value->text = made_by->text;
+  value->parts->args = args;
+  Push(value);
+}
+
+void PickleDecoder::SetState() {
+  Pickled* const state = Pop();
+  Pickled* const target = Top();
+  if (!target->is(Kind::kObject) || target->parts->state != nullptr) {
+    Corrupt(fmt::format("pickle sets the state of a {}, or sets it twice", KindName(target->kind)));
+  }
+  target->parts->state = state;
+}
+
+void PickleDecoder::Recall(std::uint64_t index) {
+  const auto found = memo_.find(index);
+  if (found == memo_.end()) {
+    Corrupt(fmt::format("pickle recalls value {}, which it never kept", index));
+  }
+  Push(found->second);
+}
+
+}  // namespace sealpoint::tools
