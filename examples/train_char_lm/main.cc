@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small character language model on the text files of a directory, on all ranks of MPI,
-// and saves and resumes checkpoints.
-#include <mpi.h>
-
+// Trains a small character language model on the text files of a directory, on all ranks, and saves
+// and resumes checkpoints.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -15,10 +13,9 @@
 #include "corpus.h"
 #include "cuda_compute.h"
 #include "fingerprint.h"
-#include "mpi_exchange.h"
 #include "options.h"
+#include "ranks.h"
 #include "saves.h"
-#include "sealpoint/mpi_communicator.h"
 #include "trainer.h"
 
 namespace char_lm {
@@ -145,13 +142,12 @@ int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exch
   return End(options, trainer, communicator);
 }
 
-int Train(const Options& options) {
-  MpiExchange exchange(MPI_COMM_WORLD);
-  const auto communicator = sealpoint::MpiCommunicator::Create(MPI_COMM_WORLD);
+int Train(const Options& options, Ranks& ranks) {
+  const auto communicator = ranks.MakeCommunicator();
   if (!communicator.ok()) {
     return Fail(communicator.error().ToString());
   }
-  const auto mesh = MakeMesh(options.mesh, exchange.size());
+  const auto mesh = MakeMesh(options.mesh, ranks.exchange().size());
   if (!mesh.ok()) {
     return Fail(mesh.error().ToString());
   }
@@ -163,24 +159,20 @@ int Train(const Options& options) {
   if (corpus->tokens.size() <= options.training.model.context) {
     return Fail("the text is too short");
   }
-  return TrainOn(*corpus, options, exchange, *mesh, **communicator);
+  return TrainOn(*corpus, options, ranks.exchange(), *mesh, **communicator);
 }
 
 int Main(int argc, char** argv) {
-  int provided = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);  // threads of a save call no MPI
+  const auto ranks = Ranks::Start(argc, argv);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int status = 0;
-  const auto options = ParseOptions(argc, argv, rank == 0, status);
+  const auto options = ParseOptions(argc, argv, ranks->exchange().rank() == 0, status);
   if (options) {
-    status = Train(*options);
+    status = Train(*options, *ranks);
     if (status != 0) {
-      MPI_Abort(MPI_COMM_WORLD, status);  // the others may be waiting for this rank
+      ranks->Abort(status);
     }
   }
-  MPI_Finalize();
   return status;
 }
 

@@ -120,7 +120,7 @@ std::string Parse(const Arguments& arguments, Options& options) {
 std::optional<Options> ParseOptions(int argc, char** argv, bool speaks, int& exit_status) {
   Options options;
   Arguments arguments;
-  CLI::App app("Trains a small character language model on MPI ranks.");
+  CLI::App app("Trains a small character language model on all ranks.");
   app.option_defaults()->always_capture_default();
   DeclareTraining(app, options, arguments);
   DeclareCheckpoints(app, options.checkpoints, arguments);

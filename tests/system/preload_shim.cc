@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -368,6 +369,12 @@ int stat(const char* path, struct stat* info) noexcept {
 
 int lstat(const char* path, struct stat* info) noexcept {
   return shim::Stat("lstat", AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
+}
+
+int fstatfs(int descriptor, struct statfs* info) noexcept {
+  return shim::Make("fstatfs", shim::PathOf(descriptor), -1, [&](std::size_t) {
+    return shim::Real<int(int, struct statfs*)>("fstatfs")(descriptor, info);
+  });
 }
 
 int fstatvfs(int descriptor, struct statvfs* info) noexcept {

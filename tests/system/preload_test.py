@@ -44,6 +44,7 @@ ERRORS = {
     "lstat": ["EIO", "EACCES"],
     "fstat": ["EIO", "ESTALE"],
     "fstatat": ["EIO", "EACCES", "ESTALE"],
+    "fstatfs": ["EIO", "ESTALE"],
     "fstatvfs": ["EIO", "ESTALE"],
     "fdopendir": ["EIO", "ENOMEM"],
     "readdir": ["EIO", "ESTALE"],
@@ -65,7 +66,7 @@ FUNCTIONS = {
 }
 # These are also made inside of others.
 ALSO_INSIDE = {"newfstatat": {"stat", "lstat", "fstat", "fstatat", "fdopendir"}, "fstat": {"fstat", "fdopendir"},
-               "fcntl": {"fcntl", "fdopendir"}, "fstatfs": {"fstatvfs"}, "getdents64": {"readdir"}}
+               "fcntl": {"fcntl", "fdopendir"}, "fstatfs": {"fstatfs", "fstatvfs"}, "getdents64": {"readdir"}}
 NO_ACCESS = ("execve", "readlink", "readlinkat", "getcwd", "chdir")  # of paths and names alone, or by the shim
 
 Case = collections.namedtuple("Case", "name number fault later rank", defaults=(0,))
@@ -220,7 +221,7 @@ class SaveTest(PreloadTest):
         else:
             count("saved all the same" if outcome.success_was_told else "unknown" if outcome.is_unknown else "refused")
 
-    EVERY_SAVE = ("close", "closedir", "fallocate", "fcntl", "fdopendir", "fstat", "fstatat", "fstatvfs", "fsync",
+    EVERY_SAVE = ("close", "closedir", "fallocate", "fcntl", "fdopendir", "fstat", "fstatat", "fstatfs", "fstatvfs", "fsync",
                   "getrandom", "linkat", "mkdir", "openat", "pread", "pwrite", "readdir", "stat", "unlinkat")
 
     def test_a_single_process(self):
