@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import base64
 import enum
+import io
 import json
 import math
 import pickle
@@ -110,7 +111,7 @@ class Encoder:
         self._is_tensor, self._add_tensor = is_tensor, add_tensor
         self._rank, self._size, self._allow_pickle = rank, size, allow_pickle
         self.rank_values: dict[str, Node] = {}  # this rank's, by path: the content of its own object
-        self._is_per_rank = False
+        self.is_per_rank = False  # it is within per_rank
 
     def encode(self, value: Any, path: Path = ()) -> Node:
         """Errors: InvalidArgumentError, UnsupportedError (both name the path)."""
@@ -145,6 +146,8 @@ class Encoder:
             return {KIND: "complex", "real": self.encode(value.real, path), "imag": self.encode(value.imag, path)}
         if isinstance(value, (bytes, bytearray)):
             return {KIND: "bytes", "base64": _base64(value)}
+        if type(value) is io.BytesIO:
+            return {KIND: "file", "base64": _base64(value.getvalue())}
         if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
             return {KIND: "enum", "class": _enum_name(type(value)), "name": value.name}
         if type(value) is argparse.Namespace:
@@ -180,13 +183,13 @@ class Encoder:
         return {KIND: "dict", "items": items}
 
     def _encode_per_rank(self, value: PerRank[Any], path: Path) -> Node:
-        if self._is_per_rank:
+        if self.is_per_rank:
             raise InvalidArgumentError("per_rank within per_rank", object=text_of(path))
-        self._is_per_rank = True
+        self.is_per_rank = True
         try:
             self.rank_values[text_of(path)] = self.encode(value.value, (*path, f"rank{self._rank}"))
         finally:
-            self._is_per_rank = False
+            self.is_per_rank = False
         return {KIND: "per_rank", "size": self._size}
 
 
@@ -325,13 +328,16 @@ class Decoder:
             return complex(self._decode(node["real"]), self._decode(node["imag"]))
         if kind == "bytes":
             return base64.b64decode(node["base64"], validate=True)
+        if kind == "file":
+            return io.BytesIO(base64.b64decode(node["base64"], validate=True))
         if kind == "array":
             return _decode_array(node)
         if kind == "namespace":
             return argparse.Namespace(**self._decode(node["items"]))
         if kind == "enum":
             cls = _enums.get(node["class"])
-            return cls[node["name"]] if cls else Foreign(kind, {"class": node["class"], "name": node["name"]})
+            if cls:
+                return cls(node["value"]) if "value" in node else cls[node["name"]]
         if kind == "pickle":
             return self._decode_pickle(node)
         return Foreign(kind, {key: value for key, value in node.items() if key != KIND})

@@ -16,7 +16,7 @@ from sealpoint._series import Series
 from sealpoint.torch._load import load
 from sealpoint.torch._save import SaveFuture, save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import Contract, _dump_error, _parse_error
+from sealpoint.torch._state import Contract, ask_first
 
 
 class Checkpointer:
@@ -94,19 +94,27 @@ class Checkpointer:
 
     def newest(self) -> Any:
         """The newest committed checkpoint, or None if there is none: the same answer on all ranks."""
-        communicator = session_of(self._group).communicator
-        answer = b""
-        if communicator.rank == 0:
-            try:
-                found = Series(self._directory).newest()
-                answer = b"F" + found.entry.path.encode() if found is not None else b"N"
-            except Exception as error:  # the others wait for the answer
-                answer = b"E" + _dump_error(error, communicator)
-        told = communicator.broadcast(answer if communicator.rank == 0 else None, 0)
-        answer = bytes(told) if told is not None else answer
-        if answer[:1] == b"E":
-            raise _parse_error(answer[1:])
-        return answer[1:].decode() if answer[:1] == b"F" else None
+
+        def find() -> str | None:
+            found = Series(self._directory).newest()
+            return None if found is None else found.entry.path
+
+        return ask_first(session_of(self._group).communicator, find)
+
+    def clean(self) -> int:
+        """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
+
+        For a moment when no other job saves here, such as before ``resume``: its save would fail. What stays of an
+        attempt is a marker that keeps a slow writer out, until it is called again. Errors: IoError and others.
+        """
+        self.wait()
+
+        def remove() -> int:
+            series = Series(self._directory)
+            attempts = [entry.name for entry in series.list() if entry.verdict == "uncommitted" and not entry.is_kept]
+            return sum(series.clean(name) for name in attempts)
+
+        return int(ask_first(session_of(self._group).communicator, remove))
 
     def resume(
         self, state_dict: MutableMapping[Any, Any], *, contract: Contract | None = None, **options: Any

@@ -19,63 +19,15 @@ from torch.distributed.checkpoint.metadata import (
 
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CorruptError, InvalidArgumentError, UnsupportedError
-from sealpoint._tree import KIND, OBJECT, Node, text_of
+from sealpoint._tree import OBJECT, Node, text_of
 from sealpoint._tree import Path as TreePath
+from sealpoint._tree_paths import entries_of, flatten, kind_of
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._state import _entries, _kind
-
-
-class _Branch(dict[str | int, Any]):
-    """A container, while it is not known of which kind."""
-
-
-def nest(leaves: Iterable[tuple[TreePath, Node]]) -> Node:
-    """The tree of these leaves: numbers are places of lists, strings are keys of mappings."""
-    root = _Branch()
-    for path, node in leaves:
-        branch = root
-        for part in path[:-1]:
-            branch = branch.setdefault(part, _Branch())
-            if not isinstance(branch, _Branch):
-                raise InvalidArgumentError("a value lies within another", object=text_of(path))
-        if path[-1] in branch:
-            raise InvalidArgumentError("two places of the state have this path", object=text_of(path))
-        branch[path[-1]] = node
-    return _node_of(root, is_root=True)
-
-
-def _node_of(branch: Any, is_root: bool = False) -> Node:
-    if not isinstance(branch, _Branch):
-        return branch
-    if not is_root and all(type(key) is int for key in branch) and sorted(branch) == list(range(len(branch))):
-        return [_node_of(branch[i]) for i in range(len(branch))]
-    if all(type(key) is str for key in branch) and KIND not in branch:
-        return {str(key): _node_of(value) for key, value in branch.items()}
-    return {KIND: "dict", "items": [[key, _node_of(value)] for key, value in branch.items()]}
-
-
-def flatten(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]]:
-    """The leaves, under the paths that DCP gives them: keys are strings; lists only count if they have more than values."""
-    entries = _entries(node)
-    if entries is not None:
-        for key, value in entries.items():
-            yield from flatten(value, (*path, str(key)))
-    elif isinstance(node, list) and _is_walked(node):
-        for i, value in enumerate(node):
-            yield from flatten(value, (*path, i))
-    else:
-        yield path, node
-
-
-def _is_walked(node: list[Node]) -> bool:
-    return any(
-        _entries(one) is not None or _kind(one) == "tensor" or (isinstance(one, list) and _is_walked(one)) for one in node
-    )
 
 
 def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]]:
     """All mappings and lists within it."""
-    entries = _entries(node)
+    entries = entries_of(node)
     items: Iterable[tuple[Any, Node]] = ()
     if entries is not None:
         items = ((str(key), value) for key, value in entries.items())
@@ -124,7 +76,7 @@ class StoredState(Mapping[str, STORAGE_TYPES]):
 
     def __getitem__(self, name: str) -> STORAGE_TYPES:
         node = self.node(name)
-        if _kind(node) != "tensor":
+        if kind_of(node) != "tensor":
             return BytesStorageMetadata()
         stored = self.checkpoint[tensor_name(node)]
         if stored.dtype_name not in DTYPE_OF:

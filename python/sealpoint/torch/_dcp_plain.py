@@ -16,8 +16,8 @@ from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error, UnsupportedError
 from sealpoint._save import BlobWriter, Codec
 from sealpoint._tree import KIND, Node
+from sealpoint._tree_paths import nest
 from sealpoint.torch import _shards
-from sealpoint.torch._dcp_names import nest
 from sealpoint.torch._dcp_plan import memory_of, path_of, value_of
 
 _BLOBS = "sealpoint.blobs"

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteItem, WriteItemType
 from torch.distributed.tensor import DTensor
 
 from sealpoint import _tree
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._tree import KIND, Node
+from sealpoint._tree_paths import nest
 from sealpoint.torch import _shards
-from sealpoint.torch._dcp_names import nest
+from sealpoint.torch._aliases import FirstNames, identity_of, memory_key
 from sealpoint.torch._state import Gathered
 
 
@@ -62,6 +64,27 @@ def is_in_boxes(value: Any) -> bool:
     return isinstance(value, DTensor) and len(_shards.boxes_of(value)) > 1
 
 
+def _is_in_one_box(value: Any) -> bool:
+    return isinstance(value, DTensor) and len(_shards.boxes_of(value)) == 1
+
+
+_DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
+
+
+def _gives_state(planner: SavePlanner) -> bool:
+    """Whether what the planner gives for an item is what its state has there."""
+    return all(getattr(type(planner), name, None) is getattr(DefaultSavePlanner, name) for name in _DEFAULTS)
+
+
+def _is_whole(items: list[WriteItem], value: DTensor) -> bool:
+    """Whether the plan has the one box of it that this rank has."""
+    data = items[0].tensor_data
+    if len(items) != 1 or data is None:
+        return False
+    offset, extent, _ = _shards.boxes_of(value)[0]
+    return offset == data.chunk.offsets and extent == data.chunk.sizes
+
+
 def _is_elsewhere(value: Any) -> bool:
     """Whether a sharded tensor has no part on this rank."""
     if isinstance(value, DTensor):
@@ -69,24 +92,28 @@ def _is_elsewhere(value: Any) -> bool:
     return hasattr(value, "local_shards") and not value.local_shards()
 
 
+def _by_name(items: list[WriteItem]) -> dict[str, list[WriteItem]]:
+    found: dict[str, list[WriteItem]] = {}
+    for item in items:
+        found.setdefault(item.index.fqn, []).append(item)
+    return found
+
+
 class PlannedState(Gathered):
     """A plan whose items are to be saved."""
 
-    def __init__(self, plan: SavePlan, planner: SavePlanner, rank: int, size: int, allow_pickle: bool) -> None:
-        super().__init__()
+    def __init__(
+        self, plan: SavePlan, planner: SavePlanner, rank: int, size: int, allow_pickle: bool, names: FirstNames
+    ) -> None:
+        super().__init__(names)
+        self._gives_state = _gives_state(planner)
         encoder = _tree.Encoder(_shards.is_tensor, self._add_inner, rank, size, allow_pickle)
         nodes: dict[str, Node] = {}
-        for item in plan.items:
-            name = item.index.fqn
-            if item.type == WriteItemType.BYTE_IO:
-                nodes[name] = encoder.encode(value_of(item, planner), path_of(name, plan.planner_data))
-                continue
-            value = live_value(planner, name)
-            if not is_in_boxes(value):
-                self._add(item, planner)
-            elif name not in nodes:
-                self.slots.extend(_shards.source_slots(value, name, self.kept.append))
-            nodes[name] = {KIND: "tensor", "name": name}
+        for name, items in _by_name(plan.items).items():
+            if items[0].type == WriteItemType.BYTE_IO:
+                nodes[name] = encoder.encode(value_of(items[0], planner), path_of(name, plan.planner_data))
+            else:
+                nodes[name] = {KIND: "tensor", "name": self._add(name, items, planner)}
         for name in plan.planner_data if isinstance(plan.planner_data, Mapping) else ():
             # Places of lists count, also if this rank has no part of what is there.
             if name not in nodes and _is_elsewhere(live_value(planner, name)):
@@ -94,14 +121,28 @@ class PlannedState(Gathered):
         self.node = nest((path_of(name, plan.planner_data), node) for name, node in nodes.items())
         self.rank_values = encoder.rank_values
 
-    def _add(self, item: WriteItem, planner: SavePlanner) -> None:
-        name = item.index.fqn
-        shape, box, memory = memory_of(item, planner)
+    def _add(self, name: str, items: list[WriteItem], planner: SavePlanner) -> str:
+        """The name under which the tensor is stored."""
+        value = live_value(planner, name)
+        if is_in_boxes(value) or (self._gives_state and _is_in_one_box(value) and _is_whole(items, value)):
+            stored = self.names.name_of(name, identity_of(value))
+            if stored == name:
+                self.slots.extend(_shards.source_slots(value, name, self.kept.append))
+            return stored
+        parts = [memory_of(item, planner) for item in items]
+        self.kept.extend(memory for _, _, memory in parts)
+        keys = [(shape, box, memory_key(memory)) for shape, box, memory in parts]
+        stored = self.names.name_of(name, None if any(key is None for _, _, key in keys) else tuple(keys))
+        if stored == name:
+            for shape, box, memory in parts:
+                self._add_part(name, shape, box, memory)
+        return stored
+
+    def _add_part(self, name: str, shape: _shards.Numbers, box: _shards.Box, memory: torch.Tensor) -> None:
         dtype = _shards.check_storable(memory, name)
         if _shards.count_of(shape) == 0:
             self.slots.append((name, dtype, shape, None, None))
         elif memory.numel() > 0:
-            self.kept.append(memory)
             self.slots.append(_shards.slot_of(name, dtype, shape, box, memory))
 
     def _add_inner(self, name: str, value: Any) -> str:

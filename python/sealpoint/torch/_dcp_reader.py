@@ -19,14 +19,16 @@ from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint, Path, Progress
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._tree import Node, text_of
+from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _shards
+from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_unexpected, mask_of, read_tree
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import Session, note_failure, session_of
-from sealpoint.torch._state import _kind, agree
+from sealpoint.torch._state import agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 
@@ -40,17 +42,17 @@ class _Open(NamedTuple):
 class StorageReader(storage.StorageReader):
     """Reads checkpoints of this library, whoever wrote them, for ``dcp.load`` with any planner.
 
-    All ranks of the group load together, whatever their layout; each stored byte is read and verified by one of them.
-    Plans do not go through DCP's coordinator. Beyond what DCP checks, a value where the state has a tensor and an
-    element type that is not the stored one are errors, which name the key. What ``per_rank`` saved is loaded as the plain
-    value of the rank: DCP forgets objects that are to be replaced.
+    All ranks of the group load together, whatever their layout. Plans do not go through DCP's coordinator. Beyond what
+    DCP checks, a stored key that no rank's state has, a value where the state has a tensor, and an element type that is
+    not the stored one are errors, which name the key. What ``per_rank`` saved is loaded as the plain value of the rank:
+    DCP forgets objects that are to be replaced.
 
     Args:
         path: the checkpoint's directory; ``checkpoint_id`` of DCP takes its place.
         process_group: that given to DCP; None: all ranks.
         no_dist: as given to DCP: this process loads alone.
-        unexpected: what stored keys lead to that no rank's state has: "allow", as in DCP, or "error".
-        convert, allow_pickle, threads, memory_budget_bytes, deadline, progress: as for ``sealpoint.torch.load``.
+        unexpected: what stored keys lead to that no rank's state has: "error", or "allow" for loading a part.
+        convert, allow_pickle, threads, memory_budget_bytes, pass_on, deadline, progress: as for ``sealpoint.torch.load``.
 
     Errors of ``sealpoint.torch.load``, in the CheckpointException that DCP raises on all ranks.
     """
@@ -61,11 +63,12 @@ class StorageReader(storage.StorageReader):
         *,
         process_group: dist.ProcessGroup | None = None,
         no_dist: bool = False,
-        unexpected: Literal["allow", "error"] = "allow",
+        unexpected: Literal["allow", "error"] = "error",
         convert: Literal["exact", "nearest"] | None = None,
         allow_pickle: bool = False,
         threads: int = 1,
         memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
+        pass_on: bool | None = None,
         deadline: float | None = DEADLINE_DEFAULT_SECONDS,
         progress: Progress = None,
     ) -> None:
@@ -75,7 +78,8 @@ class StorageReader(storage.StorageReader):
         self._path = None if path is None else _dcp_names.path_text(path, "the StorageReader")
         self._group, self._no_dist, self._unexpected = process_group, no_dist, unexpected
         self._convert, self._allow_pickle, self._threads = convert, allow_pickle, threads
-        self._budget, self._deadline, self._progress = memory_budget_bytes, deadline, progress
+        self._budget, self._pass_on = memory_budget_bytes, pass_on
+        self._deadline, self._progress = deadline, progress
         self._open: _Open | None = None
         self._failure: Error | None = None
         self._items: list[ReadItem] | None = None
@@ -102,6 +106,7 @@ class StorageReader(storage.StorageReader):
         session = session_of(self._group, is_alone=self._no_dist)
         session.communicator.set_deadline(self._deadline)
         try:
+            session.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
             reader = _sealpoint.CollectiveReader(
                 session.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
             )
@@ -151,18 +156,21 @@ class StorageReader(storage.StorageReader):
             wanted = _Wanted(opened.stored, planner, communicator.rank, communicator.size, self._allow_pickle)
             for item in items:
                 wanted.add(item)
-            return wanted, mask_of(names, wanted.names())
+            return wanted, bytes([wanted.destinations.must_compare]) + mask_of(names, wanted.names(names))
 
-        wanted, masks = agree(communicator, make)
-        check_unexpected(names, masks, self._unexpected)
+        wanted, answers = agree(communicator, make)
+        check_unexpected(names, [answer[1:] for answer in answers], self._unexpected, 'unexpected="allow"')
         opened.reader.load(
-            slots=wanted.slots,
+            slots=wanted.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),
             convert=self._convert,
             threads=self._threads,
             memory_budget_bytes=self._budget,
+            pass_on=opened.session.spans_hosts() if self._pass_on is None else self._pass_on,
             progress=self._progress,
         )
+        if any(answer[0] for answer in answers):
+            agree(communicator, lambda: (wanted.destinations.compare(), b""))
         wanted.commit()
 
 
@@ -170,7 +178,7 @@ class _Wanted:
     """Where the items of one rank's plan are read to."""
 
     def __init__(self, stored: StoredState, planner: LoadPlanner, rank: int, size: int, allow_pickle: bool) -> None:
-        self.slots: list[_shards.Slot] = []
+        self.destinations = Destinations()
         self._stored, self._planner = stored, planner
         self._rank, self._size = rank, size
         self._decoder = _tree.Decoder(self._inner_tensor, allow_pickle)
@@ -179,11 +187,19 @@ class _Wanted:
         self._in_boxes: set[str] = set()
         self._rank_values: dict[str, Node] | None = None
 
-    def names(self) -> set[str]:
-        """Also of tensors of which this rank holds nothing."""
+    def names(self, stored: list[str]) -> set[str]:
+        """Which of these names the state has; also of tensors of which this rank holds nothing."""
         found = {item.storage_index.fqn for item, _ in [*self._tensors, *self._values]}
         state = getattr(self._planner, "state_dict", None)
-        return found | set(state) if isinstance(state, Mapping) else found
+        if isinstance(state, Mapping):
+            found.update(state)
+        # A planner that does not flatten has what is within a mapping under the mapping's name.
+        found.update(name for name in stored if name not in found and self._is_within(name, found))
+        return found
+
+    def _is_within(self, name: str, found: set[str]) -> bool:
+        path = self._stored.paths[name]
+        return any(text_of(path[:count]) in found for count in range(1, len(path)))
 
     def add(self, item: ReadItem) -> None:
         name = item.storage_index.fqn
@@ -200,12 +216,12 @@ class _Wanted:
         if is_in_boxes(live):
             if item.dest_index.fqn not in self._in_boxes:
                 self._in_boxes.add(item.dest_index.fqn)
-                self.slots.extend(_shards.destination_slots(live, name))
+                self.destinations.add(live, name)
             return
         offset, extent = tuple(item.storage_offsets), tuple(item.lengths)
         if tuple(memory.shape) != extent:
             raise MismatchError(f"shape: the destination has {tuple(memory.shape)}, its plan says {extent}", tensor=name)
-        self.slots.extend(_shards.part_slots(name, self._stored.shape_of(name), (offset, extent), memory))
+        self.destinations.add_part(name, self._stored.shape_of(name), _shards.Part((offset, extent), memory))
 
     def _value(self, name: str, node: Node, live: Any) -> Any:
         if _shards.is_tensor(live):
@@ -213,7 +229,7 @@ class _Wanted:
         if not self._stored.is_leaf(name) and getattr(self._planner, "flatten_state_dict", False):
             raise MismatchError(f"kind: the state has a {type(live).__name__}, the checkpoint a container", object=name)
         try:
-            return self._decoder.decode(self._own_node(name, node) if _kind(node) == "per_rank" else node)
+            return self._decoder.decode(self._own_node(name, node) if kind_of(node) == "per_rank" else node)
         except Error as error:
             if error.object is None:
                 error.object = name
@@ -235,7 +251,7 @@ class _Wanted:
         if stored.dtype_name not in DTYPE_OF:
             raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
         tensor = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name])
-        self.slots.extend(_shards.destination_slots(tensor, name))
+        self.destinations.add(tensor, name)
         return tensor
 
     def commit(self) -> None:

@@ -137,7 +137,9 @@ class StorageWriter(storage.StorageWriter):
             communicator.set_deadline(self._deadline)
             try:
                 planned = unite(
-                    lambda: PlannedState(plan, planner, communicator.rank, communicator.size, self._allow_pickle),
+                    lambda names: PlannedState(
+                        plan, planner, communicator.rank, communicator.size, self._allow_pickle, names
+                    ),
                     communicator,
                     self._encoding,
                 )

@@ -40,13 +40,14 @@ def load(
     allow_pickle: bool = False,
     threads: int = 1,
     memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
+    pass_on: bool | None = None,
     deadline: float | None = 1800.0,
     progress: Progress = None,
 ) -> LoadReport:
     """Fills a state dict in place: tensors in their memory, whatever their layout; values in their containers.
 
-    All ranks call it; they may be another number, in another layout, than those that saved. Each stored byte is read
-    by one rank. Values change only after all bytes were verified; after an error the content of tensors is unspecified.
+    All ranks call it; they may be another number, in another layout, than those that saved. Values change only after all
+    bytes were verified; after an error the content of tensors is unspecified.
 
     Args:
         state_dict: as for ``save``. Objects with ``load_state_dict()`` get their state at the end.
@@ -54,23 +55,29 @@ def load(
         convert: elements of other dtypes are converted, if each fits ("exact") or to the nearest even; None: never.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
         threads: that read and verify, per rank.
+        pass_on: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
+            needs (False), which is faster for ranks that share a page cache. None: passed on if ranks are on several
+            hosts. The same on all ranks.
 
     Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (names
     the path), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
     session = session_of(process_group)
-    session.communicator.set_deadline(deadline)
-    try:
-        return _load(session, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
-                     memory_budget_bytes, progress)
-    except Error as error:
-        note_failure(session, error)
-        raise
+    with session.turn:
+        session.communicator.set_deadline(deadline)
+        try:
+            return _load(session, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
+                         memory_budget_bytes, pass_on, progress)
+        except Error as error:
+            note_failure(session, error)
+            raise
 
 
 def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contract: Contract,
-          convert: str | None, allow_pickle: bool, threads: int, budget: int, progress: Progress) -> LoadReport:
+          convert: str | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
+          progress: Progress) -> LoadReport:
     communicator = session.communicator
+    spans_hosts = session.spans_hosts()
     reader = _sealpoint.CollectiveReader(
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
@@ -78,19 +85,24 @@ def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contrac
 
     def make() -> tuple[Matching, bytes]:
         matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
-        return matching, mask_of(matching.stored, matching.wanted)
+        mask = mask_of(matching.stored, matching.wanted)
+        return matching, bytes([matching.destinations.must_compare]) + mask
 
-    matching, masks = agree(communicator, make)
+    matching, answers = agree(communicator, make)
+    masks = [answer[1:] for answer in answers]
     matching.findings += check_unexpected(matching.stored, masks, contract.unexpected)
     report = reader.load(
-        slots=matching.slots,
+        slots=matching.destinations.slots,
         # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
         contract=("error", "allow", contract.dtype, contract.shape, contract.coverage),
         convert=convert,
         threads=threads,
         memory_budget_bytes=budget,
+        pass_on=spans_hosts if pass_on is None else pass_on,
         progress=progress,
     )
+    if any(answer[0] for answer in answers):
+        agree(communicator, lambda: (matching.destinations.compare(), b""))
     matching.apply()
     return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
@@ -139,8 +151,10 @@ def mask_of(stored: Sequence[str], wanted: Collection[str]) -> bytes:
     return bytes(mask)
 
 
-def check_unexpected(stored: Sequence[str], masks: list[bytes], rule: str) -> list[tuple[str, str, str]]:
-    """Findings of what no rank's state has, under the rule of a contract."""
+def check_unexpected(
+    stored: Sequence[str], masks: list[bytes], rule: str, hint: str = "contract=Contract.partial()"
+) -> list[tuple[str, str, str]]:
+    """Findings of what no rank's state has, under the rule of a contract. ``hint`` says how it is allowed."""
     if rule == "allow":
         return []
     wanted = 0
@@ -150,7 +164,7 @@ def check_unexpected(stored: Sequence[str], masks: list[bytes], rule: str) -> li
     unexpected = [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
     if unexpected and rule == "error":
         more = f" and {len(unexpected) - 1} more places" if len(unexpected) > 1 else ""
-        raise MismatchError(f"unexpected: no rank's state has it{more}", object=unexpected[0])
+        raise MismatchError(f"unexpected: no rank's state has it{more}; {hint} allows it", object=unexpected[0])
     return [("unexpected", name, "no rank's state has it") for name in unexpected]
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch.distributed as dist
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
+from sealpoint._communicator import Communicator
 from sealpoint._errors import CancelledError, Error
 from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent, parent_of
 from sealpoint.torch._session import Session, note_failure, session_of
-from sealpoint.torch._state import collect
+from sealpoint.torch._state import Gathered, collect
 
 DEADLINE_DEFAULT_SECONDS = 1800.0
 BACKGROUND_DEADLINE_DEFAULT_SECONDS = 7200.0
@@ -64,47 +65,50 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         return self.done() and isinstance(self.exception(), CancelledError)
 
 
-def _begin(
-    state_dict: Any,
+def begin(
+    gather: Callable[[Communicator], Gathered],
     path: Path,
+    *,
     process_group: dist.ProcessGroup | None,
-    series: bool,
-    step: int | None,
-    parent: Parent,
-    provenance: Mapping[str, str] | None,
-    codec: Codec,
-    codec_level: int,
-    chunk_size_bytes: int,
-    compare_replicas: bool,
-    allow_pickle: bool,
-    allow_empty: bool,
-    deadline: float | None,
-    background_deadline: float | None,
-    memory_budget_bytes: int | None,
-    is_async: bool,
+    series: bool = False,
+    step: int | None = None,
+    parent: Parent = None,
+    provenance: Mapping[str, str] | None = None,
+    compare_replicas: bool = True,
+    allow_empty: bool = False,
+    writer_ranks: Sequence[int] = (),
+    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
+    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
+    memory_budget_bytes: int | None = None,
+    is_async: bool = False,
+    no_dist: bool = False,
 ) -> tuple[Any, Session]:
-    session = session_of(process_group)
-    try:
-        # Owns what the memory of the state is borrowed from, until the call returns.
-        collected = collect(state_dict, session.communicator, allow_pickle, (codec, codec_level, chunk_size_bytes))
-        saver = session.saver(
-            compare_replicas=compare_replicas,
-            deadline=deadline,
-            background_deadline=background_deadline,
-            memory_budget_bytes=memory_budget_bytes,
-        )
-        call = saver.save_async if is_async else saver.save
-        return call(
-            target=(path, series, parent_of(parent)),
-            state=collected.state,
-            step=step,
-            mesh=[],
-            provenance=list((provenance or {}).items()),
-            allow_empty=allow_empty,
-        ), session
-    except Error as error:
-        note_failure(session, error)
-        raise
+    """Saves what gather() returns on each rank (see ``unite``); with is_async a pending save is the result."""
+    session = session_of(process_group, is_alone=no_dist)
+    with session.turn:
+        session.communicator.set_deadline(deadline)
+        try:
+            # Owns what the memory of the state is borrowed from, until the call returns.
+            gathered = gather(session.communicator)
+            saver = session.saver(
+                compare_replicas=compare_replicas,
+                writer_ranks=writer_ranks,
+                deadline=deadline,
+                background_deadline=background_deadline,
+                memory_budget_bytes=memory_budget_bytes,
+            )
+            call = saver.save_async if is_async else saver.save
+            return call(
+                target=(path, series, parent_of(parent)),
+                state=gathered.state,
+                step=step,
+                mesh=[],
+                provenance=list((provenance or {}).items()),
+                allow_empty=allow_empty,
+            ), session
+        except Error as error:
+            note_failure(session, error)
+            raise
 
 
 def save(
@@ -112,6 +116,7 @@ def save(
     path: Path,
     *,
     process_group: dist.ProcessGroup | None = None,
+    no_dist: bool = False,
     series: bool = False,
     step: int | None = None,
     parent: Parent = None,
@@ -122,6 +127,7 @@ def save(
     compare_replicas: bool = True,
     allow_pickle: bool = False,
     allow_empty: bool = False,
+    writer_ranks: Sequence[int] = (),
     deadline: float | None = DEADLINE_DEFAULT_SECONDS,
     memory_budget_bytes: int | None = None,
 ) -> _sealpoint.CommitInfo:
@@ -136,9 +142,12 @@ def save(
             wrap in ``per_rank`` what differs, such as the states of random generators.
         path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series.
         process_group: whose ranks save together; None: all. Messages go through a group of gloo of our own.
+        no_dist: this process saves alone, whatever others there are, and they do not call it.
         series, step, parent, provenance, codec, codec_level, chunk_size_bytes, allow_empty: as for ``sealpoint.save``.
         compare_replicas: digests of what several ranks hold are compared; off saves one pass over that memory.
         allow_pickle: values of other types are stored as pickles, which only a load with the same option reads.
+        writer_ranks: ranks of the group that write, ascending, such as those of one HSDP replica; none: all. What a
+            rank holds is never sent to another one, so each part must be held by one of them.
         deadline: seconds that one exchange with the other ranks may take; None: no limit.
         memory_budget_bytes: staging memory, from the first save of this group on; None: a quarter of the machine's
             memory divided by its ranks at most.
@@ -147,10 +156,11 @@ def save(
     object, and the ranks), UnsupportedError (a value of another type; names its path), AlreadyExistsError,
     NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then, unless ``unknown_outcome``.
     """
-    info, _ = _begin(
-        state_dict, path, process_group, series, step, parent, provenance, codec, codec_level, chunk_size_bytes,
-        compare_replicas, allow_pickle, allow_empty, deadline, BACKGROUND_DEADLINE_DEFAULT_SECONDS, memory_budget_bytes,
-        is_async=False,
+    info, _ = begin(
+        lambda communicator: collect(state_dict, communicator, allow_pickle, (codec, codec_level, chunk_size_bytes)),
+        path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
+        compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
+        memory_budget_bytes=memory_budget_bytes,
     )
     assert isinstance(info, _sealpoint.CommitInfo)
     return info
@@ -161,6 +171,7 @@ def save_async(
     path: Path,
     *,
     process_group: dist.ProcessGroup | None = None,
+    no_dist: bool = False,
     series: bool = False,
     step: int | None = None,
     parent: Parent = None,
@@ -171,6 +182,7 @@ def save_async(
     compare_replicas: bool = True,
     allow_pickle: bool = False,
     allow_empty: bool = False,
+    writer_ranks: Sequence[int] = (),
     deadline: float | None = DEADLINE_DEFAULT_SECONDS,
     background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
     memory_budget_bytes: int | None = None,
@@ -184,8 +196,10 @@ def save_async(
     Args:
         background_deadline: seconds that the save may take once this returned; None: no limit.
     """
-    pending, session = _begin(
-        state_dict, path, process_group, series, step, parent, provenance, codec, codec_level, chunk_size_bytes,
-        compare_replicas, allow_pickle, allow_empty, deadline, background_deadline, memory_budget_bytes, is_async=True,
+    pending, session = begin(
+        lambda communicator: collect(state_dict, communicator, allow_pickle, (codec, codec_level, chunk_size_bytes)),
+        path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
+        compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
+        background_deadline=background_deadline, memory_budget_bytes=memory_budget_bytes, is_async=True,
     )
     return SaveFuture(pending, session)

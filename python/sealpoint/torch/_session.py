@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import torch.distributed as dist
@@ -35,10 +36,11 @@ class Session:
     def __init__(self, group: dist.ProcessGroup | None, purpose: str) -> None:
         self.pid = os.getpid()
         self.is_broken = False
-        self.turn = threading.Lock()  # for callers on several threads
+        self.turn = threading.RLock()  # of the thread that saves or loads
         self.communicator: Communicator = SelfCommunicator() if group is None else TorchCommunicator(group, purpose)
         self._savers: dict[Any, _sealpoint.Saver] = {}
         self._engine: _sealpoint.Engine | None = None
+        self._spans_hosts: bool | None = None
 
     def saver(
         self,
@@ -47,11 +49,12 @@ class Session:
         deadline: float | None,
         background_deadline: float | None,
         memory_budget_bytes: int | None,
+        writer_ranks: Sequence[int] = (),
     ) -> _sealpoint.Saver:
         """The same arguments on all ranks."""
         if self._engine is None:
             self._engine = _sealpoint.Engine(memory_budget_bytes=memory_budget_bytes or _default_budget())
-        key = (compare_replicas, deadline, background_deadline)
+        key = (compare_replicas, tuple(writer_ranks), deadline, background_deadline)
         if key not in self._savers:
             self._savers[key] = _sealpoint.Saver(
                 self._engine,
@@ -59,12 +62,19 @@ class Session:
                 find_replicas=True,
                 compare_replicas=compare_replicas,
                 blob_size_max_bytes=BLOB_SIZE_MAX_DEFAULT_BYTES,
-                writer_ranks=[],
+                writer_ranks=list(writer_ranks),
                 check_device_copies=False,
                 deadline=deadline,
                 background_deadline=background_deadline,
             )
         return self._savers[key]
+
+    def spans_hosts(self) -> bool:
+        """Whether its ranks are on several hosts. Collective when it is first called."""
+        if self._spans_hosts is None:
+            hosts = [bytes(host) for host in self.communicator.all_gather(self.communicator.host.encode())]
+            self._spans_hosts = any(host != hosts[0] for host in hosts)
+        return self._spans_hosts
 
     def close(self) -> None:
         """Local."""
@@ -74,6 +84,8 @@ class Session:
 
 
 _sessions: dict[Any, Session] = {}
+_making = threading.RLock()
+os.register_at_fork(after_in_child=lambda: globals().update(_making=threading.RLock()))
 
 
 def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
@@ -85,13 +97,14 @@ def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: 
     is_parallel = not is_alone and dist.is_available() and dist.is_initialized()
     whole = (group or dist.group.WORLD) if is_parallel else None
     key = (whole, purpose)
-    session = _sessions.get(key)
-    if session is not None and session.pid == os.getpid() and not session.is_broken:
+    with _making:
+        session = _sessions.get(key)
+        if session is not None and session.pid == os.getpid() and not session.is_broken:
+            return session
+        if session is not None and session.pid == os.getpid():
+            session.close()
+        session = _sessions[key] = Session(whole, purpose)
         return session
-    if session is not None and session.pid == os.getpid():
-        session.close()
-    session = _sessions[key] = Session(whole, purpose)
-    return session
 
 
 def note_failure(session: Session, error: BaseException) -> None:

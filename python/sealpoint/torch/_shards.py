@@ -12,6 +12,7 @@ from torch.distributed.tensor import DTensor, Partial, Shard
 
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint.torch._dtypes import NAME_OF
+from sealpoint.torch._regions import Regions
 
 Numbers = tuple[int, ...]
 # Offset and extent in the whole tensor, in elements; None: all of it.
@@ -22,10 +23,11 @@ Ranges = list[tuple[int, int]]  # [begin, end) each, of one dimension
 
 
 class Part(NamedTuple):
-    """A box of a tensor, and the memory that holds its elements."""
+    """A box of a tensor, and the memory that holds its elements; or those of a run [begin, end) of it."""
 
     box: Box
     memory: torch.Tensor
+    run: tuple[int, int] | None = None
 
 
 class Pieces(NamedTuple):
@@ -38,7 +40,11 @@ class Pieces(NamedTuple):
 
 def is_tensor(value: Any) -> bool:
     """Whether it has elements that are stored as those of a tensor, in one or several parts."""
-    return isinstance(value, torch.Tensor) or hasattr(value, "local_shards") or hasattr(value, "__create_chunk_list__")
+    return (
+        isinstance(value, (torch.Tensor, Regions))
+        or hasattr(value, "local_shards")
+        or hasattr(value, "__create_chunk_list__")
+    )
 
 
 def _chunk(ranges: Ranges, count: int, index: int) -> Ranges:
@@ -163,8 +169,55 @@ def _parts_of_chunks(value: Any, key: str) -> list[Part]:
     return parts
 
 
+def is_local(value: Any) -> bool:
+    """Whether a plain tensor says which boxes of a whole it holds: CheckpointableTensor of torch.distributed.checkpoint."""
+    return isinstance(value, torch.Tensor) and all(hasattr(value, name) for name in _LOCAL)
+
+
+_LOCAL = ("global_offsets", "global_shape", "local_offsets", "local_sizes")
+
+
+def _parts_of_local(value: Any, key: str) -> list[Part]:
+    offsets, places, extents = (list(getattr(value, name)) for name in ("global_offsets", "local_offsets", "local_sizes"))
+    if not len(offsets) == len(places) == len(extents):
+        raise InvalidArgumentError(
+            f"{len(offsets)} global_offsets, {len(places)} local_offsets and {len(extents)} local_sizes, "
+            "expected as many of each", tensor=key,
+        )
+    parts = []
+    for offset, place, extent in zip(offsets, places, extents, strict=True):
+        memory: torch.Tensor = value
+        if not len(place) == len(extent) == value.dim() or any(
+            begin < 0 or begin + size > dim_size for begin, size, dim_size in zip(place, extent, value.shape, strict=True)
+        ):
+            raise InvalidArgumentError(
+                f"local box {list(place)} + {list(extent)} is not within the tensor's {list(value.shape)}", tensor=key
+            )
+        for dim, (begin, size) in enumerate(zip(place, extent, strict=True)):
+            memory = memory.narrow(dim, begin, size)
+        parts.append(Part((tuple(offset), tuple(extent)), memory))
+    return parts
+
+
+def _parts_of_regions(value: Regions, key: str) -> list[Part]:
+    parts = []
+    for tensor, offset, extent, run in value.regions:
+        box = (tuple(offset), tuple(tensor.shape if extent is None else extent))
+        expected = box[1] if run is None else (run[1] - run[0],)
+        if tuple(tensor.shape) != expected or tensor.dtype != value.dtype:
+            of = f"box {list(box[1])}" if run is None else f"run {run[0]}:{run[1]}"
+            raise InvalidArgumentError(
+                f"the memory of {of} is {tensor.dtype} {list(tensor.shape)}, expected {value.dtype} {list(expected)}",
+                tensor=key,
+            )
+        parts.append(Part(box, tensor, run))
+    return parts
+
+
 def pieces_of(value: Any, key: str) -> Pieces:
     """What this rank holds of a tensor. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
+    if isinstance(value, Regions):
+        return Pieces(value.shape, value.dtype, _parts_of_regions(value, key))
     if isinstance(value, DTensor):
         return Pieces(tuple(value.shape), value.dtype, _parts_of_dtensor(value, key))
     if hasattr(value, "local_shards"):  # ShardedTensor of FSDP1
@@ -175,6 +228,8 @@ def pieces_of(value: Any, key: str) -> Pieces:
         return Pieces(tuple(value.metadata().size), value.metadata().tensor_properties.dtype, parts)
     if hasattr(value, "__create_chunk_list__"):
         return Pieces(tuple(value.size()), value.dtype, _parts_of_chunks(value, key))
+    if is_local(value):
+        return Pieces(tuple(value.global_shape), value.dtype, _parts_of_local(value, key))
     check_storable(value, key)  # nested tensors have no shape
     return Pieces(tuple(value.shape), value.dtype, [Part(None, value)])
 
@@ -220,8 +275,10 @@ def plain_memory(tensor: torch.Tensor) -> torch.Tensor:
     return plain.resolve_conj().resolve_neg() if plain.is_conj() or plain.is_neg() else plain
 
 
-def slot_of(key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Slot:
-    where = None if box is None else (box[0], box[1], None)
+def slot_of(
+    key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
+) -> Slot:
+    where = None if box is None else (box[0], box[1], run)
     return (key, dtype, shape, where, memory_of(memory))
 
 
@@ -232,28 +289,20 @@ def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> 
     """
     shape, dtype, parts = pieces_of(value, key)
     if count_of(shape) == 0:
-        yield (key, _name_of(dtype, key), shape, None, None)
+        yield (key, name_of(dtype, key), shape, None, None)
         return
-    for box, memory in parts:
+    for box, memory, run in parts:
         name = check_storable(memory, key)
         if memory.numel() == 0:
             continue
         plain = plain_memory(memory)
         keep(plain)
-        yield slot_of(key, name, shape, box, plain)
+        yield slot_of(key, name, shape, box, plain, run)
 
 
-def destination_slots(value: Any, key: str) -> Iterator[Slot]:
-    """Of a tensor that is to be loaded."""
-    shape, dtype, parts = pieces_of(value, key)
-    if count_of(shape) == 0:
-        yield (key, _name_of(dtype, key), shape, None, (0, 0, None, -1, 0))
-        return
-    for box, memory in parts:
-        yield from part_slots(key, shape, box, memory)
-
-
-def part_slots(key: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Iterator[Slot]:
+def part_slots(
+    key: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
+) -> Iterator[Slot]:
     """Of a part of a tensor that is to be loaded."""
     name = check_storable(memory, key)
     if memory.numel() == 0:
@@ -262,10 +311,10 @@ def part_slots(key: str, shape: Numbers, box: Box, memory: torch.Tensor) -> Iter
     elif memory.is_conj() or memory.is_neg():
         raise UnsupportedError("destination is a conjugated or negated view, expected plain memory", tensor=key)
     else:
-        yield slot_of(key, name, shape, box, memory.detach())
+        yield slot_of(key, name, shape, box, memory.detach(), run)
 
 
-def _name_of(dtype: torch.dtype, key: str) -> str:
+def name_of(dtype: torch.dtype, key: str) -> str:
     if dtype not in NAME_OF:
         raise UnsupportedError(f"dtype is {dtype}, which the format does not have", tensor=key)
     return NAME_OF[dtype]

@@ -12,8 +12,10 @@ import torch
 from sealpoint import _sealpoint, _tree
 from sealpoint._communicator import Communicator
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
-from sealpoint._tree import KIND, Node, Path, text_of
+from sealpoint._tree import Node, Path, text_of
+from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _shards
+from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 
 _ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
@@ -41,7 +43,8 @@ class Gathered:
     rank_values: dict[str, Node]  # see per_rank
     state: _sealpoint.RankState  # all of it, for the saver; see unite
 
-    def __init__(self) -> None:
+    def __init__(self, names: FirstNames) -> None:
+        self.names = names
         self.slots: list[_shards.Slot] = []
         self.kept: list[torch.Tensor] = []  # memory of the slots
 
@@ -49,18 +52,20 @@ class Gathered:
 class Collected(Gathered):
     """A state dict that is to be saved."""
 
-    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool) -> None:
-        super().__init__()
-        self._values: dict[str, Any] = {}
-        encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, allow_pickle)
-        self.node = encoder.encode(plain_state(state))
-        self.rank_values = encoder.rank_values
+    def __init__(self, state: Any, rank: int, size: int, allow_pickle: bool, names: FirstNames) -> None:
+        super().__init__(names)
+        self._paths: set[str] = set()
+        self._encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, allow_pickle)
+        self.node = self._encoder.encode(plain_state(state))
+        self.rank_values = self._encoder.rank_values
 
-    def _add_tensor(self, name: str, value: Any) -> str:
-        if name in self._values:
-            raise InvalidArgumentError("two places of the state have this path", tensor=name)
-        self._values[name] = value
-        self.slots.extend(_shards.source_slots(value, name, self.kept.append))
+    def _add_tensor(self, path: str, value: Any) -> str:
+        if path in self._paths:
+            raise InvalidArgumentError("two places of the state have this path", tensor=path)
+        self._paths.add(path)
+        name = path if self._encoder.is_per_rank else self.names.name_of(path, identity_of(value))
+        if name == path:
+            self.slots.extend(_shards.source_slots(value, name, self.kept.append))
         return name
 
 
@@ -84,28 +89,44 @@ def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tu
     return made, [one[1:] for one in answers]
 
 
+def ask_first(communicator: Communicator, make: Callable[[], Node]) -> Node:
+    """What make() returns on rank 0, on all ranks; or its error. Collective."""
+    answer: bytes | None = None
+    if communicator.rank == 0:
+        try:
+            answer = _ANSWER + _tree.dump(make())
+        except Exception as error:  # the others wait for the answer
+            answer = _ERROR + _dump_error(error, communicator)
+    received = communicator.broadcast(answer, 0)
+    if received is not None:
+        answer = bytes(received)
+    assert answer is not None
+    if answer[:1] == _ERROR:
+        raise _parse_error(answer[1:])
+    return _tree.parse(answer[1:])
+
+
 def collect(state: Any, communicator: Communicator, allow_pickle: bool, encoding: Encoding) -> Collected:
     """What this rank saves; see ``unite``."""
-    return unite(lambda: Collected(state, communicator.rank, communicator.size, allow_pickle), communicator, encoding)
+    rank, size = communicator.rank, communicator.size
+    return unite(lambda names: Collected(state, rank, size, allow_pickle, names), communicator, encoding)
 
 
 G = TypeVar("G", bound=Gathered)
+Gather = Callable[[FirstNames], G]
 
 
-def unite(gather: Callable[[], G], communicator: Communicator, encoding: Encoding) -> G:
+def unite(gather: Gather[G], communicator: Communicator, encoding: Encoding) -> G:
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
-    Collective: one exchange of a digest; if trees differ, they are united on rank 0.
+    Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
+    stored once if all ranks see it at the same ones; else, after a second exchange, at each place.
     """
-
-    def make() -> tuple[tuple[G, bytes], bytes]:
-        gathered = gather()
-        gathered.state = _sealpoint.RankState(gathered.slots, encoding)
-        own = _tree.dump(gathered.node)
-        return (gathered, own), hashlib.blake2b(own, digest_size=16).digest()
-
-    (gathered, own), answers = agree(communicator, make)
+    gathered, own, answers, is_any_alias = _gather(gather, communicator, encoding, use_aliases=True)
     is_same = all(answer == answers[0] for answer in answers)
+    if is_any_alias and not is_same:
+        gathered, own, answers, _ = _gather(gather, communicator, encoding, use_aliases=False)
+        is_same = all(answer == answers[0] for answer in answers)
     if is_same or communicator.rank == _unite(own, answers, communicator, gathered):
         tree = own if is_same else _tree.dump(gathered.node)
         gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
@@ -113,6 +134,22 @@ def unite(gather: Callable[[], G], communicator: Communicator, encoding: Encodin
         values = _tree.dump(gathered.rank_values)
         gathered.state.add_object(_tree.rank_object(communicator.rank), _tree.MEDIA_TYPE, values)
     return gathered
+
+
+def _gather(
+    gather: Gather[G], communicator: Communicator, encoding: Encoding, use_aliases: bool
+) -> tuple[G, bytes, list[bytes], bool]:
+    """What gather() returns, its tree, the digests of all ranks' trees, and whether some rank found aliases."""
+
+    def make() -> tuple[tuple[G, bytes], bytes]:
+        gathered = gather(FirstNames(use_aliases))
+        gathered.state = _sealpoint.RankState(gathered.slots, encoding)
+        own = _tree.dump(gathered.node)
+        digest = hashlib.blake2b(own, digest_size=16).digest()
+        return (gathered, own), bytes([gathered.names.found > 0]) + digest
+
+    (gathered, own), answers = agree(communicator, make)
+    return gathered, own, [one[1:] for one in answers], any(one[0] for one in answers)
 
 
 def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Gathered) -> int:
@@ -192,7 +229,7 @@ class Matching:
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
                  allow_pickle: bool) -> None:
-        self.slots: list[_shards.Slot] = []
+        self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.wanted: set[str] = set()  # paths of stored places that this rank's state has
         self.stored: list[str] = []  # all of them
@@ -224,7 +261,7 @@ class Matching:
             self.findings.append((what, text_of(path), detail))
 
     def _mapping(self, live: MutableMapping[Any, Any], node: Node, path: Path) -> None:
-        stored = _entries(node)
+        stored = entries_of(node)
         if stored is None:
             self._want(node, path)
             return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree._brief(node)}")
@@ -245,11 +282,11 @@ class Matching:
             self._tensor(live, node, path)
         elif isinstance(live, MutableMapping):
             self._mapping(live, node, path)
-        elif isinstance(live, _tree.PerRank) or _kind(node) == "per_rank":
+        elif isinstance(live, _tree.PerRank) or kind_of(node) == "per_rank":
             self._rank_value(container, key, live, node, path)
-        elif _is_nested(live) or _items(node) is not None or _kind(node) == "tensor":
+        elif _is_nested(live) or _items(node) is not None or kind_of(node) == "tensor":
             self._sequence(container, key, live, node, path)
-        elif _entries(node) is not None:
+        elif entries_of(node) is not None:
             self._want(node, path)
             self._differ("kind", path, f"the state has a {type(live).__name__}, the checkpoint a mapping")
         else:
@@ -269,14 +306,12 @@ class Matching:
 
     def _tensor(self, live: Any, node: Node, path: Path) -> None:
         self._want(node, path)
-        if _kind(node) != "tensor":
+        if kind_of(node) != "tensor":
             return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree._brief(node)}")
-        name = node["name"]
-        for slot in _shards.destination_slots(live, name):
-            self.slots.append(slot)
+        self.destinations.add(live, node["name"])
 
     def _sequence(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
-        items = node if isinstance(node, list) else node["items"] if _kind(node) == "tuple" else None
+        items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
         if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
             self._want(node, path)
             count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a {type(live).__name__}"
@@ -290,7 +325,7 @@ class Matching:
 
     def _rank_value(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
         self._want(node, path)
-        if _kind(node) != "per_rank":
+        if kind_of(node) != "per_rank":
             return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree._brief(node)}")
         if node["size"] != self._size:
             return self._differ("per_rank", path, f"{node['size']} ranks saved it, {self._size} load")
@@ -325,34 +360,16 @@ class _Unwrap:
         self._container[self._key] = _tree.PerRank(value) if self._is_wrapped else value
 
 
-def _kind(node: Node) -> str | None:
-    return node.get(KIND) if isinstance(node, dict) else None
-
-
-def _entries(node: Node) -> dict[Any, Node] | None:
-    """Of a mapping: its values by key."""
-    if not isinstance(node, dict):
-        return None
-    if KIND not in node:
-        return node
-    if node[KIND] == "dict":
-        keys = _tree.Decoder(lambda name: name)
-        return {keys.decode(key): value for key, value in node["items"]}
-    if node[KIND] == "namespace":
-        return None
-    return None
-
-
 def _items(node: Node) -> list[Node] | None:
     """Of a list or tuple whose places count one by one, since mappings or tensors are among them."""
-    items = node if isinstance(node, list) else node.get("items") if _kind(node) == "tuple" else None
-    if items is None or not any(_entries(one) is not None or _kind(one) == "tensor" or _items(one) for one in items):
+    items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
+    if items is None or not any(entries_of(one) is not None or kind_of(one) == "tensor" or _items(one) for one in items):
         return None
     return items
 
 
 def _leaves(node: Node, path: Path) -> Iterator[str]:
-    entries = _entries(node)
+    entries = entries_of(node)
     if entries is None and (items := _items(node)) is not None:
         entries = dict(enumerate(items))
     if entries is None:

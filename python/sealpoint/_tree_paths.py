@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of states (spec/tree.md) as leaves under their paths, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sealpoint import _tree
+from sealpoint._errors import InvalidArgumentError
+from sealpoint._tree import KIND, Node, Path, text_of
+
+
+class _Branch(dict[str | int, Any]):
+    """A container, while it is not known of which kind."""
+
+
+def nest(leaves: Iterable[tuple[Path, Node]]) -> Node:
+    """The tree of these leaves: numbers are places of lists, strings are keys of mappings."""
+    root = _Branch()
+    for path, node in leaves:
+        branch = root
+        for part in path[:-1]:
+            branch = branch.setdefault(part, _Branch())
+            if not isinstance(branch, _Branch):
+                raise InvalidArgumentError("a value lies within another", object=text_of(path))
+        if path[-1] in branch:
+            raise InvalidArgumentError("two places of the state have this path", object=text_of(path))
+        branch[path[-1]] = node
+    return _node_of(root, is_root=True)
+
+
+def _node_of(branch: Any, is_root: bool = False) -> Node:
+    if not isinstance(branch, _Branch):
+        return branch
+    if not is_root and all(type(key) is int for key in branch) and sorted(branch) == list(range(len(branch))):
+        return [_node_of(branch[i]) for i in range(len(branch))]
+    if all(type(key) is str for key in branch) and KIND not in branch:
+        return {str(key): _node_of(value) for key, value in branch.items()}
+    return {KIND: "dict", "items": [[key, _node_of(value)] for key, value in branch.items()]}
+
+
+def kind_of(node: Node) -> str | None:
+    return node.get(KIND) if isinstance(node, dict) else None
+
+
+def entries_of(node: Node) -> dict[Any, Node] | None:
+    """Of a mapping: its values by key."""
+    if not isinstance(node, dict):
+        return None
+    if KIND not in node:
+        return node
+    if node[KIND] == "dict":
+        keys = _tree.Decoder(lambda name: name)
+        return {keys.decode(key): value for key, value in node["items"]}
+    return None
+
+
+def flatten(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+    """The leaves, under the paths that DCP gives them: keys are strings; lists only count if they have more than values."""
+    entries = entries_of(node)
+    if entries is not None:
+        for key, value in entries.items():
+            yield from flatten(value, (*path, str(key)))
+    elif isinstance(node, list) and _is_walked(node):
+        for i, value in enumerate(node):
+            yield from flatten(value, (*path, i))
+    else:
+        yield path, node
+
+
+def _is_walked(node: list[Node]) -> bool:
+    return any(
+        entries_of(one) is not None or kind_of(one) == "tensor" or (isinstance(one, list) and _is_walked(one))
+        for one in node
+    )
