@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sealpoint PATH: what a checkpoint holds; with --verify: whether it can be trusted."""
+"""sealpoint PATH: what a checkpoint holds; with --verify: whether it can be trusted.
+
+sealpoint convert SRC DST and sealpoint ls PATH are for checkpoints of any format; each has --help.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 
 import sealpoint
 from sealpoint._sealpoint import printable
+from sealpoint.convert._command import main as run_command
 
 # As those of ckpt-verify.
 _STATUS = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
@@ -36,7 +40,9 @@ def _verify(path: str, threads: int) -> int:
 
 def main() -> int:
     """Runs the command line; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m sealpoint", description=__doc__)
+    if sys.argv[1:] and sys.argv[1] in ("convert", "ls"):
+        return run_command(sys.argv[1], sys.argv[2:])
+    parser = argparse.ArgumentParser(prog="sealpoint", description=__doc__)
     parser.add_argument("path", help="directory of a checkpoint")
     parser.add_argument("--verify", action="store_true", help="read and verify everything; exit statuses are ckpt-verify's")
     parser.add_argument("-j", "--threads", type=int, default=1, help="that verify (default: 1)")

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From any format to any other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from sealpoint._checkpoint import Path
+from sealpoint._errors import Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._save import Codec
+from sealpoint._tree import text_of
+from sealpoint._tree_paths import flatten
+from sealpoint.convert import _buckets, _copy, _safetensors_write, _torch_write
+from sealpoint.convert._cast import cast
+from sealpoint.convert._files import io_error
+from sealpoint.convert._layout import Layout
+from sealpoint.convert._map import apply_rules, read_rules
+from sealpoint.convert._map_back import apply_back
+from sealpoint.convert._megatron import MARKER
+from sealpoint.convert._open import open_source
+from sealpoint.convert._select import rename as rename_leaves
+from sealpoint.convert._select import renamer, select
+from sealpoint.convert._source import FileInfo, State, size_of
+
+Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
+FORMATS: tuple[str, ...] = get_args(Format)
+_DIRECTORIES = ("hf", "dcp", "megatron")
+THREADS_DEFAULT = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What came of a conversion, or would come of it.
+
+    Attributes:
+        source_format, format: names as of ``to``.
+        path: of what was made.
+        tensor_count, raw_bytes: of all tensors.
+        files: what was made, with sizes; of a dry run into Sealpoint nothing.
+        dropped: names that were left out, because the caller asked for it.
+        notes: what differs from the source, in sentences.
+        source_digest: what protects the bytes of the source; they were checked by it.
+        unprotected_count: tensors of the source without any digest: nobody can say if they are what was once written.
+        verified_bytes: that were read again from source and destination and compared; None: not asked for.
+        seconds: that it took.
+    """
+
+    source_format: str
+    format: str
+    path: str
+    tensor_count: int
+    raw_bytes: int
+    files: list[FileInfo]
+    dropped: list[str]
+    notes: list[str]
+    source_digest: str
+    unprotected_count: int
+    verified_bytes: int | None
+    seconds: float
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    *,
+    to: Format = "sealpoint",
+    match: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    rename: Sequence[tuple[str, str]] = (),
+    mapping: Path | None = None,
+    mapping_back: bool = False,
+    buckets: Path | None = None,
+    tensors_only: bool = False,
+    dtype: str | None = None,
+    drop_unknown: bool = False,
+    per_rank: Sequence[str] = (),
+    max_shard_bytes: int = _safetensors_write.SHARD_BYTES_DEFAULT,
+    codec: Codec = "none",
+    threads: int | None = None,
+    memory_bytes: int = _copy.MEMORY_DEFAULT_BYTES,
+    verify: bool = False,
+    dry_run: bool = False,
+    progress: _copy.Progress = None,
+) -> Report:
+    """Converts a checkpoint of any format into one of another. Streams: memory does not depend on the size.
+
+    No pickle is run, and neither torch nor a GPU is needed. All bytes of the source that are read are checked against
+    the digests that its format has. After an error there is no destination.
+
+    Args:
+        source: a checkpoint: a directory of Sealpoint, torch.distributed.checkpoint, Megatron (torch_dist) or
+            Hugging Face, or a file of safetensors or torch.save.
+        destination: does not exist yet; for ``sealpoint`` it may be an empty directory.
+        to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
+            of torch.save), "dcp", "megatron".
+        match: patterns of names of what is converted; none: all. ``*`` is any characters, also dots; ``?`` is one.
+        drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
+        rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
+            pattern was. The state becomes one mapping of names.
+        mapping: a file of rules instead, which also take tensors apart: see docs/convert.md.
+        mapping_back: the source has what the rules make; it becomes that of which they would make it.
+        buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
+            that of parameters. Comes before ``match``, ``drop`` and names.
+        tensors_only: values that are no tensors are left out.
+        dtype: all floating-point tensors become this one; an error if one has a value that the dtype does not have.
+        drop_unknown: values of unknown classes in pickles are left out, instead of being errors.
+        per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
+        max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
+        codec: of "sealpoint".
+        threads: that copy; None: as many as there are processors, at most 4.
+        memory_bytes: for tensors under way, in all threads; small values, names and the reader of a checkpoint of
+            Sealpoint need some more.
+        verify: afterwards source and destination are read and compared.
+        dry_run: nothing is written; the report says what would be.
+        progress: a function (what, bytes done, bytes in all), called now and then on any thread.
+
+    Errors: those of ``sealpoint.convert.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
+    something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing),
+    NoSpaceError, IoError.
+    """
+    began = time.monotonic()
+    if to not in FORMATS:
+        raise InvalidArgumentError(f"to is {to!r}, expected one of {', '.join(FORMATS)}")
+    if memory_bytes < 1 << 20 or (threads is not None and threads < 1) or max_shard_bytes < 1:
+        raise InvalidArgumentError("memory_bytes has to be 1 MiB at least, threads and max_shard_bytes 1 at least")
+    path = os.fsdecode(destination)
+    if mapping_back and mapping is None:
+        raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
+    rules = read_rules(mapping) if mapping is not None else None
+    layout = _buckets.read_layout(buckets) if buckets is not None else None
+    work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
+    dropped: list[str] = []
+    with open_source(source, drop_unknown=drop_unknown, per_rank=per_rank) as opened:
+        whole = opened if layout is None else _buckets.resolve(opened, layout, memory_bytes)
+        state = select(whole, match, drop, tensors_only, dropped)
+        if _buckets.has_buckets(state):
+            state.notes.append(_buckets.NOTE)
+        if rules is not None:
+            state = apply_back(state, rules) if mapping_back else apply_rules(state, rules, dropped)
+        if rename:
+            state = rename_leaves(state, renamer(rename))
+        if dtype is not None:
+            state = cast(state, dtype)
+        _check_objects(state, to)
+        try:
+            files, verified = _write(state, path, to, work, codec, max_shard_bytes, verify, dry_run)
+        except OSError as error:
+            if isinstance(error, Error):
+                raise
+            raise io_error(error, path) from error
+        tensors = state.tensors.values()
+        return Report(
+            opened.format,
+            to,
+            path,
+            len(tensors),
+            sum(map(size_of, tensors)),
+            files,
+            dropped,
+            state.notes,
+            opened.digest,
+            sum(not tensor.is_protected for tensor in tensors),
+            verified,
+            time.monotonic() - began,
+        )
+
+
+def _check_objects(state: State, to: str) -> None:
+    if to in ("sealpoint", "safetensors", "hf"):
+        return
+    for name, (media_type, _) in state.objects.items():
+        raise UnsupportedError(f"an object ({media_type}) has no place in the format {to}; drop it by its name", object=name)
+
+
+def _write(
+    state: State, path: str, to: str, work: _copy.Work, codec: Codec, max_shard_bytes: int, verify: bool, dry_run: bool
+) -> tuple[list[FileInfo], int | None]:
+    if to == "sealpoint":
+        if dry_run:
+            return [], None
+        # But for what the library itself says.
+        kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
+        provenance = {**kept, "convert.from": state.format}
+        _copy.write_sealpoint(state, path, work, codec, provenance)
+        if state.format == "megatron":
+            _write_marker(path)
+        with open_source(path) as made:
+            return made.files, _verify(state, made, to, work) if verify else None
+    layout = _lay_out(state, os.path.basename(path.rstrip("/")), to, max_shard_bytes)
+    files = [FileInfo(name, size, "") for name, size in zip(layout.names, layout.sizes, strict=True)]
+    if dry_run:
+        _copy.check_absent(path)
+        return files, None
+    is_directory = to in _DIRECTORIES
+    with _copy.publishing(path, is_directory) as temporary:
+        paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
+        _copy.write_files(layout, paths, work)
+        if not verify:
+            return files, None
+        with open_source(temporary) as made:
+            return files, _verify(state, made, to, work)
+
+
+def _write_marker(path: str) -> None:
+    """The file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it."""
+    content = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
+    layout = Layout()
+    layout.add_bytes(layout.add_file(MARKER), content)
+    with _copy.publishing(os.path.join(path, MARKER), is_directory=False) as temporary:
+        _copy.write_files(layout, [temporary], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
+
+
+def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:
+    if to == "safetensors":
+        return _safetensors_write.lay_out_file(state, name)
+    if to == "hf":
+        return _safetensors_write.lay_out_directory(state, max_shard_bytes)
+    if to == "torch":
+        return _torch_write.lay_out_torch(state, name)
+    return _torch_write.lay_out_dcp(state) if to == "dcp" else _torch_write.lay_out_megatron(state)
+
+
+def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
+    """Errors: CorruptError, MismatchError (a value)."""
+    if made.rank_values != state.rank_values:
+        raise MismatchError("values of ranks in the destination differ from those of the source", path=made.path)
+    expected = dict(flatten(state.tree))
+    if to == "dcp":  # which stores a tensor of two names twice
+        places = [(path, node["name"]) for path, node in expected.items() if _is_tensor(node)]
+        tensors = {text_of(path): state.tensors[name] for path, name in places}
+        state = dataclasses.replace(state, tensors={**state.tensors, **tensors})
+    found = dict(flatten(made.tree))
+    for path in sorted({*expected, *found}, key=str):
+        a, b = expected.get(path), found.get(path)
+        if a != b and not (_is_tensor(a) and _is_tensor(b) and to == "dcp"):
+            raise MismatchError(
+                "value in the destination differs from that of the source", path=made.path, object=text_of(path)
+            )
+    try:
+        return _copy.compare(state, made, work)
+    except Error as error:
+        error.path = error.path or made.path
+        raise
+
+
+def _is_tensor(node: object) -> bool:
+    return isinstance(node, dict) and node.get("$") == "tensor"
