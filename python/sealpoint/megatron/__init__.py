@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of Megatron-core: its ``dist_checkpointing`` saves and loads through this library.
+
+    import sealpoint.megatron
+    sealpoint.megatron.enable()  # before the first save or load; the rest of the script stays as it is
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec
+from sealpoint.megatron import _patch
+from sealpoint.megatron._buckets import bucket_layout
+from sealpoint.torch._directories import is_checkpoint
+from sealpoint.torch._save import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
+
+disable = _patch.disable
+
+
+def enable(
+    *,
+    optimizer_regions: bool = True,
+    replace: bool = False,
+    compare_replicas: bool = True,
+    convert: Literal["exact", "nearest"] | None = None,
+    allow_pickle: bool = False,
+    codec: Codec = "none",
+    codec_level: int = 1,
+    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
+    threads: int = 1,
+    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
+    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
+    memory_budget_bytes: int | None = None,
+) -> None:
+    """Lets what Megatron calls ``torch_dist`` write and read checkpoints of this library, in this process.
+
+    Saves go through it, sync and async, behind FullyParallelSave or not; loads, if the directory holds such a checkpoint:
+    others are loaded as always. All ranks call it, with the same arguments. It may be called again; ``disable`` undoes it.
+
+    Args:
+        optimizer_regions: state of the distributed optimizer is stored as parts of the model's parameters, whatever
+            ``distrib_optim_sharding_type`` says, so that any load may have another parallelism, and nothing is gathered.
+        replace: a save into a directory that holds a checkpoint removes that one first; else it is AlreadyExistsError.
+        compare_replicas: all replicas of a tensor are compared and share its bytes; off: the main ones are stored.
+        convert: elements of other dtypes than the stored ones are converted, as by ``sealpoint.torch.load``.
+        allow_pickle, codec, codec_level, chunk_size_bytes, threads, deadline, background_deadline, memory_budget_bytes:
+            as for ``sealpoint.torch.save`` and ``load``.
+    """
+    _patch.enable(
+        optimizer_regions=optimizer_regions, replace=replace, compare_replicas=compare_replicas, convert=convert,
+        allow_pickle=allow_pickle, codec=codec, codec_level=codec_level, chunk_size_bytes=chunk_size_bytes,
+        threads=threads, deadline=deadline, background_deadline=background_deadline,
+        memory_budget_bytes=memory_budget_bytes,
+    )
+
+
+__all__ = ["bucket_layout", "disable", "enable", "is_checkpoint"]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where parameters lie in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sealpoint._errors import InvalidArgumentError
+from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import agree
+
+
+def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of the data-parallel group that this rank is in."""
+    for number, per_dtype in enumerate(optimizer.gbuf_ranges):
+        buffer = optimizer.buffers[number]
+        for dtype in per_dtype:
+            name = f"{prefix}optimizer.distributed.dp_group_idx_{optimizer.data_parallel_group_idx}.gbuf_idx_{number}"
+            found: list[dict[str, Any]] = [
+                {"size": int(bucket.numel_unpadded), "runs": []} for bucket in buffer.buckets
+            ]
+            for parameter, (start, end, at) in buffer.param_index_map.items():
+                metadata = metadata_of.get(parameter)
+                if metadata is None:
+                    raise InvalidArgumentError(f"a parameter of shape {list(parameter.shape)} is not in the model's state")
+                if any(tuple(metadata.replica_id)[:-1]):
+                    continue  # another group of ranks has it, too
+                parts, views = parts_of(metadata, metadata.key)
+                for part, view in zip(parts, views, strict=True):
+                    for _, run, begin in runs_of(view, 0, 0, end - start, metadata.key):
+                        found[at]["runs"].append({
+                            "tensor": part.key, "shape": list(part.global_shape), "offset": list(part.global_offset),
+                            "extent": [1] * part.prepend_axis_num + list(part.local_shape), "run": list(run),
+                            "at": int(start - buffer.buckets[at].offset + begin),
+                        })
+            yield from ((f"{name}.dtype_{dtype}.bucket_idx_{at}", one) for at, one in enumerate(found))
+
+
+def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
+    """Says which parameter lies where in the buckets that the format ``dp_reshardable`` stores.
+
+    A checkpoint of that format does not say it. Written as JSON, this is what ``sealpoint convert --buckets`` takes, for
+    any checkpoint of the same model on the same tensor, pipeline and expert parallelism. All ranks call it, and all get
+    the whole of it.
+
+    Args:
+        optimizer: that get_megatron_optimizer returned.
+        model_sharded_state_dict: of the model, as the optimizer's own sharded_state_dict takes it.
+
+    Errors, the same on all ranks: InvalidArgumentError (the state dict is not that of the model).
+    """
+    chained = getattr(optimizer, "chained_optimizers", [optimizer])
+
+    def own() -> tuple[bool, bytes]:
+        metadata_of = metadata_by_parameter(model_sharded_state_dict)
+        found: dict[str, Any] = {}
+        for number, one in enumerate(chained):
+            prefix = f"chained_{number}." if len(chained) > 1 else ""
+            is_first = one.data_parallel_group.rank() == 0 and getattr(one, "distributed_optimizer_instance_id", 0) == 0
+            if is_first:
+                found.update(_buckets_of(one, prefix, metadata_of))
+        return True, json.dumps(found).encode()
+
+    session = session_of(None)
+    with session.turn:
+        _, answers = agree(session.communicator, own)
+    buckets: dict[str, Any] = {}
+    for answer in answers:
+        buckets.update(json.loads(bytes(answer)))
+    return {"sealpoint_buckets": 1, "buckets": buckets}

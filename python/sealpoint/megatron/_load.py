@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading sharded state dicts of Megatron-core."""
+
+from __future__ import annotations
+
+import bisect
+import pathlib
+import re
+from typing import Any
+
+import torch
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._checkpoint import Checkpoint
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import Error, MismatchError, UnsupportedError
+from sealpoint._tree import Node
+from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint.megatron import _mcore
+from sealpoint.megatron._options import Options
+from sealpoint.megatron._save import COMMON_KEY, note, path_of
+from sealpoint.megatron._tensors import RunTensor, wanted
+from sealpoint.torch._aliases import Destinations
+from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._load import _array_of, read_tree
+from sealpoint.torch._session import note_failure, session_of
+from sealpoint.torch._state import agree
+
+_MEMORY_BUDGET_BYTES = 256 << 20
+# The end of an object's unique key: its place among the shards, and how many there are.
+_OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
+
+
+class _Memory:
+    """Memory that is read into."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[int, int]] = []  # [begin, end) in bytes, ascending, disjoint
+
+    def claim(self, tensor: torch.Tensor) -> bool:
+        """False if some of it was claimed before."""
+        if tensor.numel() == 0:
+            return True
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        begin = tensor.data_ptr()
+        end = begin + (last + 1) * tensor.element_size()
+        at = bisect.bisect(self._ranges, (begin, end))
+        if (at > 0 and self._ranges[at - 1][1] > begin) or (at < len(self._ranges) and self._ranges[at][0] < end):
+            return False
+        self._ranges.insert(at, (begin, end))
+        return True
+
+
+class _Wanted:
+    """What one rank loads: destinations of tensors, and values of objects."""
+
+    def __init__(self, state: Any, tree: Node, checkpoint: Checkpoint, allow_pickle: bool) -> None:
+        self.destinations = Destinations()
+        self._results: dict[int, Any] = {}  # by id of the ShardedTensor or ShardedObject
+        self._later: list[tuple[torch.Tensor, torch.Tensor]] = []  # (destination, memory that was read into)
+        self._placed: set[Any] = set()
+        self._memory = _Memory()
+        self._checkpoint, self._state = checkpoint, state
+        self._nodes: dict[str, Node] = entries_of(tree) or {}
+        self._decoder = _tree.Decoder(self._inner_tensor, allow_pickle)
+        for sharded in _mcore.dict_utils.nested_values(state):
+            if isinstance(sharded, _mcore.mapping.ShardedObject):
+                self._results[id(sharded)] = self._object(sharded)
+            else:
+                self._results[id(sharded)] = self._tensor(sharded)
+
+    def _object(self, sharded: Any) -> Any:
+        name = sharded.unique_key
+        if name not in self._nodes:
+            raise MismatchError("missing: the checkpoint does not have this object", object=name)
+        try:
+            return self._decoder.decode(self._nodes[name])
+        except Error as error:
+            if error.object is None:
+                error.object = name
+            raise
+
+    def _tensor(self, sharded: Any) -> torch.Tensor:
+        name = sharded.key
+        if name not in self._checkpoint:
+            raise MismatchError("missing: the checkpoint does not have this tensor", tensor=name)
+        if sharded.data is None:
+            sharded.init_data("cpu")
+        data: torch.Tensor = sharded.data.detach()
+        if (place := (name, id(sharded.data))) in self._placed:
+            return data  # one tensor in two places of the model
+        self._placed.add(place)
+        # Main parameters of 32 bits may be those of the model: one memory cannot be read into twice at a time.
+        is_dense = data.is_contiguous() or not isinstance(sharded, RunTensor)
+        memory = data if is_dense and self._memory.claim(data) else torch.empty_like(data)
+        if memory is not data:
+            self._later.append((data, memory))
+        regions = wanted(sharded, tuple(self._checkpoint[name].shape), memory)
+        self.destinations.add(regions, name)
+        return data
+
+    def _inner_tensor(self, name: str) -> torch.Tensor:
+        """One within an object: new, and whole."""
+        tensor = _empty(self._checkpoint, name)
+        self.destinations.add(tensor, name)
+        return tensor
+
+    def result(self) -> Any:
+        """Once everything was read and verified: the state with tensors and objects in the places of sharded ones."""
+        for destination, memory in self._later:
+            destination.copy_(memory)
+        return _mcore.dict_utils.dict_list_map_outplace(lambda sharded: self._results[id(sharded)], self._state)
+
+
+def _empty(checkpoint: Checkpoint, name: str) -> torch.Tensor:
+    return torch.empty(checkpoint[name].shape, dtype=_dtype_of(checkpoint, name), device="cpu")
+
+
+def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
+    """All ranks call it. Errors: those of ``sealpoint.torch.load``, the same on all ranks; names the key."""
+    _mcore.utils.force_all_tensors_to_non_fp8(state)
+    session = session_of(None)
+    communicator = session.communicator
+    communicator.set_deadline(options.deadline)
+    try:
+        reader = _sealpoint.CollectiveReader(
+            communicator, path_of(directory), check_files=True, direct_io=False, memory_budget_bytes=_MEMORY_BUDGET_BYTES
+        )
+        checkpoint = Checkpoint(reader.checkpoint(), 1)
+        tree = read_tree(reader)
+        found, _ = agree(communicator, lambda: (_Wanted(state, tree, checkpoint, options.allow_pickle), b""))
+        reader.load(
+            slots=found.destinations.slots,
+            contract=("error", "allow", "error", "error", "allow"),
+            convert=options.convert,
+            threads=options.threads,
+            memory_budget_bytes=_MEMORY_BUDGET_BYTES,
+            pass_on=session.spans_hosts(),
+            progress=None,
+        )
+    except Error as error:
+        note_failure(session, error)
+        raise
+    note(path_of(directory), checkpoint.attempt, checkpoint.sequence)
+    return found.result()
+
+
+def tensors_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
+    """Of all tensors, by key: a ShardedTensor without data. One rank may call it alone."""
+    with open_checkpoint(path_of(directory)) as checkpoint:
+        return {
+            name: _mcore.mapping.ShardedTensor.from_rank_offsets(
+                name, torch.empty(checkpoint[name].shape, dtype=_dtype_of(checkpoint, name), device="meta")
+            ).without_data()
+            for name, node in _nodes_of(checkpoint).items()
+            if kind_of(node) == "tensor" and not _OBJECT_KEY.fullmatch(name)
+        }
+
+
+def sharded_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
+    """The same, and objects by unique key. The common state is none of them."""
+    with open_checkpoint(path_of(directory)) as checkpoint:
+        objects = [name for name in _nodes_of(checkpoint) if _OBJECT_KEY.fullmatch(name)]
+    found = {name: _mcore.mapping.ShardedObject.empty_from_unique_key(name) for name in objects}
+    return {name: one for name, one in found.items() if one.key != COMMON_KEY} | tensors_metadata(directory)
+
+
+def _dtype_of(checkpoint: Checkpoint, name: str) -> torch.dtype:
+    dtype = checkpoint[name].dtype_name
+    if dtype not in DTYPE_OF:
+        raise UnsupportedError(f"this torch has no dtype {dtype}", tensor=name)
+    return DTYPE_OF[dtype]
+
+
+def _nodes_of(checkpoint: Checkpoint) -> dict[str, Node]:
+    if _tree.OBJECT not in checkpoint.objects:
+        return {name: {_tree.KIND: "tensor", "name": name} for name in checkpoint}
+    return dict(entries_of(_tree.parse(bytes(checkpoint.objects[_tree.OBJECT]))) or {})
+
+
+def common_state(directory: str | pathlib.Path, options: Options) -> dict[str, Any] | None:
+    """What is not sharded; None: the checkpoint has none of it. One rank may call it alone."""
+    with open_checkpoint(path_of(directory)) as checkpoint:
+        node = _nodes_of(checkpoint).get(f"{COMMON_KEY}/shard_0_1")
+        if node is None:
+            return None
+        tensors: dict[str, torch.Tensor] = {}
+
+        def inner(name: str) -> torch.Tensor:
+            tensors[name] = _empty(checkpoint, name)
+            return tensors[name]
+
+        value = _tree.Decoder(inner, options.allow_pickle).decode(node)
+        checkpoint.read({name: _array_of(tensor) for name, tensor in tensors.items()})
+    if not isinstance(value, dict):
+        raise MismatchError(f"kind: the common state is a {type(value).__name__}, expected a mapping", object=COMMON_KEY)
+    return value

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State of Megatron's distributed optimizer, as runs of the model's parameters.
+
+Of each parameter a data-parallel rank has a run of the flattened local tensor: the main parameter and the moments. That
+is what is stored, under the names that the format fully_reshardable has for whole tensors, so that nothing is gathered,
+and a load may cut it anew for any other mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint.megatron import _mcore
+from sealpoint.megatron._tensors import Numbers, RunTensor
+
+_TYPE, _OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
+# What lies in a checkpoint is what this format of Megatron's has; only a state dict is another one, with this name.
+_STORED_AS, _FORMAT = "fully_reshardable", "sealpoint"
+_TAKEN_OVER = ("dp_reshardable", "fully_reshardable")
+# In the metadata of a loaded checkpoint from which only Megatron's own state dicts can be loaded.
+NATIVE = "sealpoint_native"
+_RUNS_MAX = 1 << 16
+
+
+class _Run(NamedTuple):
+    """Of a parameter: the elements [begin, begin + length) of the flat local tensor are a run of a part's box."""
+
+    part: int
+    run: tuple[int, int]
+    begin: int
+
+
+class Landing:
+    """Where the runs of one flat tensor are put together after a load."""
+
+    def __init__(self, flat: torch.Tensor, places: list[tuple[int, int]]) -> None:
+        self._flat, self._places = flat, places
+
+    def fill(self, loaded: list[torch.Tensor]) -> torch.Tensor:
+        for (begin, end), tensor in zip(self._places, loaded, strict=True):
+            place = self._flat[begin:end]
+            if tensor.data_ptr() != place.data_ptr():  # behind a wrapper of Megatron they come from another rank
+                place.copy_(tensor)
+        return self._flat
+
+
+def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> Iterator[_Run]:
+    """The elements [begin, end) of a contiguous tensor that a view of it has."""
+    block, dim = 1, view.dim()  # elements that follow each other in both
+    while dim > 0 and (view.shape[dim - 1] == 1 or view.stride(dim - 1) == block):
+        block *= view.shape[dim - 1]
+        dim -= 1
+    outer = view.shape[:dim]
+    count = 1
+    for size in outer:
+        count *= size
+    if count > _RUNS_MAX:
+        raise UnsupportedError(f"a factory cuts the parameter into {count} runs, at most {_RUNS_MAX} are stored", tensor=key)
+    for number in range(count):
+        start, rest = view.storage_offset(), number
+        for size, stride in zip(reversed(outer), reversed(view.stride()[:dim]), strict=True):
+            start += rest % size * stride
+            rest //= size
+        low, high = max(start, begin), min(start + block, end)
+        if low < high:
+            first = number * block - start
+            yield _Run(part, (int(first + low), int(first + high)), int(low))
+
+
+def parts_of(metadata: Any, key: str) -> tuple[list[Any], list[torch.Tensor]]:
+    """Of a parameter: the ShardedTensors that it is stored as, and where each has its elements, without memory."""
+    whole = torch.empty(metadata.data.shape, dtype=metadata.data.dtype, device="meta")
+    if not isinstance(metadata, _mcore.mapping.ShardedTensorFactory):
+        return [metadata], [whole]
+    built = metadata.build_fn(key, whole, metadata.replica_id, None)
+    parts = list(_mcore.dict_utils.nested_values({"parts": built}))
+    for part in parts:
+        if part.data.untyped_storage()._cdata != whole.untyped_storage()._cdata:
+            raise UnsupportedError("its factory makes copies, expected views of the parameter", tensor=key)
+    return parts, [part.data for part in parts]
+
+
+def _linear(shape: Numbers, offset: Numbers) -> int:
+    number = 0
+    for size, at in zip(shape, offset, strict=True):
+        number = number * size + at
+    return number
+
+
+def _run_tensor(part: Any, key: str, run: tuple[int, int], memory: torch.Tensor, is_owner: bool) -> RunTensor:
+    shape = tuple(part.global_shape)
+    extent = (1,) * part.prepend_axis_num + tuple(part.local_shape)
+    count = _linear(shape, tuple(size - 1 for size in shape)) + 1
+    # By this place Megatron tells runs from each other: the box's first element, and the first of the run in the box.
+    place = (_linear(shape, tuple(part.global_offset)), run[0])
+    return RunTensor(
+        key=key, data=memory, dtype=memory.dtype, local_shape=tuple(memory.shape), global_shape=(count, count),
+        global_offset=place, axis_fragmentations=None, replica_id=0 if is_owner else 1, prepend_axis_num=1,
+        allow_shape_mismatch=part.allow_shape_mismatch, tensor_shape=shape,
+        box=(tuple(part.global_offset), extent), run=run, is_owner=is_owner,
+    )
+
+
+def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner: bool) -> dict[str, Any]:
+    """Of one parameter and one kind of state: a part of a sharded state dict."""
+    key = f"optimizer.state.{name}.{metadata.key}"
+    if not flat.is_contiguous():
+        raise InvalidArgumentError("the optimizer's tensor is not contiguous", tensor=key)
+    flat = flat.detach()
+    parts, views = parts_of(metadata, key)
+    tensors, places = [], []
+    for number, view in enumerate(views):
+        for _, run, at in runs_of(view, number, begin, begin + flat.numel(), key):
+            place = (at - begin, at - begin + run[1] - run[0])
+            part = parts[number]
+            own_key = key if part is metadata else part.key
+            tensors.append(_run_tensor(part, own_key, run, flat[place[0] : place[1]], is_owner))
+            places.append(place)
+    if sum(end - start for start, end in places) != flat.numel():
+        found = sum(end - start for start, end in places)
+        raise InvalidArgumentError(
+            f"the optimizer has {flat.numel()} elements of the parameter from {begin} on, {found} of which it is stored as",
+            tensor=key,
+        )
+    return {"runs": tensors, "landing": _mcore.mapping.LocalNonpersistentObject(Landing(flat, places))}
+
+
+def correct_order(optimizer: Any) -> None:
+    """Says which state is whose, if a group has parameters of 32 and of 16 bits.
+
+    The optimizer keeps states of 32-bit parameters first, but counts them in the order of its buffers, so that one
+    parameter gets another's state there. In other groups the order is that already.
+    """
+    order = {}
+    for number, groups in enumerate(zip(optimizer.model_fp32_groups, optimizer.model_float16_groups, strict=True)):
+        order.update({parameter: (number, at) for at, parameter in enumerate([*groups[0], *groups[1]])})
+    if order.keys() == optimizer.model_param_group_index_map.keys():
+        optimizer.model_param_group_index_map = order
+
+
+def metadata_by_parameter(model_state: Any) -> dict[torch.Tensor, Any]:
+    """What the sharded state dict of a model says of each of its parameters."""
+    model_state, _ = _mcore.utils.extract_sharded_tensors_and_factories(model_state)
+    return {sharded.data: sharded for sharded in _mcore.dict_utils.nested_values(model_state)}
+
+
+def parameter_state(optimizer: Any, model_state: Any) -> dict[int, dict[str, Any]]:
+    """In the order in which the optimizer's load_parameter_state_from_fs_model_space wants parameters."""
+    metadata_of = metadata_by_parameter(model_state)
+    instance = getattr(optimizer, "distributed_optimizer_instance_id", 0)
+    state: dict[int, dict[str, Any]] = {}
+    for ranges in (one for per_dtype in optimizer.gbuf_ranges for buckets in per_dtype.values() for one in buckets):
+        for parameter, at in ranges["param_map"].items():
+            metadata = metadata_of.get(parameter)
+            if metadata is None:
+                raise InvalidArgumentError(
+                    f"a parameter of shape {list(parameter.shape)} is not in the sharded state dict of the model; "
+                    "make that with keep_vars=True"
+                )
+            begin = at["param"].start
+            is_owner = instance == 0 and all(number == 0 for number in tuple(metadata.replica_id)[:-1])
+            tensors = optimizer._get_main_param_and_optimizer_states(parameter)
+            state[len(state)] = {
+                name: _state_of(tensor, name, metadata, begin, is_owner)
+                for name, tensor in tensors.items() if name != "step"
+            }
+    return state
+
+
+def _wants_regions(kind: str | None, metadata: Any, is_loading: bool) -> bool:
+    return kind in _TAKEN_OVER and not (is_loading and metadata.get(NATIVE, False))
+
+
+def _is_in_runs(state: Any) -> bool:
+    """Whether a loaded param_state is one of parameter_state."""
+    return isinstance(state, dict) and any(
+        isinstance(one, dict) and "landing" in one
+        for of_parameter in state.values() if isinstance(of_parameter, dict) for one in of_parameter.values()
+    )
+
+
+def patch(optimizer_class: Any) -> dict[str, Any]:
+    """New members of the class, which go on to those that it has now."""
+    make_native, load_native = optimizer_class.sharded_state_dict, optimizer_class.load_state_dict
+
+    def sharded_state_dict(
+        self: Any, model_sharded_state_dict: Any = None, is_loading: bool = False, sharding_type: str | None = None,
+        metadata: Any = None,
+    ) -> Any:
+        model_state = model_sharded_state_dict or {}
+        kind = sharding_type or (metadata or {}).get(_TYPE)
+        if not _wants_regions(kind, metadata or {}, is_loading) or self.ddp_config.use_megatron_fsdp:
+            return make_native(self, model_state, is_loading, sharding_type, metadata)
+        correct_order(self)
+        state = self.state_dict()
+        if is_loading:
+            self.load_state_dict(self.state_dict())  # makes the tensors that are read into
+        state["param_state"] = parameter_state(self, model_state)
+        state[_OF_STATE] = _FORMAT
+        return state
+
+    def load_state_dict(self: Any, state_dict: Any) -> None:
+        if not _is_in_runs(state_dict.get("param_state")):
+            return load_native(self, state_dict)  # type: ignore[no-any-return]
+        load_native(self, {key: value for key, value in state_dict.items() if key not in (_OF_STATE, "param_state")})
+        self.load_parameter_state_from_fs_model_space(
+            {number: {name: one["landing"].fill(one["runs"]) for name, one in of_parameter.items()}
+             for number, of_parameter in state_dict["param_state"].items()}
+        )
+        return None
+
+    return {"sharded_state_dict": sharded_state_dict, "load_state_dict": load_state_dict}
+
+
+def stored(common: Any) -> Any:
+    """A common state as it is stored: with the names of what lies there, so that Megatron can load an export of it."""
+    renamed = _renamed(common)
+    metadata = renamed.get("content_metadata") if isinstance(renamed, dict) else None
+    if isinstance(metadata, dict):
+        metadata.pop(NATIVE, None)
+        if _has_runs(common) and _TYPE in metadata:
+            metadata[_TYPE] = _STORED_AS
+    return renamed
+
+
+def _renamed(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _STORED_AS if key == _OF_STATE and one == _FORMAT else _renamed(one) for key, one in value.items()}
+
+
+def _has_runs(value: Any) -> bool:
+    return isinstance(value, dict) and (value.get(_OF_STATE) == _FORMAT or any(_has_runs(one) for one in value.values()))
+
+
+def mark(common: dict[str, Any], is_ours: bool) -> dict[str, Any]:
+    """Says in the metadata of a loaded common state whether runs of parameters can be loaded from the checkpoint."""
+    metadata = common.get("content_metadata")
+    if isinstance(metadata, dict) and not (is_ours and metadata.get(_TYPE) == _STORED_AS):
+        metadata[NATIVE] = True
+    return common

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is put into Megatron-core, and taken out again."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import importlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch.distributed as dist
+
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._tree import register_enum
+from sealpoint.megatron import _load, _mcore, _optimizer, _save
+from sealpoint.megatron._options import Options
+from sealpoint.megatron._tensors import RunTensor
+from sealpoint.torch._directories import is_checkpoint
+
+BACKEND, VERSION = "sealpoint", 1
+_ENUMS = ("megatron.core.transformer.enums", "megatron.core.enums")
+_Save = Callable[[Any, Any], None]
+_undo: list[Callable[[], None]] = []
+# Of versions with a registry: rank 0's common state by directory, which they hand over before the sharded one.
+_common: dict[str, Any] = {}
+
+
+def _set(owner: Any, name: str, value: Any) -> Any:
+    """Puts a member in the place of another, which it returns."""
+    before = getattr(owner, name)
+    is_own = name in vars(owner)
+    _undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
+    setattr(owner, name, value)
+    return before
+
+
+def _with_common(state: Any, directory: Any) -> Any:
+    """Of versions that hand it over apart, as those have it that do not."""
+    if (common := _common.pop(_save.path_of(directory), None)) is None:
+        return state
+    return {**state, _save.COMMON_KEY: _mcore.mapping.ShardedObject(_save.COMMON_KEY, common, (1,), (0,))}
+
+
+def _request_class(strategy: str) -> Any:
+    if strategy != "mcore" and hasattr(_mcore.torch_dist, "get_async_strategy"):
+        with contextlib.suppress(ModuleNotFoundError):  # without NVRx nobody has a queue of it
+            return _mcore.torch_dist.get_async_strategy(strategy)[1]["AsyncRequest"]
+    return _mcore.async_utils.AsyncRequest
+
+
+def _patch_saving(options: Options) -> None:
+    def save(self: Any, sharded_state_dict: Any, checkpoint_dir: Any) -> None:
+        _save.save(_with_common(sharded_state_dict, checkpoint_dir), checkpoint_dir, options)
+
+    def async_save(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, async_strategy: str = "mcore") -> Any:
+        state = _with_common(sharded_state_dict, checkpoint_dir)
+        future = _save.save_async(state, checkpoint_dir, options)
+        return _save.request_of(future, checkpoint_dir, _request_class(async_strategy))
+
+    _set(_mcore.torch_dist.TorchDistSaveShardedStrategy, "save", save)
+    _set(_mcore.torch_dist.TorchDistSaveShardedStrategy, "async_save", async_save)
+    save_common = _mcore.common.TorchCommonSaveStrategy.save_common if _mcore.has_registry else None
+
+    def save_natively(common: Any, checkpoint_dir: Any) -> None:
+        assert save_common is not None
+        save_common(_mcore.common.TorchCommonSaveStrategy("torch", 1), common, checkpoint_dir)
+
+    _set(_mcore.serialization, "save_config", _save_config(_mcore.serialization.save_config, save_natively))
+
+
+def _save_config(native: _Save, save_natively: _Save) -> _Save:
+    """Writes metadata.json, which names the backend that loads; at once, and not in parts. Megatron calls it on rank 0."""
+
+    def save_config(config: Any, checkpoint_dir: Any) -> None:
+        if (common := _common.pop(_save.path_of(checkpoint_dir), None)) is not None:
+            save_natively(common, checkpoint_dir)  # for another strategy, which has saved the rest
+        if not is_checkpoint(checkpoint_dir):
+            return native(config, checkpoint_dir)
+        config.sharded_backend, config.sharded_backend_version = BACKEND, VERSION
+        path = os.path.join(_save.path_of(checkpoint_dir), "metadata.json")
+        with open(path + ".tmp", "w") as file:
+            json.dump(vars(config), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".tmp", path)
+        return None
+
+    return save_config
+
+
+def _refuse_runs(state: Any, directory: Any) -> None:
+    for sharded in _mcore.dict_utils.nested_values(state):
+        if isinstance(sharded, RunTensor):
+            raise InvalidArgumentError(
+                "this checkpoint of Megatron's own format is loaded with its own metadata; expected that "
+                "DistributedOptimizer.sharded_state_dict gets what load_content_metadata of the directory returns",
+                path=_save.path_of(directory),
+            )
+
+
+def _patch_loading(options: Options) -> None:
+    strategy = _mcore.torch_dist.TorchDistLoadShardedStrategy
+
+    def load(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, *more: Any) -> Any:
+        if is_checkpoint(checkpoint_dir):
+            return _load.load(sharded_state_dict, checkpoint_dir, options)
+        _refuse_runs(sharded_state_dict, checkpoint_dir)
+        return load_native(self, sharded_state_dict, checkpoint_dir, *more)
+
+    def load_tensors_metadata(self: Any, checkpoint_dir: Any, metadata: Any = None) -> Any:
+        if metadata is None and is_checkpoint(checkpoint_dir):
+            return _load.tensors_metadata(checkpoint_dir)
+        return tensors_native(self, checkpoint_dir, metadata)
+
+    def load_sharded_metadata(self: Any, checkpoint_dir: Any) -> Any:
+        if is_checkpoint(checkpoint_dir):
+            return _load.sharded_metadata(checkpoint_dir)
+        return sharded_native(self, checkpoint_dir)
+
+    def remove_sharded_tensors(self: Any, checkpoint_dir: Any, key_prefix: str) -> Any:
+        if is_checkpoint(checkpoint_dir):
+            raise UnsupportedError("a committed checkpoint is never changed", path=_save.path_of(checkpoint_dir))
+        return remove_native(self, checkpoint_dir, key_prefix)
+
+    def load_together(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, *more: Any) -> Any:
+        if isinstance(self.base_strategy, strategy) and is_checkpoint(checkpoint_dir):
+            return self.base_strategy.load(sharded_state_dict, checkpoint_dir)  # reads each byte once by itself
+        return together_native(self, sharded_state_dict, checkpoint_dir, *more)
+
+    load_native = _set(strategy, "load", load)
+    tensors_native = _set(strategy, "load_tensors_metadata", load_tensors_metadata)
+    sharded_native = _set(strategy, "load_sharded_metadata", load_sharded_metadata)
+    remove_native = _set(strategy, "remove_sharded_tensors", remove_sharded_tensors)
+    together_native = _set(_mcore.fully_parallel.FullyParallelLoadStrategyWrapper, "load", load_together)
+
+
+def _patch_common(options: Options) -> None:
+    def load_ours(checkpoint_dir: Any) -> Any:
+        return _load.common_state(checkpoint_dir, options) if is_checkpoint(checkpoint_dir) else None
+
+    if not _mcore.has_registry:
+
+        def load_common_state_dict(checkpoint_dir: Any) -> Any:
+            _mcore.serialization.verify_checkpoint(_save.path_of(checkpoint_dir))
+            found = load_ours(checkpoint_dir)
+            return _optimizer.mark(load_native(checkpoint_dir) if found is None else found, is_checkpoint(checkpoint_dir))
+
+        load_native = _set(_mcore.serialization, "load_common_state_dict", load_common_state_dict)
+        _set(_mcore.dist_checkpointing, "load_common_state_dict", load_common_state_dict)
+        return
+
+    def save_common(self: Any, common_state_dict: Any, checkpoint_dir: Any) -> None:
+        if dist.get_rank() == 0:
+            _common[_save.path_of(checkpoint_dir)] = common_state_dict
+
+    def load_common(self: Any, checkpoint_dir: Any) -> Any:
+        found = load_ours(checkpoint_dir)
+        common = common_native(self, checkpoint_dir) if found is None else found
+        return _optimizer.mark(common, is_checkpoint(checkpoint_dir))
+
+    _set(_mcore.common.TorchCommonSaveStrategy, "save_common", save_common)
+    common_native = _set(_mcore.common.TorchCommonLoadStrategy, "load_common", load_common)
+
+
+def _register() -> None:
+    """The name of the backend, for versions that look strategies up."""
+    base: Any = importlib.import_module("megatron.core.dist_checkpointing.strategies.base")
+    for action, make in (
+        (base.StrategyAction.LOAD_SHARDED, _mcore.torch_dist.TorchDistLoadShardedStrategy),
+        (base.StrategyAction.SAVE_SHARDED, lambda: _mcore.torch_dist.TorchDistSaveShardedStrategy(BACKEND, VERSION)),
+    ):
+        base.register_default_strategy(action, BACKEND, VERSION, make())
+
+
+def enable(**options: Any) -> None:
+    """See the package."""
+    disable()
+    chosen = Options(**options)
+    for module in _ENUMS:
+        for value in vars(importlib.import_module(module)).values():
+            if isinstance(value, type) and issubclass(value, enum.Enum) and value.__module__ == module:
+                register_enum(value)
+    _patch_saving(chosen)
+    _patch_loading(chosen)
+    _patch_common(chosen)
+    if _mcore.has_registry:
+        _register()
+    if chosen.optimizer_regions:
+        optimizer = _mcore.optimizer_class()
+        for name, value in _optimizer.patch(optimizer).items():
+            _set(optimizer, name, value)
+
+
+def disable() -> None:
+    """Puts everything back as it was."""
+    while _undo:
+        _undo.pop()()
+    _common.clear()

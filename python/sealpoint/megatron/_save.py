@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving sharded state dicts of Megatron-core."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import tempfile
+import time
+from typing import Any
+
+from sealpoint import _sealpoint, _tree
+from sealpoint._communicator import Communicator
+from sealpoint._errors import InvalidArgumentError
+from sealpoint._tree import KIND
+from sealpoint.megatron import _mcore
+from sealpoint.megatron._optimizer import stored
+from sealpoint.megatron._options import Options
+from sealpoint.megatron._tensors import RunTensor, held, is_main
+from sealpoint.torch import _directories, _shards
+from sealpoint.torch._aliases import FirstNames
+from sealpoint.torch._save import SaveFuture, begin
+from sealpoint.torch._state import Gathered, unite
+
+COMMON_KEY = "common_state"
+_LOOK_EVERY_SECONDS = 0.02
+# By folder of checkpoints, the (attempt, sequence) of what was last saved or loaded there.
+lineage: dict[str, tuple[str, int]] = {}
+
+
+class ShardedState(Gathered):
+    """What one rank has to save of a sharded state dict: tensors by key, objects by unique key, in one flat mapping.
+
+    With compare_replicas all replicas of tensors take part, so that they can be compared and share the bytes; else only
+    those that Megatron calls main. Of objects it is always the main one.
+    """
+
+    def __init__(self, state: Any, rank: int, size: int, options: Options, names: FirstNames) -> None:
+        super().__init__(names)
+        encoder = _tree.Encoder(_shards.is_tensor, self._add_tensor, rank, size, options.allow_pickle)
+        self._placed: set[Any] = set()
+        self._names: set[str] = set()
+        nodes: dict[str, Any] = {}
+        for sharded in _mcore.dict_utils.nested_values(state):
+            if isinstance(sharded, _mcore.mapping.ShardedObject):
+                if is_main(sharded):
+                    if sharded.unique_key in nodes:
+                        raise InvalidArgumentError("two objects have this key", object=sharded.unique_key)
+                    data = stored(sharded.data) if sharded.key == COMMON_KEY else sharded.data
+                    nodes[sharded.unique_key] = encoder.encode(data, (sharded.unique_key,))
+            elif isinstance(sharded, _mcore.mapping.ShardedTensor):
+                if is_main(sharded) or (options.compare_replicas and not isinstance(sharded, RunTensor)):
+                    self._add_sharded(sharded)
+                if is_main(sharded):
+                    nodes[sharded.key] = {KIND: "tensor", "name": sharded.key}
+            else:
+                kind = type(sharded).__name__
+                raise InvalidArgumentError(f"a value is a {kind}, expected a ShardedTensor or ShardedObject")
+        self.node = nodes
+        self.rank_values = encoder.rank_values
+
+    def _add_tensor(self, name: str, value: Any) -> str:
+        """Of one within an object."""
+        if name in self._names:
+            raise InvalidArgumentError("two places of the state have this path", tensor=name)
+        self._names.add(name)
+        self.slots.extend(_shards.source_slots(value, name, self.kept.append))
+        return name
+
+    def _add_sharded(self, sharded: Any) -> None:
+        regions = held(sharded)
+        (region,) = regions.regions
+        if region.run is not None and not region.tensor.is_contiguous():
+            region = region._replace(tensor=region.tensor.contiguous())
+            regions.regions = [region]
+        place = (sharded.key, region.offset, region.extent, region.run, region.tensor.data_ptr())
+        if place in self._placed:
+            return  # in two places of the model
+        self._placed.add(place)
+        self.slots.extend(_shards.source_slots(regions, sharded.key, self.kept.append))
+
+
+def step_of(directory: str) -> int | None:
+    """By the name that Megatron gives directories, which is the same on all ranks."""
+    found = re.fullmatch(r"iter_0*(\d+)", os.path.basename(directory))
+    return None if found is None else int(found[1])
+
+
+def _gather(state: Any, directory: str, options: Options, communicator: Communicator) -> ShardedState:
+    encoding = (options.codec, options.codec_level, options.chunk_size_bytes)
+
+    def make(names: FirstNames) -> ShardedState:
+        made = ShardedState(state, communicator.rank, communicator.size, options, names)
+        if options.replace and communicator.rank == 0:
+            _directories.remove(directory)
+        return made
+
+    return unite(make, communicator, encoding)
+
+
+def _begin(state: Any, directory: str, options: Options, is_async: bool) -> Any:
+    return begin(
+        lambda communicator: _gather(state, directory, options, communicator),
+        directory,
+        process_group=None,
+        step=step_of(directory),
+        parent=lineage.get(_folder_of(directory)),
+        compare_replicas=options.compare_replicas,
+        allow_empty=True,
+        deadline=options.deadline,
+        background_deadline=options.background_deadline,
+        memory_budget_bytes=options.memory_budget_bytes,
+        is_async=is_async,
+    )
+
+
+def _folder_of(directory: str) -> str:
+    return os.path.dirname(os.path.abspath(directory))
+
+
+def note(directory: str, attempt: str, sequence: int) -> None:
+    """What the next checkpoint in the same folder follows."""
+    lineage[_folder_of(directory)] = (attempt, sequence)
+
+
+def path_of(directory: str | pathlib.Path) -> str:
+    return os.fspath(directory)
+
+
+def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:
+    """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
+    info, _ = _begin(state, path_of(directory), options, is_async=False)
+    assert isinstance(info, _sealpoint.CommitInfo)
+    note(path_of(directory), info.attempt, info.sequence)
+    return info
+
+
+def save_async(state: Any, directory: str | pathlib.Path, options: Options) -> SaveFuture:
+    """Returns when the state is copied, and may change."""
+    pending, session = _begin(state, path_of(directory), options, is_async=True)
+    return SaveFuture(pending, session)
+
+
+def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) -> Any:
+    """An AsyncRequest of Megatron (of this class) for a save that is under way.
+
+    Its worker only waits for the end, so that queues of Megatron, which look at nothing else, see it. The first
+    function that finalizes it raises the error of the save, on all ranks: Megatron counts the checkpoint only then.
+    """
+    running = _running_file(future)
+
+    def finalize() -> None:
+        info = future.result()
+        note(path_of(directory), info.attempt, info.sequence)
+
+    return request(wait_for, (running, os.getpid()), [finalize])
+
+
+def _running_file(future: SaveFuture) -> str:
+    """A file that is there as long as the save runs."""
+    handle, path = tempfile.mkstemp(prefix="sealpoint-save-")
+    os.close(handle)
+    future.add_done_callback(lambda _: pathlib.Path(path).unlink(missing_ok=True))
+    return path
+
+
+def wait_for(running: str, trainer: int) -> None:
+    """In a worker of Megatron: returns when the file is gone, or the process that made it."""
+    while os.path.exists(running):
+        try:
+            os.kill(trainer, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(_LOOK_EVERY_SECONDS)

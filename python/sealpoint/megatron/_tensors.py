@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharded tensors of Megatron-core as regions of whole tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sealpoint._errors import InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint.megatron import _mcore
+from sealpoint.torch._regions import Region, Regions
+
+Numbers = tuple[int, ...]
+
+
+@dataclass
+class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
+    """A run of a model parameter's box, as the distributed optimizer holds it: flat.
+
+    To Megatron it is a part of a tensor of two dimensions, of irregular sizes, at a place that no other run has; what
+    it is in truth is in the further members. Its key is that of the parameter: prefixes of chained optimizers are no part
+    of it, since each parameter belongs to one of them.
+
+    Args:
+        tensor_shape: of the whole tensor.
+        box: offset and extent of the box in it.
+        run: [begin, end) of the box's row-major elements.
+        is_owner: whether this rank stores it; others may have it, too.
+    """
+
+    tensor_shape: Numbers = ()
+    box: tuple[Numbers, Numbers] = ((), ())
+    run: tuple[int, int] = (0, 0)
+    is_owner: bool = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "key" or "key" not in self.__dict__:
+            super().__setattr__(name, value)
+
+
+def is_main(sharded: Any) -> bool:
+    """Whether Megatron counts on this rank to store it."""
+    if isinstance(sharded, RunTensor):
+        return sharded.is_owner
+    return bool(_mcore.mapping.is_main_replica(sharded.replica_id))
+
+
+def shape_of(sharded: Any) -> Numbers:
+    """Of the whole tensor, prepended axes included."""
+    return tuple(sharded.tensor_shape if isinstance(sharded, RunTensor) else sharded.global_shape)
+
+
+def _box_of(sharded: Any) -> tuple[Numbers, Numbers]:
+    if isinstance(sharded, RunTensor):
+        return sharded.box
+    return tuple(sharded.global_offset), (1,) * sharded.prepend_axis_num + tuple(sharded.local_shape)
+
+
+def region_of(sharded: Any, memory: torch.Tensor | None = None) -> Region:
+    """What this rank holds. Errors: InvalidArgumentError, UnsupportedError; both name the key."""
+    data = sharded.data if memory is None else memory
+    if data is None:
+        raise InvalidArgumentError("the ShardedTensor has no data", tensor=sharded.key)
+    offset, extent = _box_of(sharded)
+    if isinstance(sharded, RunTensor):
+        return Region(data, offset, extent, sharded.run)
+    if getattr(sharded, "flattened_range", None) is not None:
+        raise UnsupportedError("the ShardedTensor has a flattened_range, which Megatron gave up", tensor=sharded.key)
+    return Region(data[(None,) * sharded.prepend_axis_num], offset, extent)
+
+
+def held(sharded: Any) -> Regions:
+    """Of a tensor that is to be saved."""
+    return Regions(shape_of(sharded), sharded.dtype, [region_of(sharded)])
+
+
+def wanted(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
+    """Of a tensor that is to be loaded into ``memory``: its local data, or what takes their place.
+
+    With allow_shape_mismatch what the checkpoint does not have becomes zero. Errors: MismatchError, UnsupportedError.
+    """
+    region, shape = region_of(sharded, memory), shape_of(sharded)
+    if shape == stored_shape:
+        return Regions(shape, memory.dtype, [region])
+    if not sharded.allow_shape_mismatch or len(shape) != len(stored_shape):
+        raise MismatchError(f"shape: the checkpoint has {list(stored_shape)}, the state {list(shape)}", tensor=sharded.key)
+    memory.zero_()
+    clipped = _clip_run(region, stored_shape, sharded.key) if region.run is not None else _clip(region, stored_shape)
+    return Regions(stored_shape, memory.dtype, [] if clipped is None else [clipped])
+
+
+def _clip(region: Region, shape: Numbers) -> Region | None:
+    """The part of a box that lies in a tensor of another shape; None: nothing does."""
+    memory = region.tensor
+    for dim, (begin, size) in enumerate(zip(region.offset, shape, strict=True)):
+        length = min(memory.shape[dim], size - begin)
+        if length <= 0:
+            return None
+        memory = memory.narrow(dim, 0, length)
+    return Region(memory, region.offset)
+
+
+def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
+    """The same of a run. Rows at the end may be missing, so that those before them keep their numbers."""
+    assert region.extent is not None and region.run is not None
+    extent, inner, is_row = list(region.extent), 1, True
+    for dim in reversed(range(len(extent))):
+        length = min(extent[dim], shape[dim] - region.offset[dim])
+        if length <= 0:
+            return None
+        is_row = all(size == 1 for size in extent[:dim])
+        if length < extent[dim] and not is_row:
+            raise UnsupportedError(
+                f"optimizer state of a tensor of shape {list(shape)} is wanted in a box {list(region.extent)} at "
+                f"{list(region.offset)}; expected that only rows differ", tensor=key,
+            )
+        extent[dim] = length
+        inner *= length
+    begin, end = region.run[0], min(region.run[1], inner)
+    return None if begin >= end else Region(region.tensor[: end - begin], region.offset, extent, (begin, end))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoint manager."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import warnings
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import torch.distributed as dist
+
+from sealpoint._errors import Error, UnsupportedError
+from sealpoint._series import Series
+from sealpoint.torch import _directories
+from sealpoint.torch._load import load
+from sealpoint.torch._save import save, save_async
+from sealpoint.torch._session import session_of
+from sealpoint.torch._state import Contract, ask_first
+
+try:
+    _titan: Any = import_module("torchtitan")
+except ImportError as error:
+    raise ImportError(f"sealpoint.torchtitan needs torchtitan, which cannot be imported: {error}") from error
+# Since 0.3 the manager is chosen by the class of its configuration.
+_HAS_CONFIG = find_spec("torchtitan.components.checkpointer") is not None
+_native: Any = import_module(f"torchtitan.components.{'checkpointer.dcp' if _HAS_CONFIG else 'checkpoint'}")
+_tools: Any = import_module("torchtitan.tools.utils")
+_STEP = re.compile(r"step-(\d+)")
+
+
+@dataclass(kw_only=True)
+class Options:
+    """What further checkpoints are to be like; see ``SealpointCheckpointManager``."""
+
+    codec: Literal["none", "zstd", "bytesplit+zstd"] = "none"
+    writer_ranks: list[int] = field(default_factory=list)
+    compare_replicas: bool = True
+    replace: bool = False
+    allow_pickle: bool = False
+    threads: int = 1
+
+
+class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[misc]
+    """torchtitan's manager, whose checkpoints are those of this library: ``step-N`` in its folder, as always.
+
+    All of torchtitan's settings keep their meaning. ``async`` and ``async_with_pinned_mem`` both mean a save in the
+    background, with groups of its own, of what the state was when the call returned. Only committed steps are found; of
+    old ones the newest ``keep_latest_k`` committed ones stay, and what goes loses its marker first. Checkpoints of DCP
+    are still loaded, and never deleted; exports for Hugging Face are those of torchtitan.
+
+    Settings of its own:
+        codec, compare_replicas, allow_pickle: as for ``sealpoint.torch.save``.
+        writer_ranks: ranks that write, ascending, such as those of one HSDP replica; none: all.
+        replace: a step that is there already is replaced; off: it is an AlreadyExistsError, as after a roll-back.
+        threads: that read and verify, per rank.
+    """
+
+    # Of versions without configurations of managers; see ``enable``.
+    options = Options()
+    async_mode: Any
+
+    if _HAS_CONFIG:
+
+        @dataclass(kw_only=True, slots=True)
+        class Config(_native.CheckpointManager.Config):  # type: ignore[misc]
+            codec: Literal["none", "zstd", "bytesplit+zstd"] = "none"
+            """How elements are compressed."""
+
+            writer_ranks: list[int] = field(default_factory=list)
+            """Ranks that write, ascending; none: all."""
+
+            compare_replicas: bool = True
+            """Whether what several ranks hold is compared before it is stored once."""
+
+            replace: bool = False
+            """Whether a step that is there already is replaced."""
+
+            allow_pickle: bool = False
+            """Whether values without a form of their own are pickled."""
+
+            threads: int = 1
+            """Threads per rank that read and verify."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        config = kwargs.get("config", args[0] if args else None)
+        if _HAS_CONFIG:
+            self.options = Options(**{name: getattr(config, name) for name in vars(Options())})
+        self._purge: threading.Thread | None = None
+        if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
+            self.async_mode = _native.AsyncMode.ASYNC  # this library stages by itself, in pinned memory if there is a device
+
+    def dcp_save(self, state_dict: dict[str, Any], checkpoint_id: str, async_mode: Any,
+                 enable_garbage_collection: bool = False, to_hf: bool = False) -> Any:
+        """Saves the state of all ranks; returns a future if async_mode says so. All ranks call it."""
+        if to_hf:
+            return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
+        found = _STEP.fullmatch(os.path.basename(checkpoint_id))
+        options: dict[str, Any] = {
+            "step": None if found is None else int(found[1]), "parent": self._make_way(checkpoint_id),
+            "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
+            "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
+        }
+        if async_mode == _native.AsyncMode.DISABLED:
+            save(state_dict, checkpoint_id, **options)
+            result = None
+        else:
+            result = save_async(state_dict, checkpoint_id, **options)
+        if enable_garbage_collection:
+            _tools.GarbageCollection.collect("GC collection invoked by checkpointer.")
+        return result
+
+    def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
+        """Fills the state. All ranks call it."""
+        if from_hf or not _directories.is_checkpoint(checkpoint_id):
+            return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)  # type: ignore[no-any-return]
+        load(state_dict, checkpoint_id, contract=Contract.partial(), allow_pickle=self.options.allow_pickle,
+             threads=self.options.threads)
+        if _native.MODEL in self.states:
+            self.states[_native.MODEL].load_state_dict(state_dict)
+        return None
+
+    def _make_way(self, checkpoint_id: str) -> tuple[str, int] | None:
+        """Whom the new checkpoint follows: the newest one in its folder. Removes what is to be replaced."""
+
+        def find() -> list[Any] | None:
+            entries = Series(os.path.dirname(checkpoint_id)).list()
+            if self.options.replace:
+                _directories.remove(checkpoint_id)
+            for entry in entries:
+                if entry.verdict == "committed":
+                    return [entry.attempt, entry.sequence]
+            return None
+
+        found = ask_first(session_of(None).communicator, find)
+        return None if found is None else (found[0], found[1])
+
+    def _find_load_step(self, folder: str = "") -> int:
+        """The newest committed step, the same on all ranks; -1: there is none."""
+        path = folder or self.folder
+
+        def find() -> int:
+            for entry in Series(path).list():
+                found = _STEP.fullmatch(entry.name)
+                if entry.verdict == "committed" and found is not None:
+                    return int(found[1])
+            return -1
+
+        step = ask_first(session_of(None).communicator, find)
+        return int(step) if step >= 0 else int(super()._find_load_step(folder))
+
+    def _purge_stale_checkpoints(self) -> None:
+        """Deletes what need not be kept, on a thread of rank 0. What fails there is tried again after the next save."""
+        if self.keep_latest_k <= 0 or dist.get_rank() != 0:
+            return
+        self._wait_for_purge()
+        self._purge = threading.Thread(target=self._delete_old, name="sealpoint-purge", daemon=True)
+        self._purge.start()
+
+    def _delete_old(self) -> None:
+        try:
+            Series(self.folder).prune(keep_last=self.keep_latest_k)
+        except Error as error:
+            warnings.warn(f"old checkpoints were not deleted: {error}", RuntimeWarning, stacklevel=1)
+
+    def _wait_for_purge(self) -> None:
+        if getattr(self, "_purge", None) is not None:
+            assert self._purge is not None
+            self._purge.join()
+            self._purge = None
+
+    def close(self) -> None:
+        """Waits for deletions."""
+        self._wait_for_purge()
+        super().close()
+
+
+def enable(**options: Any) -> None:
+    """Lets trainers of torchtitan 0.2 use the manager, with these settings (see ``SealpointCheckpointManager``).
+
+    Called before torchtitan.train is imported or run. With later versions ``config.checkpoint`` says it.
+    """
+    if _HAS_CONFIG:
+        raise UnsupportedError("this torchtitan takes SealpointCheckpointManager.Config as config.checkpoint, not enable()")
+    SealpointCheckpointManager.options = Options(**options)
+    _native.CheckpointManager = SealpointCheckpointManager
+    if "torchtitan.train" in sys.modules:
+        sys.modules["torchtitan.train"].CheckpointManager = SealpointCheckpointManager  # type: ignore[attr-defined]
