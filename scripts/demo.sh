@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Shows Sealpoint at work on a real training: a crash in the middle of a save, what it leaves, how
 # the training goes on, bit for bit, on other meshes of ranks, and the same with saves in the
-# background.
+# background. A second act does so with PyTorch, if scripts/python_env.sh made an environment with it.
 #   scripts/demo.sh              leaves everything in build/demo, or in $DEMO_DIR
 # Every expectation is checked; the exit status is 0 only if all of them hold. docs/demo.md shows what
 # it prints.
@@ -86,7 +86,7 @@ start_clean() {
     echo "$demo is not empty and was not made by this demo; give another folder in DEMO_DIR." >&2
     exit 1
   fi
-  rm -rf -- "${demo:?}"/{series,background,flipped,logs,interrupted.state,reference.state}
+  rm -rf -- "${demo:?}"/{series,background,flipped,torch,logs,interrupted.state,reference.state}
   mkdir -p "$logs"
   : >"$owner"
 }
@@ -218,6 +218,8 @@ prepare() {
   echo ready
 }
 
+# shellcheck source=scripts/demo_torch.sh
+. "$root/scripts/demo_torch.sh"
 start_clean
 prepare
 cd "$demo"
@@ -229,5 +231,6 @@ resume
 show_series
 compare
 flip
+torch_act
 printf '\nAll as expected, in %s s. Checkpoints and logs (with what MPI prints) are in %s\n' \
   $((SECONDS - started)) "$demo"

@@ -3,6 +3,7 @@
 # Makes the virtual environment build/venv with what python/requirements*.txt pin; does nothing if it is there already.
 #   scripts/python_env.sh               with torch, if pip can get it
 #   scripts/python_env.sh --no-torch    without
+# With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
 # PYTHON names another interpreter (3.11 or later) than python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,11 +15,28 @@ stamp_of() { { "$python" --version; cat python/requirements.txt "$@"; } | sha256
 
 install() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
 
+# Versions for a later Python are taken as well: of these packages only what is written in Python is used.
+frameworks() {
+  local line folder
+  while read -r line; do
+    folder=build/frameworks/${line/==/-}
+    case $line in \#* | '') continue ;; esac
+    [ ! -d "$folder" ] || continue
+    rm -rf "$folder.part"
+    if install --no-deps --only-binary=:all: --python-version 3.12 --ignore-requires-python --target "$folder.part" "$line"; then
+      mv "$folder.part" "$folder"
+    else
+      echo "Python: no $line: its tests are skipped."
+    fi
+  done <python/requirements-frameworks.txt
+}
+
 with_torch=$(stamp_of python/requirements-torch.txt)
 without_torch=$(stamp_of)
 stamp=$(cat "$venv/stamp" 2>/dev/null || true)
 if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-}" = --no-torch ]; }; then
   echo "Python: $venv is up to date."
+  [ "${1:-}" = --no-torch ] || frameworks
   exit 0
 fi
 
@@ -32,6 +50,7 @@ fi
 if [ "${1:-}" != --no-torch ]; then
   if install -r python/requirements-torch.txt; then
     echo "$with_torch" >"$venv/stamp"
+    frameworks
   else
     echo "Python: no torch: pip cannot install what python/requirements-torch.txt names; what needs it is skipped."
   fi

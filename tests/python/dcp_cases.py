@@ -2,6 +2,7 @@
 """What four ranks do through torch.distributed.checkpoint; run by test_torch_dcp.py."""
 
 import contextlib
+import functools
 import pickle
 import random
 import time
@@ -20,8 +21,10 @@ from torch.distributed.checkpoint.metadata import BytesStorageMetadata, TensorSt
 from torch.distributed.checkpoint.planner import SavePlanner
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
-from torch_states import MODES, Training, assert_same, whole
+from torch.distributed.tensor.placement_types import _StridedShard
+from torch_states import MODES, Tied, Training, assert_same, in_place, whole
 
 
 def save(state, path, **options):
@@ -104,12 +107,13 @@ def case_layouts_and_numbers_of_ranks_change(job):
     for group in groups:
         if job.rank in dist.get_process_group_ranks(group):
             state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
-            dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), process_group=group), process_group=group)
+            reader = StorageReader(job.path("fsdp"), process_group=group, unexpected="allow")
+            dcp.load(state, storage_reader=reader, process_group=group)
             assert_same(state["model"], model)
     dist.barrier()
     if job.rank == 2:
         state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
-        dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), no_dist=True), no_dist=True)
+        dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), no_dist=True, unexpected="allow"), no_dist=True)
         assert_same(state["model"], model)
         dcp.save(state, storage_writer=StorageWriter(job.path("alone"), no_dist=True), no_dist=True)
         assert_same(sp.load_full(job.path("alone"))["model"], model)
@@ -186,6 +190,15 @@ def many_tensors(mesh, count):
     return {f"layers.{i}.weight": distribute_tensor(content + i, mesh, [Shard(0)]) for i in range(count)}
 
 
+def seconds(group, call):
+    """From the moment when all ranks begin to that when all are done."""
+    dist.barrier(group)
+    started = time.monotonic()
+    call()
+    dist.barrier(group)
+    return time.monotonic() - started
+
+
 def case_little_goes_through_the_coordinator(job):
     """Of 2,000 tensors and two ranks; and the time, beside that of DCP's own writer."""
     mesh, group = DeviceMesh("cpu", [0, 1]), dist.new_group([0, 1])
@@ -197,12 +210,12 @@ def case_little_goes_through_the_coordinator(job):
     times = {"ours": [], "theirs": []}
     for number in range(2):
         with counted() as counts:
-            started = time.monotonic()
-            dcp.save(state, storage_writer=StorageWriter(job.path(f"c{number}"), process_group=group), process_group=group)
-            times["ours"].append(time.monotonic() - started)
-        started = time.monotonic()
-        dcp.save(state, storage_writer=FileSystemWriter(job.path(f"theirs{number}")), process_group=group)
-        times["theirs"].append(time.monotonic() - started)
+            ours = StorageWriter(job.path(f"c{number}"), process_group=group)
+            one = functools.partial(dcp.save, state, storage_writer=ours, process_group=group)
+            times["ours"].append(seconds(group, one))
+        theirs = FileSystemWriter(job.path(f"theirs{number}"))
+        one = functools.partial(dcp.save, state, storage_writer=theirs, process_group=group)
+        times["theirs"].append(seconds(group, one))
         assert counts["gather_object"] <= 2 * 300, counts  # plan and results
         if job.rank == 0:
             assert counts["gather_object"] > 0, "nothing was counted"
@@ -210,7 +223,7 @@ def case_little_goes_through_the_coordinator(job):
             assert counts["broadcast_object_list"] <= 300, counts
     ratio = min(times["theirs"]) / min(times["ours"])
     print(f"rank {job.rank}: {counts}, seconds {times}, ratio {ratio:.2f}", flush=True)  # pytest -s shows it
-    assert ratio > 1.5, times
+    assert ratio > 1.5, times  # 3 to 5 on an idle machine: benchmarks/python/state_dicts.py
     with counted() as counts:
         back = {name: torch.zeros(8, 8) for name in state}
         dcp.load(back, storage_reader=StorageReader(job.path("c0"), process_group=group), process_group=group)
@@ -258,15 +271,17 @@ def case_what_dcp_does_not_notice_is_refused(job):
         ("more", RuntimeError, {"more": torch.zeros(3)}),
     ):
         wrong = state if job.rank == 1 else {"t": torch.zeros(2)}
-        error = fails(job, kind, lambda wrong=wrong: load(dict(wrong), job.path("c")))
+        error = fails(job, kind, lambda wrong=wrong: load(dict(wrong), job.path("c"), unexpected="allow"))
         assert what in str(error), error
-    error = fails(job, sealpoint.MismatchError, lambda: load({"n": 0}, job.path("c"), unexpected="error"))
+    error = fails(job, sealpoint.MismatchError, lambda: load({"n": 0}, job.path("c")))
     assert (error.object, "1 more" in str(error)) == ("t", True), error
+    assert 'unexpected="allow" allows it' in str(error), error
     wide = {"t": torch.zeros(2, dtype=torch.float64)}
-    load(wide, job.path("c"), convert="exact")
+    load(wide, job.path("c"), convert="exact", unexpected="allow")
     assert torch.equal(wide["t"], torch.ones(2, dtype=torch.float64))
     partial = {"t": torch.zeros(2), "more": 5}
-    dcp.load(partial, storage_reader=StorageReader(job.path("c")), planner=DefaultLoadPlanner(allow_partial_load=True))
+    dcp.load(partial, storage_reader=StorageReader(job.path("c"), unexpected="allow"),
+             planner=DefaultLoadPlanner(allow_partial_load=True))
     assert torch.equal(partial["t"], torch.ones(2))
     assert partial["more"] == 5
 
@@ -404,7 +419,7 @@ def case_planners_of_others_have_their_say(job):
             committed.append((item.dest_index.fqn, tensor.clone()))
 
     back = {"keep": torch.zeros(10)}
-    dcp.load(back, storage_reader=StorageReader(job.path("c")), planner=Scratch())
+    dcp.load(back, storage_reader=StorageReader(job.path("c"), unexpected="allow"), planner=Scratch())
     assert torch.equal(back["keep"], torch.zeros(10))
     ((name, tensor),) = committed
     assert name == "keep"
@@ -436,8 +451,6 @@ def case_cached_plans(job):
 
 
 def case_empty_and_uneven_shards(job):
-    from torch.distributed.tensor.placement_types import _StridedShard
-
     mesh, pair = init_device_mesh("cpu", (job.size,)), DeviceMesh("cpu", [0, 1])
     contents = {"five": torch.arange(5.0), "three": torch.arange(3.0), "one": torch.ones(1), "none": torch.zeros(0, 2)}
     state = {name: distribute_tensor(tensor, mesh, [Shard(0)]) for name, tensor in contents.items()}
@@ -468,11 +481,41 @@ def case_empty_and_uneven_shards(job):
 
     back = {name: blank(tensor) for name, tensor in state.items() if name != "list"}
     back["list"] = [blank(one) for one in state["list"]]
-    load(back, job.path("c"), unexpected="error")
+    load(back, job.path("c"))
     for name in (*contents, "strided"):
         assert torch.equal(back[name].to_local(), state[name].to_local()), name
     assert torch.equal(back["turned"], state["turned"])
     assert torch.equal(back["list"][0].to_local(), state["list"][0].to_local())
+
+
+def case_tied_weights_are_stored_once(job):
+    models = [fully_shard(Tied(seed), mesh=init_device_mesh("cpu", (job.size,))) for seed in (1, 2)]
+    strided = DTensor.from_local(torch.full((4,), float(job.rank)), init_device_mesh("cpu", (job.size,)),
+                                 [_StridedShard(0, split_factor=2)], run_check=False, shape=(16,), stride=(1,))
+    save({"model": models[0].state_dict(), "boxes": {"a": strided, "b": strided}}, job.path("c"))
+    with sealpoint.open(job.path("c")) as checkpoint:
+        assert list(checkpoint) == ["boxes.a", "model.embedding.weight"]
+    load({"model": models[1].state_dict()}, job.path("c"), unexpected="allow")
+    expected = whole(models[0].head.weight)
+    assert torch.equal(whole(models[1].head.weight), expected)
+    apart = {"model": {f"{name}.weight": torch.zeros(11, 3) for name in ("embedding", "head")}}
+    load(apart, job.path("c"), unexpected="allow")
+    assert all(torch.equal(tensor, expected) for tensor in apart["model"].values())
+    sp.save({"a": expected, "b": -expected}, job.path("differ"))
+    one = torch.zeros(11, 3)
+    error = fails(job, sealpoint.MismatchError, lambda: load({"a": one, "b": one}, job.path("differ")))
+    assert error.tensor == "b", error
+
+
+def case_tensors_that_say_where_they_lie(job):
+    if not hasattr(dcp, "CheckpointableTensor"):
+        return  # torch has it from 2.14 on
+    save({"t": in_place(job, True)}, job.path("c"))
+    expected = torch.arange(2.0 * job.size)[:, None].expand(-1, 3)
+    assert torch.equal(sp.load_full(job.path("c"))["t"], expected)
+    back = in_place(job, False)
+    load({"t": back}, job.path("c"))
+    assert torch.equal(back, in_place(job, True))
 
 
 def case_asynchronous_in_a_thread(job):

@@ -2,18 +2,28 @@
 """Jobs of several ranks over gloo: starting processes costs seconds, so one job runs many cases, one after the other.
 
 As a program it is one rank:  ranks.py MODULE RANK SIZE FOLDER
+or, with "all" for the rank, all of them: it imports the module once and forks, if that takes long. What a module calls
+alone_NAME runs then, each in a process without a group.
 """
 
+import ctypes
+import datetime
 import faulthandler
+import gc
 import importlib
+import importlib.util
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
+import time
 import traceback
 
 LIMIT_SECONDS = 240
+_PR_SET_PDEATHSIG = 1  # a rank ends with the process that forked it
 CASE_LIMIT_SECONDS = 60  # a rank that hangs for longer prints where, and ends
 
 
@@ -48,65 +58,175 @@ class Job:
         assert all(one == values[0] for one in values), values
         return value
 
+    def slowest(self, seconds):
+        """Of a time that each rank took."""
+        import torch.distributed as dist
 
-def cases_of(module):
-    return {name: function for name, function in vars(importlib.import_module(module)).items()
-            if name.startswith("case_")}
+        values = [None] * self.size
+        dist.all_gather_object(values, seconds)
+        return max(values)
+
+    def figure(self, text):
+        """Says a line behind all cases, which ctest -V shows."""
+        if self.rank == 0:
+            with open(self.folder.parent / "figures.txt", "a") as file:
+                file.write(text + "\n")
+
+    def with_ranks(self, count, call):
+        """Runs call() in a job of the first ranks alone, as one that goes on with fewer; the others wait.
+
+        Groups of torch.distributed that were there before are gone.
+        """
+        import torch.distributed as dist
+
+        dist.barrier()
+        dist.destroy_process_group()
+        if self.rank < count:
+            join(self.folder / "few", self.rank, count)
+            call()
+            dist.barrier()
+            dist.destroy_process_group()
+        join(self.folder / "all", self.rank, self.size)
+
+
+def join(rendezvous, rank, size):
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size,
+                            timeout=datetime.timedelta(seconds=60))
+
+
+def need_torch():
+    """Skips a file of tests whose ranks need torch. Looks for it without importing it, which takes seconds."""
+    import pytest
+
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: see scripts/python_env.sh", allow_module_level=True)
+
+
+def names_of(module, kind="case|alone"):
+    """Of the cases, without importing what they need: all, or those that the environment variable SEALPOINT_CASES names,
+    with commas between them."""
+    chosen = os.environ.get("SEALPOINT_CASES")
+    source = pathlib.Path(__file__).with_name(f"{module}.py").read_text()
+    names = re.findall(rf"^def ((?:{kind})_\w+)", source, re.M)
+    return [name for name in names if chosen is None or name in chosen.split(",")]
+
+
+def cases_of(module, kind="case"):
+    names = names_of(module, kind)
+    return {name: function for name, function in vars(importlib.import_module(module)).items() if name in names}
 
 
 def run_rank(module, rank, size, folder):
-    import datetime
-
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size,
-                            timeout=datetime.timedelta(seconds=60))
+    join(f"{folder}/rendezvous", rank, size)
     with open(f"{folder}/rank{rank}.jsonl", "w", buffering=1) as log:
         for name, case in cases_of(module).items():
-            place = pathlib.Path(folder, name)
-            place.mkdir(exist_ok=True)
-            faulthandler.dump_traceback_later(CASE_LIMIT_SECONDS, exit=True)
-            try:
-                case(Job(rank, size, place))
-                dist.barrier()
-            except BaseException:
-                log.write(json.dumps([name, traceback.format_exc()]) + "\n")
-                os._exit(1)  # others wait for this rank until their deadline
-            log.write(json.dumps([name, ""]) + "\n")
-    faulthandler.cancel_dump_traceback_later()
+            run_case(log, name, lambda place, case=case: (case(Job(rank, size, place)), dist.barrier()), folder)
     dist.destroy_process_group()
 
 
-def run(module, size, folder):
-    """Runs all cases of a module; returns {case: what went wrong, or ""}."""
-    environment = dict(os.environ, OMP_NUM_THREADS="1", LOCAL_WORLD_SIZE=str(size))
-    ranks = [subprocess.Popen([sys.executable, __file__, module, str(rank), str(size), str(folder)], env=environment)
-             for rank in range(size)]
-    failed = []
-    for rank, process in enumerate(ranks):
-        try:
-            process.wait(LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            failed.append(f"rank {rank} did not end")
+def run_case(log, name, call, folder):
+    place = pathlib.Path(folder, name)
+    place.mkdir(exist_ok=True)
+    faulthandler.dump_traceback_later(CASE_LIMIT_SECONDS, exit=True)
+    began = time.monotonic()
+    try:
+        call(place)
+    except BaseException:
+        log.write(json.dumps([name, traceback.format_exc(), 0]) + "\n")
+        os._exit(1)  # others wait for this rank until their deadline
+    log.write(json.dumps([name, "", time.monotonic() - began]) + "\n")
+    faulthandler.cancel_dump_traceback_later()
+
+
+def run_all(module, size, folder):
+    import torch
+
+    torch.set_num_threads(1)
+    importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # else each rank's first collection touches, and so copies, all that was imported
+    children = [fork(lambda rank=rank: run_rank(module, rank, size, folder)) for rank in range(size)]
+    failed = [child for child in children if os.waitpid(child, 0)[1]]
+    with open(f"{folder}/alone.jsonl", "w", buffering=1) as log:
+        for name, call in cases_of(module, "alone").items():
+            child = fork(lambda name=name, call=call: run_case(log, name, call, folder))
+            failed += [child] if os.waitpid(child, 0)[1] else []
+    sys.exit(bool(failed))
+
+
+def fork(call):
+    """A process that runs call(), and ends as any program, with what modules have to do at their ends."""
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        call()
+        sys.exit()
+    return child
+
+
+class Running:
+    """A job that was started. ``packages``: further folders of modules; ``fork``: see above."""
+
+    def __init__(self, module, size, folder, packages=(), fork=False):
+        self.module, self.size, self.folder = module, size, pathlib.Path(folder)
+        path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *map(str, packages)])
+        environment = dict(os.environ, OMP_NUM_THREADS="1", LOCAL_WORLD_SIZE=str(size), PYTHONPATH=path)
+        command = [sys.executable, __file__, module]
+        self.ranks = [subprocess.Popen([*command, str(rank), str(size), str(folder)], env=environment)
+                      for rank in (["all"] if fork else range(size))]
+
+    def _wait(self):
+        failed = []
+        for rank, process in enumerate(self.ranks):
+            try:
+                process.wait(LIMIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                failed.append(f"rank {rank} did not end")
+                process.kill()
+                process.wait()
+            if process.returncode != 0:
+                failed.append(f"rank {rank} ended with {process.returncode}")
+        return failed
+
+    def end(self):
+        """Whether anybody asked for its outcomes or not."""
+        for process in self.ranks:
             process.kill()
             process.wait()
-        if process.returncode != 0:
-            failed.append(f"rank {rank} ended with {process.returncode}")
-    results = {}
-    for rank in range(size):
-        log = pathlib.Path(folder, f"rank{rank}.jsonl")
-        seen = dict(json.loads(line) for line in log.read_text().splitlines()) if log.exists() else {}
-        for name in cases_of(module):
-            text = seen.get(name, f"not run; {failed}")
-            if text:
-                results[name] = results.get(name, "") + f"\nrank {rank}: {text}"
-            else:
-                results.setdefault(name, "")
-    results["end"] = "" if not failed else str(failed)
-    return results
+
+    def outcomes(self):
+        """Once it ended: {case: what went wrong, or ""}, and lines under "figures"."""
+        failed, results = self._wait(), {}
+        logs = [(f"rank{rank}", "case") for rank in range(self.size)]
+        for log_name, kind in [*logs, ("alone", "alone")]:
+            log = self.folder / f"{log_name}.jsonl"
+            lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
+            seen = {name: text for name, text, _ in lines}
+            for name in names_of(self.module, kind):
+                text = seen.get(name, f"not run; {failed}")
+                if text:
+                    results[name] = results.get(name, "") + f"\n{log_name}: {text}"
+                else:
+                    results.setdefault(name, "")
+        figures = self.folder / "figures.txt"
+        results["figures"] = figures.read_text().splitlines() if figures.exists() else []
+        results["end"] = "" if not failed else str(failed)
+        return results
+
+
+def run(module, size, folder, packages=(), fork=False):
+    """Runs all cases of a module, in a job of its own."""
+    return Running(module, size, folder, packages, fork).outcomes()
 
 
 if __name__ == "__main__":
-    run_rank(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    if sys.argv[2] == "all":
+        run_all(sys.argv[1], int(sys.argv[3]), sys.argv[4])
+    else:
+        run_rank(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

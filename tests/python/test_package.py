@@ -54,10 +54,12 @@ def check_content(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+        scripts = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
         module = next(name for name in names if "_sealpoint." in name and name.endswith(".so"))
         extracted = pathlib.Path(archive.extract(module, wheel.parent))
     version = re.search(r"^  VERSION (\S+)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
     assert f"\nVersion: {version}\n" in metadata and "\nRequires-Dist: numpy>=1.26; extra" in metadata
+    assert "sealpoint = sealpoint.__main__:main" in scripts, "the command"
     assert "Apache-2.0" in metadata and any(name.endswith("licenses/LICENSE") for name in names)
     ours = {name for name in names if name.startswith("sealpoint/")}
     sources = {f"sealpoint/{f.relative_to(ROOT / 'python/sealpoint')}" for f in (ROOT / "python/sealpoint").rglob("*.py")}

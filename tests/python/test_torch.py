@@ -2,12 +2,14 @@
 """States of one process: values, tensors of every kind, and what is refused."""
 
 import argparse
+import concurrent.futures
 import enum
 import math
 import random
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy
 import pytest
@@ -89,8 +91,8 @@ def test_pickles_are_asked_for_twice(tmp_path):
 
 DTYPES = [
     dtype for name in
-    ("bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
-     "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2").split()
+    ("bool complex32 uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 "
+     "complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2").split()
     if (dtype := getattr(torch, name, None)) is not None
 ]
 
@@ -140,6 +142,44 @@ def test_tensors_without_plain_elements_are_refused(name, make, tmp_path):
         sp.save({"a": [{"t": make()}]}, tmp_path / "c")
     assert error.value.tensor == "a.0.t"
     assert not (tmp_path / "c").exists()
+
+
+class Overlapping:
+    """Notices if two threads are within a save or a load at a time."""
+
+    def __init__(self):
+        self.inside, self.most = 0, 0
+
+    def state_dict(self):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.02)
+        self.inside -= 1
+        return {"n": 1}
+
+    def load_state_dict(self, state):
+        assert state == {"n": 1}
+
+
+def test_threads_take_turns(tmp_path):
+    shared = Overlapping()
+
+    def work(number):
+        state = {"t": torch.full((1000,), float(number)), "shared": shared}
+        sp.save(state, tmp_path / str(number))
+        state["t"].zero_()
+        sp.load(state, tmp_path / str(number))
+        return torch.equal(state["t"], torch.full((1000,), float(number)))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(8)))
+    assert shared.most == 1
+
+
+def test_the_other_interface_names_this_one(tmp_path):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="sealpoint.torch saves and loads") as error:
+        sealpoint.save({"t": torch.ones(2)}, tmp_path / "c")
+    assert error.value.tensor == "t"
 
 
 def test_destinations_that_overlap_are_refused(tmp_path):
@@ -209,6 +249,26 @@ def test_a_flat_checkpoint_of_another_program_is_loaded(tmp_path):
     sp.load(state, tmp_path / "c")
     assert torch.equal(state["a.b"], torch.ones(3))
     assert torch.equal(sp.load_full(tmp_path / "c")["a.b"], torch.ones(3))
+
+
+def test_what_torch_saved_is_read_without_torch(tmp_path):
+    sp.save({"model": {"f32": torch.arange(6.0).reshape(2, 3), "bf16": torch.tensor([1.5, -2], dtype=torch.bfloat16),
+                       "f8": torch.tensor([0.5, 448], dtype=torch.float8_e4m3fn)}, "step": 3}, tmp_path / "c")
+    code = """
+        import sys
+        sys.modules["torch"] = None  # no import of it can succeed
+        import json, ml_dtypes, sealpoint
+        assert sealpoint.verify(sys.argv[1]).ok
+        with sealpoint.open(sys.argv[1]) as checkpoint:
+            assert sorted(checkpoint) == ["model.bf16", "model.f32", "model.f8"]
+            assert checkpoint["model.f32"][1].tolist() == [3, 4, 5]
+            bf16, f8 = checkpoint["model.bf16"][:], checkpoint["model.f8"][:]
+            assert bf16.dtype == ml_dtypes.bfloat16 and bf16.astype("f4").tolist() == [1.5, -2]
+            assert f8.dtype == ml_dtypes.float8_e4m3fn and f8.astype("f4").tolist() == [0.5, 448]
+            assert json.loads(checkpoint.objects["sealpoint.tree"])["step"] == 3
+        assert sys.modules["torch"] is None
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "c")], check=True)
 
 
 def test_a_program_that_ends_waits_for_its_save(tmp_path):

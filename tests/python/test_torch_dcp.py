@@ -10,7 +10,7 @@ import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
-from sealpoint.torch import _dcp_names  # noqa: E402
+from sealpoint import _tree_paths  # noqa: E402
 from sealpoint.torch._dtypes import DTYPE_OF  # noqa: E402
 from sealpoint.torch.dcp import StorageReader, StorageWriter  # noqa: E402
 from torch.distributed.checkpoint import DefaultLoadPlanner, DefaultSavePlanner  # noqa: E402
@@ -66,13 +66,13 @@ def tree(text, **objects):
 
 def test_trees_of_flattened_names():
     leaves = [(("a", 0, "x"), 1), (("a", 1), [2]), (("b", 1), 3), (("$",), 4)]
-    assert _dcp_names.nest(leaves) == {"$": "dict", "items": [["a", [{"x": 1}, [2]]],
+    assert _tree_paths.nest(leaves) == {"$": "dict", "items": [["a", [{"x": 1}, [2]]],
                                                               ["b", {"$": "dict", "items": [[1, 3]]}], ["$", 4]]}
-    assert list(_dcp_names.flatten(_dcp_names.nest(leaves))) == [
+    assert list(_tree_paths.flatten(_tree_paths.nest(leaves))) == [
         (("a", 0, "x"), 1), (("a", 1), [2]), (("b", "1"), 3), (("$",), 4)]
     for wrong in ([(("a",), 1), (("a", "b"), 2)], [(("a", "b"), 2), (("a",), 1)]):
         with pytest.raises(sealpoint.InvalidArgumentError, match=r"object a"):
-            _dcp_names.nest(wrong)
+            _tree_paths.nest(wrong)
 
 
 def test_names_that_dcp_cannot_tell_apart(tmp_path):

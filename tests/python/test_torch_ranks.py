@@ -2,11 +2,9 @@
 """Saves and loads of four ranks: each case of torch_cases.py is a test."""
 
 import pytest
+import ranks
 
-pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
-
-import ranks  # noqa: E402
-
+ranks.need_torch()
 RANKS = 4
 
 
@@ -15,6 +13,6 @@ def outcomes(tmp_path_factory):
     return ranks.run("torch_cases", RANKS, tmp_path_factory.mktemp("job"))
 
 
-@pytest.mark.parametrize("case", [*ranks.cases_of("torch_cases"), "end"])
+@pytest.mark.parametrize("case", [*ranks.names_of("torch_cases"), "end"])
 def test(case, outcomes):
     assert outcomes[case] == ""

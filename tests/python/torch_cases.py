@@ -11,8 +11,9 @@ import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from torch_states import MODES, Training, assert_same, whole
+from torch_states import MODES, Tied, Training, assert_same, in_place, whole
 
 
 def unique_bytes(training):
@@ -44,18 +45,41 @@ def case_layouts_change(job):
     for mode in ("tp", "hsdp"):
         other = Training(mode, job.size, seed=2)
         state = other.state()
-        report = sp.load(state, job.path("fsdp"))
+        report = sp.load(state, job.path("fsdp"), pass_on=True)
         other.optimizer.load_state_dict(state["optimizer"])
         assert_same(source.tensors(), other.tensors())
         reads = torch.tensor([report.bytes_read])
         dist.all_reduce(reads)
         with sealpoint.open(job.path("fsdp")) as checkpoint:
             assert reads.item() == sum(tensor.nbytes for tensor in checkpoint.values()), "each byte is read once"
+        alone = Training(mode, job.size, seed=3)
+        state = alone.state()
+        assert sp.load(state, job.path("fsdp")).bytes_received == 0, "all are on one host"
+        alone.optimizer.load_state_dict(state["optimizer"])
+        assert_same(source.tensors(), alone.tensors())
     expected = source.tensors()
     if job.rank == 0:
         full = sp.load_full(job.path("fsdp"))
         for name in source.model.state_dict():
             assert torch.equal(full["model"][name], expected[name]), name
+
+
+def case_ranks_of_several_hosts_pass_on(job):
+    from sealpoint.torch._session import session_of
+
+    content = torch.arange(10_000.0)
+    sp.save({"t": content}, job.path("c"))
+    session = session_of(None)
+    own, session.communicator.host, session._spans_hosts = session.communicator.host, f"host {job.rank // 2}", None
+    try:
+        back = {"t": torch.zeros(10_000)}
+        received = torch.tensor([sp.load(back, job.path("c")).bytes_received])
+        dist.all_reduce(received)
+        assert received.item() == (job.size - 1) * content.nbytes, "each byte came to each rank once"
+        assert torch.equal(back["t"], content)
+        assert sp.load(back, job.path("c"), pass_on=False).bytes_received == 0
+    finally:
+        session.communicator.host, session._spans_hosts = own, None
 
 
 def case_fewer_ranks_load(job):
@@ -87,6 +111,51 @@ def case_strided_shards_alone(job):
         dist.barrier()
         sp.load({"t": back}, job.path(f"strided{length}"))
         assert torch.equal(back.to_local(), local[job.rank])
+
+
+def case_regions_that_the_caller_names(job):
+    """Columns of a matrix, cut in two by tensor parallelism; each half is a flat run on two ranks."""
+    whole = torch.arange(40.0).reshape(5, 8)
+    half, number = divmod(job.rank, 2)
+
+    def state(make):
+        box = ((0, 4 * half), (5, 4))
+        begin, end = ((0, 7), (7, 20))[number]
+        flat = make(whole[:, 4 * half : 4 * half + 4]).reshape(-1)[begin:end]
+        rows = [sp.Region(make(whole[job.rank : job.rank + 1]), (job.rank, 0))]
+        if job.rank == 3:
+            rows.append(sp.Region(make(whole[4:]), (4, 0)))
+        return {
+            "runs": sp.Regions(whole.shape, whole.dtype, [sp.Region(flat, *box, run=(begin, end))]),
+            "rows": sp.Regions(whole.shape, whole.dtype, rows),
+        }
+
+    sp.save(state(torch.clone), job.path("c"))
+    back, expected = state(torch.zeros_like), state(torch.clone)
+    sp.load(back, job.path("c"))
+    for name, value in back.items():
+        for one, other in zip(value.regions, expected[name].regions, strict=True):
+            assert torch.equal(one.tensor, other.tensor), name
+    plain = {"runs": torch.zeros(5, 8), "rows": torch.zeros(5, 8)}
+    sp.load(plain, job.path("c"))
+    assert torch.equal(plain["runs"], whole)
+    assert torch.equal(plain["rows"], whole)
+    short = sp.Region(torch.zeros(6), (0, 0), (5, 8), run=(0, 7))
+    wrong = {"t": sp.Regions((5, 8), torch.float32, [short] if job.rank == 2 else [])}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save(wrong, job.path("d")))
+    assert (error.tensor, error.rank) == ("t", 2), error
+    assert "[6], expected torch.float32 [7]" in str(error), error
+
+
+def case_some_ranks_write(job):
+    state = {"t": torch.arange(1000.0), "n": 1}
+    sp.save(state, job.path("c"), writer_ranks=[0, 1])
+    with sealpoint.open(job.path("c")) as checkpoint:
+        assert len(checkpoint.blobs) == 2
+        assert checkpoint["t"].tobytes() == state["t"].numpy().tobytes()
+    own = {f"own{job.rank}": torch.ones(1)}
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save(own, job.path("d"), writer_ranks=[0, 1]))
+    assert "own2" in str(error), error
 
 
 def case_some_ranks_have_a_mesh(job):
@@ -308,6 +377,78 @@ def case_a_loop_resumes(job):
     assert back["step"] == 6
     assert torch.equal(back["t"], torch.full((3,), 6.0))
     assert [entry.step for entry in sealpoint.Series(job.path("run")).list()] == [6, 4]
+
+
+def case_tensors_that_say_where_they_lie(job):
+    """As CheckpointableTensor of newer versions of torch."""
+    sp.save({"t": in_place(job, True)}, job.path("c"))
+    expected = torch.arange(2.0 * job.size)[:, None].expand(-1, 3)
+    assert torch.equal(sp.load_full(job.path("c"))["t"], expected)
+    back = in_place(job, False)
+    sp.load({"t": back}, job.path("c"))
+    assert torch.equal(back, in_place(job, True))
+    wrong = (("local_offsets", ((0, 0), (4, 0))), ("local_offsets", ((0, 0), (-1, 0))), ("local_offsets", ((0,), (3,))),
+             ("local_sizes", ((1, 3),)))
+    for name, value in wrong:
+        bad = in_place(job, True)
+        setattr(bad, name, value)
+        error = job.raises(sealpoint.InvalidArgumentError, lambda bad=bad: sp.save({"t": bad}, job.path("bad")))
+        assert error.tensor == "t", error
+
+
+def case_tied_weights_are_stored_once(job):
+    models = [fully_shard(Tied(seed), mesh=init_device_mesh("cpu", (job.size,))) for seed in (1, 2)]
+    assert models[0].head.weight is models[0].embedding.weight
+    sp.save({"model": models[0].state_dict()}, job.path("c"))
+    with sealpoint.open(job.path("c")) as checkpoint:
+        assert list(checkpoint) == ["model.embedding.weight"]
+    sp.load({"model": models[1].state_dict()}, job.path("c"))
+    expected = whole(models[0].head.weight)
+    assert torch.equal(whole(models[1].head.weight), expected)
+    apart = {"model": {f"{name}.weight": torch.zeros(11, 3) for name in ("embedding", "head")}}
+    sp.load(apart, job.path("c"))
+    assert all(torch.equal(tensor, expected) for tensor in apart["model"].values())
+    full = sp.load_full(job.path("c"))["model"]
+    assert full["head.weight"] is full["embedding.weight"]
+
+
+def case_ranks_see_other_aliases(job):
+    """Then each place is stored, and each rank reads both."""
+    content = torch.arange(6.0)
+    state = {"a": content, "b": content if job.rank == 1 else content.clone()}
+    sp.save(state, job.path("c"))
+    with sealpoint.open(job.path("c")) as checkpoint:
+        assert list(checkpoint) == ["a", "b"]
+    one = torch.zeros(6)
+    sp.load({"a": one, "b": one if job.rank != 1 else torch.zeros(6)}, job.path("c"))
+    assert torch.equal(one, content)
+    sp.save({"a": content, "b": -content}, job.path("differ"))
+    one = torch.zeros(6)
+    other = one if job.rank == 2 else torch.zeros(6)
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load({"a": one, "b": other}, job.path("differ")))
+    assert (error.tensor, error.rank) == ("b", 2), error
+    assert "one tensor here and at a" in error.message, error
+    values = sp.per_rank(content) if job.rank == 0 else sp.per_rank(-content)
+    sp.save({"a": content, "own": values}, job.path("own"))
+    assert torch.equal(sp.load_full(job.path("own"))["own"][1], -content)
+
+
+def case_what_dead_saves_left_is_removed(job):
+    with sp.Checkpointer(job.path("run"), wait=True) as checkpoints:
+        checkpoints.save(1, {"t": torch.ones(3)})
+        assert checkpoints.clean() == 0
+        attempt = job.path("run") / "step-000000000002-0123abcd"
+        if job.rank == 0:
+            attempt.mkdir()
+            writer = sealpoint.BlobWriter(attempt, step=2)
+            writer.add("t", torch.ones(1000).numpy())
+            writer.finish()
+        dist.barrier()
+        assert job.all_agree(checkpoints.clean()) >= 4000
+        assert not list(attempt.glob("*.blob"))
+        checkpoints.clean()  # now without the marker that kept a slow writer out
+        assert not attempt.exists()
+        assert checkpoints.resume({"t": torch.zeros(3)}) == 1
 
 
 def case_fsdp1(job):

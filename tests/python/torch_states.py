@@ -68,3 +68,26 @@ def assert_same(a, b):
     assert a.keys() == b.keys()
     for name, tensor in a.items():
         assert torch.equal(tensor, b[name]), name
+
+
+class Tied(torch.nn.Module):
+    """As language models have it: what reads tokens and what writes them share their weights."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embedding = torch.nn.Embedding(11, 3)  # the last rank has less than the others
+        self.head = torch.nn.Linear(3, 11, bias=False)
+        self.head.weight = self.embedding.weight
+
+
+def in_place(job, is_filled):
+    """A tensor that says where it lies in the whole: two boxes of it, with two rows of padding between them."""
+    local = torch.full((4, 3), -1.0)
+    local.global_shape = (2 * job.size, 3)
+    local.global_offsets = ((job.rank, 0), (job.size + job.rank, 0))
+    local.local_offsets = ((0, 0), (3, 0))
+    local.local_sizes = ((1, 3), (1, 3))
+    if is_filled:
+        local[0], local[3] = job.rank, job.size + job.rank
+    return local

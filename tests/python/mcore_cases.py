@@ -1,0 +1,606 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron-core on four ranks; run by test_megatron.py, with each version that is there."""
+
+import argparse
+import json
+import os
+import time
+from unittest import mock
+
+import mcore_shim
+
+mcore_shim.install()
+
+import figures  # noqa: E402
+import sealpoint  # noqa: E402
+import sealpoint.megatron  # noqa: E402
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from megatron.core import dist_checkpointing as dc  # noqa: E402
+from megatron.core.dist_checkpointing import LocalNonpersistentObject, ShardedObject, ShardedTensor  # noqa: E402
+from megatron.core.dist_checkpointing.dict_utils import nested_values  # noqa: E402
+from megatron.core.dist_checkpointing.mapping import ShardedTensorFactory  # noqa: E402
+from megatron.core.dist_checkpointing.strategies import fully_parallel  # noqa: E402
+from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue  # noqa: E402
+from megatron.core.dist_checkpointing.strategies.torch import (  # noqa: E402
+    TorchDistLoadShardedStrategy,
+    TorchDistSaveShardedStrategy,
+)
+from megatron.core.dist_checkpointing.validation import StrictHandling  # noqa: E402
+from megatron.core.transformer.enums import AttnBackend  # noqa: E402
+from mcore_training import MODEL, Training, forget_meshes  # noqa: E402
+
+mcore_shim.fork_helpers()
+HAS_REGISTRY = hasattr(dc.serialization, "get_default_strategy")
+sealpoint.megatron.enable()
+REGIONS = {**MODEL, "distrib_optim_sharding_type": "dp_reshardable"}
+OPTIONS = {} if HAS_REGISTRY else {"async_strategy": "mcore"}
+
+
+def numbers(*shape, base=0.0):
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape) + base
+
+
+def state(rank, tp, dp, *, empty=False, vocabulary=3):
+    """As Megatron makes them, on ``tp`` times ``dp`` ranks: rank 1 is the second tensor-parallel one."""
+    t, d = rank % tp, rank // tp
+    whole = {"w": numbers(6, 4), "norm": torch.ones(5), "b": numbers(8).bfloat16(), "gated": numbers(8, 2),
+             "layers": numbers(2, 4, 4, base=1000), "vocabulary": numbers(tp * vocabulary, 2), "odd": numbers(7)}
+    if empty:
+        whole = {name: torch.full_like(tensor, -1) for name, tensor in whole.items()}
+    replica = (0, 0, d)
+
+    def split(key, data, replica_id, _):
+        first, second = torch.chunk(data, 2, 0)
+        return {"w": ShardedTensor.from_rank_offsets(key, first, (0, t, 2 * tp), replica_id=replica_id),
+                "v": ShardedTensor.from_rank_offsets(key, second, (0, tp + t, 2 * tp), replica_id=replica_id)}
+
+    def merge(parts):
+        return torch.cat([parts["w"], parts["v"]])
+
+    gated = torch.cat([half.chunk(tp)[t] for half in whole["gated"].chunk(2)])
+    odd = whole["odd"][: 3 if t == 0 else 7][0 if t == 0 else 3 :] if tp == 2 else whole["odd"]
+    found = {
+        "w": ShardedTensor.from_rank_offsets("decoder.w", whole["w"].chunk(tp)[t], (0, t, tp), replica_id=replica),
+        "norm": ShardedTensor.from_rank_offsets("decoder.norm", whole["norm"], replica_id=(0, t, d)),
+        "layers": [ShardedTensor.from_rank_offsets("decoder.layers.w", whole["layers"][layer].chunk(tp, 1)[t].clone(),
+                                                   (0, layer, 2), (2, t, tp), replica_id=replica, prepend_axis_num=1)
+                   for layer in range(2)],
+        "vocabulary": ShardedTensor.from_rank_offsets("embedding.w", whole["vocabulary"].chunk(tp)[t], (0, t, tp),
+                                                      replica_id=replica, allow_shape_mismatch=True),
+        "b": ShardedTensor.from_rank_offsets("b", whole["b"].chunk(tp)[t], (0, t, tp), replica_id=replica),
+        "odd": ShardedTensor("odd", odd, odd.dtype, tuple(odd.shape), (7,), (3 * t,), None, replica),
+        "gated": ShardedTensorFactory("decoder.gated", gated, split, merge, replica_id=replica),
+        "extra": ShardedObject("extra", None if empty else {"amax": torch.ones(2) * t, "t": t, "none": None}, (tp,), (t,),
+                               replica_id=replica),
+        "rng": ShardedObject("rng", None if empty else [{"torch": torch.get_rng_state(), "rank": rank}], (dp, tp), (d, t)),
+        "own": LocalNonpersistentObject({"rank": rank}),
+        0: {"number": ShardedTensor.from_rank_offsets("scalar", torch.tensor(-1.0 if empty else 3.5), replica_id=rank)},
+    }
+    if not empty:
+        found["iteration"] = 7
+        found["args"] = argparse.Namespace(tp=tp, dtype=torch.bfloat16, backend=AttnBackend.auto, betas=(0.9, 0.95))
+        found["opt"] = {"param_groups": [{"lr": 0.1, "step": 3}]}
+    return found
+
+
+def expected(rank, tp, dp, **options):
+    """What a load returns."""
+    def one(value):
+        if isinstance(value, dict):
+            return {key: one(inner) for key, inner in value.items()}
+        if isinstance(value, list) and value and isinstance(value[0], ShardedTensor):
+            return [one(inner) for inner in value]
+        return value.obj if isinstance(value, LocalNonpersistentObject) else getattr(value, "data", value)
+
+    return one(state(rank, tp, dp, **options))
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def folder(job, name="iter_0000007"):
+    path = job.path(name)
+    if job.rank == 0:
+        path.mkdir(parents=True, exist_ok=True)
+    dist.barrier()
+    return str(path)
+
+
+def check(job, loaded, tp=2, dp=2, but=()):
+    want = expected(job.rank, tp, dp)
+    for key in want:
+        if key not in but:
+            assert same(loaded[key], want[key]), (key, loaded[key], want[key])
+
+
+def check_files(path):
+    names = os.listdir(path)
+    assert "COMMIT" in names
+    assert [name for name in names if name.endswith((".distcp", ".metadata", ".pt"))] == []
+    assert json.loads(open(f"{path}/metadata.json").read())["sharded_backend"] == "sealpoint"
+
+
+def case_states_come_back(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path, content_metadata={"name": "test"})
+    check_files(path)
+    loaded, missing, unexpected = dc.load(state(job.rank, 2, 2, empty=True), path, strict=StrictHandling.RETURN_ALL)
+    check(job, loaded)
+    assert (missing, unexpected) == (set(), set())
+    assert dc.load_content_metadata(path)["name"] == "test"
+    assert list(dc.load(state(job.rank, 2, 2, empty=True), path, strict=StrictHandling.RAISE_ALL))
+    plain = dc.load_plain_tensors(path)
+    assert torch.equal(plain["decoder.w"], numbers(6, 4))
+    assert plain["b"].dtype == torch.bfloat16
+    if job.rank == 0:
+        assert sealpoint.verify(path).ok
+        with sealpoint.open(path) as checkpoint:
+            assert checkpoint.step == 7
+            stored = {name: tensor.nbytes for name, tensor in checkpoint.items()}
+            assert stored["decoder.w"] == 6 * 4 * 4
+            assert sum(stored.values()) == sum(tensor.nbytes for tensor in checkpoint.values())
+        plain = sealpoint.torch.load_full(path)
+        assert torch.equal(plain["decoder.layers.w"], numbers(2, 4, 4, base=1000))
+        assert plain["common_state/shard_0_1"]["iteration"] == 7
+
+
+def case_another_number_of_ranks_loads(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+    back = state(job.rank, 1, 4, empty=True, vocabulary=6)
+    del back["rng"], back["extra"]
+    loaded = dc.load(back, path)
+    want = expected(job.rank, 1, 4, vocabulary=6)
+    for key in ("w", "norm", "layers", "vocabulary", "b", "odd", "gated", 0):
+        assert same(loaded[key], want[key]), (key, loaded[key], want[key])
+
+
+def case_vocabularies_of_other_sizes(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+    for size in (2, 5):
+        loaded = dc.load(state(job.rank, 2, 2, empty=True, vocabulary=size), path)["vocabulary"]
+        whole = torch.zeros(10, 2)
+        whole[:6] = numbers(6, 2)
+        assert torch.equal(loaded, whole[size * (job.rank % 2) :][:size]), size
+    other = state(job.rank, 2, 2, empty=True)
+    other["w"] = ShardedTensor.from_rank_offsets("decoder.w", torch.zeros(2, 4), (0, job.rank % 2, 2))
+    error = job.raises(sealpoint.MismatchError, lambda: dc.load(other, path, validate_access_integrity=False))
+    assert error.tensor == "decoder.w", error
+    assert "[6, 4], the state [4, 4]" in str(error), error
+
+
+def case_keys_that_differ(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+
+    def other():
+        back = state(job.rank, 2, 2, empty=True)
+        del back["norm"]
+        back["new"] = ShardedTensor.from_rank_offsets("new", torch.zeros(2), replica_id=job.rank)
+        return back
+
+    _, missing, unexpected = dc.load(other(), path, strict=StrictHandling.RETURN_ALL)
+    assert (missing, unexpected) == ({"decoder.norm"}, {"new"})
+    error = job.raises(sealpoint.MismatchError, lambda: dc.load(other(), path))
+    assert error.tensor == "new", error
+    back = state(job.rank, 2, 2, empty=True)
+    back["more"] = ShardedObject("more", None, (1,), (0,), replica_id=job.rank)
+    assert job.raises(sealpoint.MismatchError, lambda: dc.load(back, path)).object == "more/shard_0_1"
+
+
+def case_behind_the_parallel_wrappers(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path, fully_parallel.FullyParallelSaveStrategyWrapper(TorchDistSaveShardedStrategy(
+        "torch_dist", 1)))
+    check_files(path)
+    wrapper = fully_parallel.FullyParallelLoadStrategyWrapper(TorchDistLoadShardedStrategy())
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path, wrapper))
+
+
+def case_no_other_backend_takes_over(job):
+    class Foreign:
+        backend, version = "other", 1
+
+    path = folder(job)
+    for strategy in (None, Foreign()) if not HAS_REGISTRY else (None, ("sealpoint", 1), ("torch_dist", 1)):
+        place = folder(job, f"{job.folder}/{strategy and strategy!r:.5}")
+        dc.save(state(job.rank, 2, 2), place, strategy)
+        check_files(place)
+    assert os.listdir(path) == []
+
+
+def case_other_strategies_are_left_alone(job):
+    if not HAS_REGISTRY:
+        return  # later versions have none
+    from megatron.core.dist_checkpointing.strategies.base import SaveShardedStrategy
+
+    class Foreign(SaveShardedStrategy):
+        can_handle_sharded_objects = True
+
+        def save(self, sharded_state_dict, checkpoint_dir):
+            dist.barrier()
+
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path, Foreign("other", 1))
+    assert sorted(os.listdir(path)) == ["common.pt", "metadata.json"]
+    assert torch.load(f"{path}/common.pt", weights_only=False)["iteration"] == 7
+    assert json.loads(open(f"{path}/metadata.json").read())["sharded_backend"] == "other"
+
+
+def case_async(job):
+    queue = AsyncCallsQueue()
+    for iteration in (1, 2):
+        path = folder(job, f"iter_000000{iteration}")
+        saved = state(job.rank, 2, 2)
+        started = time.monotonic()
+        request = dc.save(saved, path, async_sharded_save=True, **OPTIONS)
+        queue.schedule_async_request(request)
+        stall = time.monotonic() - started
+        for value in (saved["w"], saved["norm"], saved["layers"][1]):
+            value.data.fill_(-7)
+        while not queue.maybe_finalize_async_calls(blocking=False):
+            time.sleep(0.01)
+        assert stall < 10
+        check_files(path)
+        check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+    queue.close()
+    path = folder(job, "at-once")
+    dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS).execute_sync()
+    check_files(path)
+    if job.rank == 0:
+        series = sealpoint.Series(job.folder).list()
+        assert [(entry.name, entry.sequence) for entry in series if entry.sequence > 0], series
+
+
+def case_async_saves_of_75_mb(job):
+    """A model and its optimizer, as Megatron-LM saves them, beside saves that it waits for, in the same run."""
+    training = Training(2, 1, vocabulary=8192, hidden=256)
+    training.step(0)
+    seconds = {"async": [], "sync": [], "library": []}
+    queue, request_of = AsyncCallsQueue(), TorchDistSaveShardedStrategy.async_save
+
+    def timed(*arguments):
+        began = time.monotonic()
+        request = request_of(*arguments)
+        seconds["library"].append(job.slowest(time.monotonic() - began))
+        return request
+
+    for number in range(3):
+        for mode in ("async", "sync"):
+            path = folder(job, f"{mode}{number}")
+            with figures.traffic() as traffic, mock.patch.object(TorchDistSaveShardedStrategy, "async_save", timed):
+                began = time.monotonic()
+                state_to_save = training.state(REGIONS)
+                if mode == "async":
+                    queue.schedule_async_request(dc.save(state_to_save, path, async_sharded_save=True, **OPTIONS))
+                else:
+                    dc.save(state_to_save, path)
+                seconds[mode].append(job.slowest(time.monotonic() - began))
+                queue.maybe_finalize_async_calls(blocking=True)
+    queue.close()
+    held = [one.data for one in nested_values(state_to_save) if isinstance(one, ShardedTensor)]
+    copied = job.slowest(figures.seconds_of_copies(held))
+    stall, whole, library = (min(seconds[what]) for what in ("async", "sync", "library"))
+    unique, stored = figures.sizes_of(path)
+    assert unique > 75_000_000 and stored < 1.005 * unique, (unique, stored)
+    assert 0 < traffic.byte_count < unique / 1000, traffic.byte_count
+    what = f"megatron-core {figures.version_of('megatron-core')}, tensor 2 x data 2"
+    job.figure(figures.line(what, (unique, stored), traffic, async_save=stall, of_it_in_the_library=library, sync_save=whole,
+                            copy=copied))
+    assert library < max(0.2, whole), seconds
+
+
+def case_a_failed_async_save_is_not_counted(job):
+    path = folder(job)
+    request = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
+    request.execute_sync()
+    again = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
+    queue = AsyncCallsQueue()
+    queue.schedule_async_request(again)
+    job.raises(sealpoint.AlreadyExistsError, lambda: queue.maybe_finalize_async_calls(blocking=True))
+
+
+def case_nothing_is_replaced_unless_asked(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+    dist.barrier()
+    before = sealpoint.open(path).attempt
+    job.raises(sealpoint.AlreadyExistsError, lambda: dc.save(state(job.rank, 2, 2), path))
+    assert sealpoint.open(path).attempt == before
+    dist.barrier()
+    sealpoint.megatron.enable(replace=True)
+    dc.save(state(job.rank, 2, 2), path)
+    assert sealpoint.open(path).attempt != before
+    if job.rank == 0:
+        assert sealpoint.verify(path).ok
+        assert len([name for name in os.listdir(path) if name.endswith(".index")]) == 1
+    sealpoint.megatron.enable()
+
+
+def case_replicas_that_drifted(job):
+    drifted = state(job.rank, 2, 2)
+    if job.rank == 3:
+        drifted["norm"].data[2] += 1
+    path = folder(job)
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: dc.save(drifted, path))
+    assert error.tensor == "decoder.norm", error
+    sealpoint.megatron.enable(compare_replicas=False)
+    dc.save(drifted, path)
+    sealpoint.megatron.enable()
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+
+
+def case_values_without_a_form(job):
+    wrong = state(job.rank, 2, 2)
+    wrong["extra"].data = {"f": print}
+    error = job.raises(sealpoint.UnsupportedError, lambda: dc.save(wrong, folder(job)))
+    assert error.object.startswith("extra/shard_"), error
+
+
+def case_checkpoints_of_megatron_are_still_read(job):
+    sealpoint.megatron.disable()
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path, content_metadata={"distrib_optim_sharding_type": "fully_reshardable"})
+    assert any(name.endswith(".distcp") for name in os.listdir(path))
+    sealpoint.megatron.enable()
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+    assert dc.load_content_metadata(path)["sealpoint_native"] is True
+
+
+def case_what_cannot_be_loaded(job):
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+    other = state(job.rank, 2, 2, empty=True)
+    other["b"].data, other["b"].dtype = other["b"].data.float(), torch.float32
+    error = job.raises(sealpoint.MismatchError, lambda: dc.load(other, path))
+    assert error.tensor == "b", error
+    sealpoint.megatron.enable(convert="nearest")
+    assert same(dc.load(other, path)["b"], numbers(8).chunk(2)[job.rank % 2])
+    sealpoint.megatron.enable()
+    error = job.raises(sealpoint.UnsupportedError, lambda: TorchDistLoadShardedStrategy().remove_sharded_tensors(path, "b"))
+    assert "never changed" in str(error), error
+    dist.barrier()
+    if job.rank == 0:
+        os.unlink(f"{path}/COMMIT")
+    dist.barrier()
+    job.raises(sealpoint.UncommittedError, lambda: dc.load(state(job.rank, 2, 2, empty=True), path))
+
+
+def case_runs_of_views(job):
+    """Of what factories make of a parameter: each element of a run is found once, where it lies in the part's box."""
+    from sealpoint.megatron import _optimizer
+
+    whole = torch.arange(60).reshape(3, 4, 5)
+    whole_there = torch.empty(whole.shape, device="meta")
+    for cut in (lambda t: t, lambda t: t[1:], lambda t: t[:, 1:3], lambda t: t[..., 2:], lambda t: t.transpose(0, 1)):
+        view, place = cut(whole), cut(whole_there)
+        for begin, end in ((0, 60), (7, 33), (59, 60)):
+            found = {}
+            for one in _optimizer.runs_of(place, 0, begin, end, "key"):
+                for number in range(one.run[1] - one.run[0]):
+                    found[one.begin + number] = one.run[0] + number
+            flat = view.reshape(-1).tolist()
+            assert found == {element: at for at, element in enumerate(flat) if begin <= element < end}, (begin, end)
+    try:
+        list(_optimizer.runs_of(torch.empty(1 << 17, 2, device="meta").t(), 0, 0, 10, "key"))
+    except sealpoint.UnsupportedError as error:
+        assert error.tensor == "key"
+    else:
+        raise AssertionError("too many runs")
+
+
+def case_runs_keep_their_keys(job):
+    """Whatever prefix chained optimizers put before them; and they are put together where they belong."""
+    from megatron.core.dist_checkpointing.utils import add_prefix_for_sharding
+    from sealpoint.megatron import _optimizer, _tensors
+
+    part = ShardedTensor.from_rank_offsets("w", torch.arange(12.0).reshape(3, 4), (0, 1, 2), replica_id=(0, 0, 0))
+    found = _optimizer._state_of(torch.arange(5.0), "exp_avg", part, 2, True)
+    add_prefix_for_sharding(found, "chained_1.")
+    (run,) = found["runs"]
+    assert (run.key, run.run, run.box, run.tensor_shape) == ("optimizer.state.exp_avg.w", (2, 7), ((3, 0), (3, 4)), (6, 4))
+    flat = torch.zeros(6)
+    landing = _optimizer.Landing(flat, [(0, 2), (2, 6)])
+    assert torch.equal(landing.fill([torch.ones(2), flat[2:]]), torch.tensor([1.0, 1, 0, 0, 0, 0]))
+    memory = torch.zeros(5)
+    assert _tensors.wanted(run, (6, 4), memory).regions[0].run == (2, 7)
+    for shape, kind in (((6, 5), sealpoint.MismatchError), ((6, 3), sealpoint.UnsupportedError)):
+        run.allow_shape_mismatch = kind is sealpoint.UnsupportedError
+        try:
+            _tensors.wanted(run, shape, memory)
+        except kind as error:
+            assert error.tensor == run.key, error
+        else:
+            raise AssertionError(shape)
+    assert _tensors.wanted(run, (3, 4), memory).regions == []
+    copies = ShardedTensorFactory("w", part.data, lambda key, data, *_: [ShardedTensor.from_rank_offsets(key, data.clone())],
+                                  None)
+    try:
+        _optimizer._state_of(torch.arange(5.0), "exp_avg", copies, 0, True)
+    except sealpoint.UnsupportedError as error:
+        assert "copies" in str(error), error
+    else:
+        raise AssertionError("a factory that copies")
+
+
+def case_a_worker_whose_trainer_is_gone_ends(job):
+    import pickle
+    import subprocess
+    import sys
+
+    from sealpoint.megatron import _save
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    running = job.path(f"running{job.rank}")
+    running.touch()
+    wait, arguments = pickle.loads(pickle.dumps((_save.wait_for, (str(running), ended.pid))))
+    wait(*arguments)
+    running.unlink()
+    wait(str(running), os.getpid())
+
+
+def case_optimizer_state_of_another_vocabulary(job):
+    metadata = {**MODEL, "distrib_optim_sharding_type": "fully_reshardable"}
+    training = Training(2, 1)
+    training.step(0)
+    expected = training.whole()
+    path = folder(job)
+    dc.save(training.state(metadata), path, content_metadata=metadata)
+    for vocabulary in (96, 48):
+        other = Training(2, 1, seed=3, vocabulary=vocabulary)
+        other.load(path, dc.load_content_metadata(path))
+        for name, tensor in other.whole().items():
+            rows = min(len(expected[name]), len(tensor))
+            assert torch.equal(tensor[:rows], expected[name][:rows]), (name, vocabulary)
+            assert not tensor[rows:].any(), (name, vocabulary)
+
+
+def case_groups_of_norms_and_biases(job):
+    """Norms have 32 bits, biases 16, in one group of parameters: Megatron mixes up whose state is whose."""
+    def check(training):
+        optimizer = training.optimizer.chained_optimizers[0]
+        for parameter, (number, at) in optimizer.model_param_group_index_map.items():
+            main = optimizer.optimizer.param_groups[number]["params"][at]
+            run = optimizer._get_model_param_range_map(parameter)["param"]
+            assert torch.equal(main.to(parameter.dtype), parameter.reshape(-1)[run.start : run.end]), parameter.shape
+
+    metadata = REGIONS
+    training = Training(2, 1, has_biases=True)
+    training.step(0)
+    path = folder(job)
+    dc.save(training.state(metadata), path, content_metadata=metadata)
+    check(training)
+    expected = training.whole()
+    for tp in (2, 1):
+        other = Training(tp, 1, seed=3, has_biases=True)
+        other.load(path, dc.load_content_metadata(path))
+        check(other)
+        assert same(other.whole(), expected), tp
+
+
+def convert(job, source, destination, **options):
+    import sealpoint.convert
+
+    if job.rank == 0:
+        sealpoint.convert.convert(source, destination, **options)
+    dist.barrier()
+    return destination
+
+
+def case_optimizer_state_of_megatrons_own_formats(job):
+    """Saved by it, converted, or stored as it is: loaded through the patched optimizer, which knows what there is."""
+    training = Training(2, 1)
+    training.step(0)
+    expected = training.whole()
+    native, ours = {}, {}
+    for kind in ("dp_reshardable", "fully_reshardable"):
+        metadata = {**MODEL, "distrib_optim_sharding_type": kind}
+        sealpoint.megatron.disable()
+        native[kind], ours[kind] = folder(job, f"native-{kind}"), folder(job, f"buckets-{kind}")
+        dc.save(training.state(metadata), native[kind], content_metadata=metadata)
+        sealpoint.megatron.enable(optimizer_regions=False)
+        dc.save(training.state(metadata), ours[kind], content_metadata=metadata)
+        sealpoint.megatron.enable()
+    layout = sealpoint.megatron.bucket_layout(training.optimizer, training.model.sharded_state_dict(metadata=dict(MODEL)))
+    job.all_agree(layout)
+    error = job.raises(sealpoint.InvalidArgumentError, lambda: sealpoint.megatron.bucket_layout(training.optimizer, {}))
+    assert "is not in the model's state" in str(error), error
+    if job.rank == 0:
+        job.path("layout.json").write_text(json.dumps(layout))
+    other = Training(2, 1, seed=3)
+    for kind in native:
+        converted = convert(job, native[kind], f"{job.folder}/converted-{kind}", to="sealpoint")
+        for path in (native[kind], ours[kind], converted):
+            other.step(7)
+            other.load(path, dc.load_content_metadata(path))
+            assert same(other.whole(), expected), (kind, path)
+        with_own = other.state({**MODEL, "distrib_optim_sharding_type": kind}, is_loading=True)
+        path = native[kind]
+        error = job.raises(sealpoint.InvalidArgumentError, lambda state=with_own, path=path: dc.load(state, path))
+        assert "load_content_metadata" in str(error), error
+    other = Training(1, 1, seed=4)
+    other.load(converted, dc.load_content_metadata(converted))
+    assert same(other.whole(), expected), "of whole tensors, on another mesh, in runs"
+    old = native["dp_reshardable"]
+    resolved = convert(job, old, f"{job.folder}/resolved", to="sealpoint", buckets=job.path("layout.json"), verify=True)
+    exported = convert(job, old, f"{job.folder}/exported", to="megatron", buckets=job.path("layout.json"))
+    for tp, pp in ((1, 1), (2, 2)):
+        other = Training(tp, pp, seed=4)
+        other.load(resolved, dc.load_content_metadata(resolved))
+        assert same(other.whole(), expected), "of buckets, on another mesh"
+    steps = [group["step"] for group in training.optimizer.param_groups]
+    assert steps and [group["step"] for group in other.optimizer.param_groups] == steps
+    sealpoint.megatron.disable()
+    other = Training(1, 1, seed=4)
+    other.load(exported, dc.load_content_metadata(exported))
+    assert same(other.whole(), expected), "of buckets, without this library"
+    sealpoint.megatron.enable()
+
+
+def case_megatron_loads_an_export(job):
+    """A checkpoint with runs of parameters, as one of Megatron's own: it reads it without this library."""
+    training = Training(2, 1)
+    training.step(0)
+    expected = training.whole()
+    metadata = {**MODEL, "distrib_optim_sharding_type": "dp_reshardable"}
+    path = folder(job)
+    dc.save(training.state(metadata), path, content_metadata=metadata)
+    exported = convert(job, path, f"{job.folder}/exported", to="megatron")
+    sealpoint.megatron.disable()
+    assert any(name.endswith(".distcp") for name in os.listdir(exported))
+    other = Training(2, 2, seed=3)
+    other.load(exported, dc.load_content_metadata(exported))
+    assert same(other.whole(), expected)
+    sealpoint.megatron.enable()
+
+
+def case_optimizer_state_through_any_mesh(job):
+    """As it is on each mesh, without a gather; also of what was saved on the mesh before."""
+    metadata = REGIONS
+    training = Training(2, 1)
+    for number in range(3):
+        training.step(number)
+    expected = training.whole()
+    assert len(expected) >= 3 * 8
+    assert not any(tensor.isnan().any() for tensor in expected.values())
+    path = folder(job, "iter_0000003")
+    dc.save(training.state(metadata), path, content_metadata=metadata)
+    check_files(path)
+    losses = [training.step(number) for number in (3, 4)]
+    if job.rank == 0:
+        assert sealpoint.verify(path).ok
+        stored = sealpoint.torch.load_full(path)
+        for name, tensor in expected.items():
+            assert torch.equal(stored[name], tensor), name
+    again = Training(2, 1, seed=5)
+    again.load(path, dc.load_content_metadata(path))
+    assert same(again.whole(), expected)
+    assert [again.step(number) for number in (3, 4)] == losses, "as if it had not been interrupted"
+    kinds = ("fully_reshardable", "dp_reshardable", "fully_reshardable")
+    for number, ((tp, pp), kind) in enumerate(zip(((1, 1), (2, 2), (4, 1)), kinds, strict=True)):
+        metadata = {**MODEL, "distrib_optim_sharding_type": kind}
+        other = Training(tp, pp, seed=7 + number)
+        other.load(path, dc.load_content_metadata(path) if number else metadata)
+        assert same(other.whole(), expected), (tp, pp)
+        path = folder(job, f"iter_000001{number}")
+        save = fully_parallel.FullyParallelSaveStrategyWrapper(TorchDistSaveShardedStrategy("torch_dist", 1))
+        dc.save(other.state(metadata), path, save, content_metadata=metadata)
+
+    def on_two_ranks():
+        forget_meshes()
+        other = Training(1, 1, seed=11)
+        other.load(path, dc.load_content_metadata(path))
+        assert same(other.whole(), expected)
+
+    job.with_ranks(2, on_two_ranks)
+    forget_meshes()

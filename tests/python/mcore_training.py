@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small training of Megatron-core, with its distributed optimizer; imported behind mcore_shim.install()."""
+
+import contextlib
+import copy
+import re
+
+import mcore_shim
+import torch
+import torch._dynamo  # as optimizers do when they step: once, before ranks are forked
+import torch.distributed as dist
+from megatron.core import dist_checkpointing, parallel_state, tensor_parallel
+from megatron.core.dist_checkpointing.dict_utils import nested_values
+from megatron.core.dist_checkpointing.mapping import apply_factories
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+from megatron.core.models.gpt import GPTModel
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+from megatron.core.transformer.transformer_config import TransformerConfig
+
+MODEL = {"singleton_local_shards": False, "chained_optim_avoid_prefix": True}
+
+
+def _globals():
+    """What Megatron knows of the mesh that the process is on."""
+    return {name: value for name, value in vars(parallel_state).items() if re.fullmatch("_[A-Z0-9_]+", name)}
+
+
+# By mesh; that of no mesh first. Making the groups of one takes longer than anything else that is tested.
+_meshes = {None: {name: copy.copy(value) for name, value in _globals().items()}}
+
+
+def forget_meshes():
+    """After the groups of torch.distributed are gone."""
+    vars(parallel_state).update({name: copy.copy(value) for name, value in _meshes[None].items()})
+    for mesh in [mesh for mesh in _meshes if mesh is not None]:
+        del _meshes[mesh]
+
+
+def enter_mesh(tp, pp):
+    vars(parallel_state).update({name: copy.copy(value) for name, value in _meshes[None].items()})
+    if (tp, pp) in _meshes:
+        vars(parallel_state).update(_meshes[tp, pp])
+    else:
+        parallel_state.initialize_model_parallel(tp, pp)
+        _meshes[tp, pp] = _globals()
+    tensor_parallel.random.initialize_rng_tracker(force_reset=True)
+    tensor_parallel.get_cuda_rng_tracker().fork = lambda *_, **__: contextlib.nullcontext()
+
+
+class Training:
+    """A GPT of two layers with Megatron's distributed optimizer, on tp times pp times the other ranks."""
+
+    def __init__(self, tp, pp, seed=1, vocabulary=64, has_biases=False, hidden=16):
+        mcore_shim.use_own_adam()
+        enter_mesh(tp, pp)
+        torch.manual_seed(seed + 10 * parallel_state.get_tensor_model_parallel_rank())
+        config = TransformerConfig(
+            num_layers=2, hidden_size=hidden, num_attention_heads=4, ffn_hidden_size=2 * hidden, use_cpu_initialization=True,
+            pipeline_dtype=torch.bfloat16, params_dtype=torch.bfloat16, bf16=True, gated_linear_unit=True,
+            activation_func=torch.nn.functional.silu, add_bias_linear=has_biases, hidden_dropout=0.0, attention_dropout=0.0,
+            tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, bias_activation_fusion=False,
+            bias_dropout_fusion=False, masked_softmax_fusion=False, gradient_accumulation_fusion=False,
+            apply_rope_fusion=False,
+        )
+        self.model = GPTModel(
+            config=config, transformer_layer_spec=get_gpt_layer_local_spec(), vocab_size=vocabulary, max_sequence_length=16,
+            position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
+            post_process=parallel_state.is_pipeline_last_stage(), share_embeddings_and_output_weights=False,
+        )
+        self.wrapped = DistributedDataParallel(
+            config=config, module=self.model, ddp_config=DistributedDataParallelConfig(
+                use_distributed_optimizer=True, bucket_size=4096, overlap_grad_reduce=False, grad_reduce_in_fp32=True))
+        self.optimizer = get_megatron_optimizer(OptimizerConfig(
+            optimizer="adam", lr=1e-2, bf16=True, params_dtype=torch.bfloat16, use_distributed_optimizer=True,
+            use_precision_aware_optimizer=False), [self.wrapped])
+
+    def step(self, seed):
+        """Without pipeline stages. Returns the loss."""
+        made = torch.Generator().manual_seed(seed + 100 * parallel_state.get_data_parallel_rank())
+        tokens = torch.randint(0, 64, (2, 8), generator=made)
+        mask = torch.tril(torch.ones(8, 8)).view(1, 1, 8, 8) < 0.5
+        self.wrapped.zero_grad_buffer()
+        loss = self.wrapped(tokens, torch.arange(8).repeat(2, 1), mask, labels=tokens).float().mean()
+        loss.backward()
+        self.wrapped.finish_grad_sync()
+        self.optimizer.step()
+        return loss.item()
+
+    def state(self, metadata, is_loading=False):
+        metadata = dict(metadata)
+        model = self.model.sharded_state_dict(metadata=metadata)
+        return {"model": model,
+                "optimizer": self.optimizer.sharded_state_dict(model, is_loading=is_loading, metadata=metadata)}
+
+    def load(self, path, metadata):
+        loaded = dist_checkpointing.load(self.state(metadata, is_loading=True), path)
+        self.model.load_state_dict(loaded["model"])
+        with torch.no_grad():
+            self.optimizer.load_state_dict(loaded["optimizer"])
+
+    def whole(self):
+        """All of the optimizer's state, whole, by key: gathered as Megatron does it, without this library."""
+        found = self.optimizer.chained_optimizers[0].sharded_param_state_fully_reshardable(
+            self.model.sharded_state_dict(metadata=dict(MODEL)), False, {})
+        apply_factories(found)
+        # As arrays: of a tensor each pickle is a file of torch.save.
+        parts = [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)]
+        gathered = [None] * dist.get_world_size()
+        dist.all_gather_object(gathered, parts)
+        result = {}
+        for key, shape, place, data in (one for rank in gathered for one in rank):
+            result.setdefault(key, torch.full(shape, float("nan")))[place] = torch.from_numpy(data)
+        return result

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ckpt-inspect says of other formats what ``sealpoint ls`` says, and refuses what it refuses."""
+
+import collections
+import io
+import json
+import os
+import pathlib
+import pickle
+import random
+import subprocess
+import tarfile
+import zipfile
+
+import numpy
+import pytest
+import sealpoint
+import test_convert_hostile as hostile
+from sealpoint.convert import _listing, open_source
+
+PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
+FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+STATUS = {"Corrupt": 1, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
+NUMBERS = [0, -1, 2**53 - 1, 2**53, -(2**63), 2**63, 2**200, -(2**200), True, None]
+FLOATS = [0.1, 1.0, -0.0, 1e16, 123456789012345680.0, 1e-5, 0.0001, 1e300, 5e-324, float("nan"), float("-inf")]
+
+
+def run(path, *arguments):
+    command = [PROGRAM, path, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def check_same(path):
+    """Both answer alike: with the same listing, or with an error that means the same."""
+    done = run(path, "--json")
+    try:
+        with open_source(path, drop_unknown=True) as state:
+            expected, lines = _listing.as_json(state), list(_listing.lines(state))
+    except sealpoint.Error as error:
+        found = json.loads(done.stdout)["error"]["code"]
+        # Of a file that is of no format, ckpt-inspect says that it is no directory.
+        assert found == error.code or (found, error.code) == ("NotFound", "NotACheckpoint"), (str(error), done.stdout)
+        assert done.returncode == STATUS.get(error.code, 4)
+        return error.code
+    found = json.loads(done.stdout)
+    assert found == expected | {"exit_status": 0}
+    assert done.returncode == 0
+    assert run(path).stdout.splitlines() == lines
+    return None
+
+
+@pytest.fixture
+def unpack(tmp_path):
+    def call(name):
+        with tarfile.open(FIXTURES / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["dcp", "dcp_per_rank", "hf_sharded", "megatron_0.16.1", "megatron_0.19.2"])
+def test_what_others_wrote(name, unpack):
+    path = unpack(name)
+    assert check_same(path) is None
+    (path / "notes.txt").write_text("x")
+    assert check_same(path) is None
+    for file in sorted(path.iterdir()):
+        check_same(file)
+
+
+@pytest.mark.parametrize("to", ["hf", "safetensors", "torch", "dcp"])
+def test_what_convert_writes(to, unpack, tmp_path):
+    sealpoint.convert.convert(unpack("dcp"), tmp_path / "made", to=to)
+    assert check_same(tmp_path / "made") is None
+
+
+def test_the_newest_of_iterations(unpack, tmp_path):
+    unpack("megatron_0.19.2").rename(tmp_path / "iter_0000007")
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text(" 7\n")
+    assert check_same(tmp_path) is None
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("x")
+    assert check_same(tmp_path) == "Corrupt"
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("8")
+    assert check_same(tmp_path) == "NotFound"
+
+
+def test_values_of_all_kinds(tmp_path):
+    values = {
+        "numbers": NUMBERS + FLOATS,
+        "text": ["a'b", 'a"b', "é\n\x7f😀", "x" * 100],
+        **{f"number{i}": value for i, value in enumerate(NUMBERS + FLOATS)},
+        "bytes": bytes(range(20)), "array": bytearray(b"xy"), "tuple": (1, (2,), ()), "set": {3, 1, 2, "b"},
+        "frozen": frozenset([1.5, (1, 2)]), "complex": 1 - 2.5j, "file": io.BytesIO(b"abc"), "empty": [{}, [], ()],
+        "numpy": numpy.arange(6, dtype="i2").reshape(2, 3),
+        "fortran": numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3)),
+        "scalar": numpy.float32(1.5), "ordered": collections.OrderedDict([("b", 1), ("a", [{"deep": 2}])]),
+        "keys": {1: "a", (1, "b"): "c", None: 1, 2.5: 2, True: 3, "$": 4}, "$": {"$": "tensor"},
+        "list": [{"a": 1}, {2: [3]}],
+    }  # fmt: skip
+    for protocol in (2, 3, 4, 5):
+        path = hostile.torch_file(tmp_path / f"p{protocol}", pickle.dumps(values, protocol=protocol))
+        assert check_same(path) is None
+
+
+def test_values_of_unknown_classes_are_left_out(tmp_path):
+    values = {"a": 1, "b": [pathlib.PurePosixPath("x")], "c": {"d": random.Random, "e": 2}}
+    assert check_same(hostile.torch_file(tmp_path / "a", pickle.dumps(values, protocol=2))) is None
+
+
+HOSTILE = [
+    pytest.param(mark.args[1][i][0], id=f"{i}")
+    for mark in hostile.test_malformed_pickles.pytestmark
+    for i in range(len(mark.args[1]))
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE)
+def test_malformed_pickles(data, tmp_path):
+    assert check_same(hostile.torch_file(tmp_path / "a", data)) is not None
+    (tmp_path / "dcp").mkdir()
+    (tmp_path / "dcp" / ".metadata").write_bytes(data)
+    assert check_same(tmp_path / "dcp") is not None
+
+
+@pytest.mark.parametrize("place", ["value", "metadata"])
+def test_nothing_is_run(place, tmp_path):
+    trace = tmp_path / "trace"
+    data = pickle.dumps({"w": 1, "x": {"y": hostile.Attack(trace)}}, protocol=2)
+    path = tmp_path / "a"
+    if place == "metadata":
+        path.mkdir()
+        (path / ".metadata").write_bytes(data)
+    else:
+        hostile.torch_file(path, data)
+    done = run(path)
+    assert done.returncode == (3 if place == "metadata" else 0)
+    assert "posix.system" in done.stdout + done.stderr
+    assert not trace.exists()
+
+
+def test_pickles_that_unfold_or_nest(tmp_path):
+    lists = [
+        b"]q\0(" + b"N" * 10 + b"e0",
+        *(b"]q" + bytes([i + 1]) + b"(" + (b"h" + bytes([i])) * 10 + b"e0" for i in range(30)),
+    ]
+    data = b"\x80\x02" + b"".join(lists) + b"}X\x01\0\0\0xh\x1es."
+    assert check_same(hostile.torch_file(tmp_path / "a", data)) == "LimitExceeded"
+    for depth in (150, 250, 100_000):
+        data = b"\x80\x02}X\x01\0\0\0x" + b"]" * depth + b"a" * (depth - 1) + b"s."
+        assert check_same(hostile.torch_file(tmp_path / f"d{depth}", data)) == (None if depth == 150 else "LimitExceeded")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"numel": 3}, {"numel": 2**61}, {"shape": (2, 3)}, {"strides": (2,)}, {"strides": (-1, 1)}, {"begin": 1},
+     {"begin": 2**61}, {"key": "1"}, {"shape": (0, 2)}, {"shape": (2**40, 4), "strides": (0, 0)},
+     {"shape": (2**61, 2**61), "strides": (2**61, 1)}, {"cls": b"ctorch\nFooStorage\n"}],
+)  # fmt: skip
+def test_tensors_by_hand(change, tmp_path):
+    check_same(hostile.torch_file(tmp_path / "a", hostile.tensor_pickle(**change), hostile.STORAGE))
+
+
+@pytest.mark.parametrize(
+    "extra", [[("archive/byteorder", b"big")], [("archive/code/x", b"")], [("archive/../x", b"")], [("other/data.pkl", b"")]]
+)
+def test_zips(extra, tmp_path):
+    path = hostile.torch_file(tmp_path / "a", hostile.tensor_pickle(), [*hostile.STORAGE, *extra])
+    assert check_same(path) is not None
+    compressed = hostile.torch_file(tmp_path / "b", hostile.tensor_pickle(), hostile.STORAGE, zipfile.ZIP_DEFLATED)
+    assert check_same(compressed) == "Unsupported"
+
+
+@pytest.mark.parametrize("name", ["dcp", "megatron_0.16.1", "hf_sharded"])
+def test_damage_gets_the_same_answer(name, unpack):
+    """One bit, or a cut, in each file that says what is there."""
+    path = unpack(name)
+    generator = random.Random(5)
+    for file in sorted(path.iterdir()):
+        if file.name not in (".metadata", "common.pt") and "safetensors" not in file.name:
+            continue
+        whole = file.read_bytes()
+        for _ in range(12):
+            damaged = bytearray(whole)
+            at = generator.randrange(min(len(whole), 4000))
+            damaged[at] ^= 1 << generator.randrange(8)
+            file.write_bytes(damaged if generator.random() < 0.8 else whole[:at])
+            check_same(path)
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"\x89HDF\r\n\x1a\nx", b"GGUF", b"\x80\x04N.", b"\x1f\x8b\x08", b"PK\x03\x04", b"{}"]
+)
+def test_other_files(content, tmp_path):
+    (tmp_path / "a").write_bytes(content)
+    check_same(tmp_path / "a")
+
+
+def test_directories_that_are_none(tmp_path):
+    assert check_same(tmp_path) == "NotACheckpoint"
+    (tmp_path / "__0_0.distcp").write_bytes(b"x")
+    assert check_same(tmp_path) == "NotACheckpoint"
+    (tmp_path / "metadata.json").write_text('{"sharded_backend": "zarr"}')
+    assert check_same(tmp_path) == "Unsupported"
+    (tmp_path / "metadata.json").write_text('{"sharded_backend": "torch_dist"}')
+    assert check_same(tmp_path) == "Incomplete"

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/python, run as their first lines say."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
+
+
+def run(ranks, *arguments):
+    program = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "examples/python/resume.py")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [*torchrun, "--nproc-per-node", str(ranks), program, *arguments]
+    done = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS="1"), capture_output=True, text=True, timeout=100)
+    return done, dict(re.findall(r"^step +(\d+)  state ([0-9a-f]{16})", done.stdout, re.M))
+
+
+def test_a_training_goes_on_in_another_layout(tmp_path):
+    killed, before = run(2, tmp_path / "run", "--layout", "fsdp", "--steps", "40", "--die-at", "20")
+    assert killed.returncode == 1 and list(before) == ["0", "10"], killed.stderr
+    resumed, after = run(1, tmp_path / "run", "--layout", "tp", "--steps", "20")
+    assert resumed.returncode == 0 and list(after) == ["10", "20"], resumed.stderr
+    assert after["10"] == before["10"]
+    assert "tp on 1 ranks, from step 11" in resumed.stdout
