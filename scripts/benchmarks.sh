@@ -3,16 +3,21 @@
 # Builds the benchmarks and prints the figures of docs/benchmarks.md. Writes only below the build folder, which lies
 # on the file system that is measured, or below $BENCH_DIR.
 #
-#   scripts/benchmarks.sh [save|background|plan|load|verify|index|small]...     default: all
+#   scripts/benchmarks.sh [save|background|plan|load|verify|index|small|codec]...     default: all
+#   scripts/benchmarks.sh peers [--quick] [--cold] [--output DIR] [--folder DIR] ...  beside DCP, torch.save and others
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = peers ]; then
+  shift
+  exec scripts/peers.sh "$@"
+fi
 
 build=build/release
 directory=${BENCH_DIR:-$build/bench}
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSEALPOINT_BUILD_TESTS=OFF >"$build.log" 2>&1 ||
   { cat "$build.log"; exit 1; }
-cmake --build "$build" --target bench_verify bench_index bench_small
-[ $# -gt 0 ] || set -- save background plan load verify index small
+cmake --build "$build" --target bench_verify bench_index bench_small bench_codec
+[ $# -gt 0 ] || set -- save background plan load verify index small codec
 mkdir -p "$directory"
 echo "machine: $(nproc) cores, $(uname -r), file system of $directory: $(stat -f -c %T "$directory")"
 
@@ -49,8 +54,9 @@ for figure in "$@"; do
     verify) "$build/benchmarks/verify/bench_verify" --directory "$directory" ;;
     index) "$build/benchmarks/index/bench_index" ;;
     small) "$build/benchmarks/index/bench_small" --directory "$directory" ;;
+    codec) "$build/benchmarks/codec/bench_codec" ;;
     *)
-      echo "unknown figure: $figure (save, background, plan, load, verify, index, small)" >&2
+      echo "unknown figure: $figure (save, background, plan, load, verify, index, small, codec; peers, alone)" >&2
       exit 64
       ;;
   esac

@@ -8,6 +8,8 @@ Cases:
   small    10,000 tensors of 4 KiB and 2,000 numbers, plain, on all ranks
   sharded  2,000 DTensors of 64 KiB, sharded over the ranks
   large    4 tensors of 64 MiB on each rank
+  model    the same, sharded, and 100 norms of 16 KiB that all ranks hold
+  columns  8 DTensors of 64 MiB, saved by rows and loaded by columns
 Prints the median of the rounds, which alternate, and the ratio of the medians. What is loaded is in the page cache.
 --folder names where files go (default: a temporary folder).
 """
@@ -36,14 +38,23 @@ def state_of(case, rank, size):
         mesh = init_device_mesh("cpu", (size,))
         rows = 64 // size
         return {str(i): DTensor.from_local(torch.rand(rows, 256), mesh, [Shard(0)], run_check=False) for i in range(2000)}
+    if case in ("model", "columns"):
+        mesh = init_device_mesh("cpu", (size,))
+        state = {str(i): DTensor.from_local(torch.rand(4096 // size, 4096), mesh, [Shard(0)], run_check=False)
+                 for i in range(8)}
+        return state if case == "columns" else state | {f"norm{i}": torch.ones(4096) for i in range(100)}
     return {f"{rank}.{i}": torch.rand(16 << 20) for i in range(4)}
 
 
-def zeroed(state):
+def zeroed(state, by_columns=False):
     import torch
+    from torch.distributed.tensor import DTensor, Shard
 
     if isinstance(state, dict):
-        return {key: zeroed(value) for key, value in state.items()}
+        return {key: zeroed(value, by_columns) for key, value in state.items()}
+    if by_columns:
+        local = torch.zeros(state.shape[0], state.shape[1] // state.device_mesh.size())
+        return DTensor.from_local(local, state.device_mesh, [Shard(1)], run_check=False)
     return torch.zeros_like(state) if isinstance(state, torch.Tensor) else state
 
 
@@ -70,14 +81,16 @@ def run_rank(rank, options, folder):
     import torch
     import torch.distributed as dist
     import torch.distributed.checkpoint as dcp
+    from sealpoint.torch.dcp import StorageWriter
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=options.ranks)
     for case in options.cases:
         state = state_of(case, rank, options.ranks)
-        into = zeroed(state)
-        times = {"sealpoint save": [], "dcp save": [], "sealpoint load": [], "dcp load": [], "sealpoint async": []}
+        into = zeroed(state, by_columns=case == "columns")
+        names = ("sealpoint save", "dcp save", "sealpoint load", "dcp load", "sealpoint async", "passed on", "by dcp")
+        times = {name: [] for name in names}
         for number in range(options.rounds):
             ours, theirs = f"{folder}/{case}{number}s", f"{folder}/{case}{number}d"
             times["sealpoint save"].append(timed(lambda: sp.save(state, ours)))
@@ -87,12 +100,15 @@ def run_rank(rank, options, folder):
                 warm(path)
             times["sealpoint load"].append(timed(lambda: sp.load(into, ours)))
             times["dcp load"].append(timed(lambda: dcp.load(into, checkpoint_id=theirs)))
+            times["passed on"].append(timed(lambda: sp.load(into, ours, pass_on=True)))
+            by_dcp = StorageWriter(ours + "w")
+            times["by dcp"].append(timed(lambda: dcp.save(state, storage_writer=by_dcp)))
             futures = []
             times["sealpoint async"].append(timed(lambda: futures.append(sp.save_async(state, ours + "a"))))
             futures[0].result()
             dist.barrier()
             if rank == 0:
-                for path in (ours, theirs, ours + "a"):
+                for path in (ours, theirs, ours + "a", ours + "w"):
                     shutil.rmtree(path)
             dist.barrier()
         if rank == 0:
@@ -108,7 +124,10 @@ def report(case, times):
           f"{median['dcp save'] / median['sealpoint save']:.2f} times as fast (first round "
           f"{first['dcp save'] / first['sealpoint save']:.2f})")
     print(f"{case}: load {median['sealpoint load']:.3f} s, of torch.distributed.checkpoint {median['dcp load']:.3f} s: "
-          f"{median['dcp load'] / median['sealpoint load']:.2f} times as fast")
+          f"{median['dcp load'] / median['sealpoint load']:.2f} times as fast; "
+          f"with pass_on=True {median['passed on']:.3f} s")
+    print(f"{case}: save by torch.distributed.checkpoint with the StorageWriter {median['by dcp']:.3f} s: "
+          f"{median['dcp save'] / median['by dcp']:.2f} times as fast")
     print(f"{case}: training stands still for {median['sealpoint async']:.3f} s in a save in the background", flush=True)
 
 
@@ -119,7 +138,7 @@ def main():
     parser.add_argument("--folder")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
-    options.cases = options.cases or ["small", "sharded", "large"]
+    options.cases = options.cases or ["small", "sharded", "large", "model", "columns"]
     import torch.multiprocessing as mp
 
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
