@@ -18,15 +18,19 @@ target_include_directories(sealpoint_headers BEFORE INTERFACE ${sealpoint_mutant
 # Built often and run for moments; the copies are not for reading. Tests are compiled as in the preset dev.
 set(sealpoint_mutants_options -w -O0 -g0)
 
-# sealpoint_mutate_sources(<variable>): the copies, where there are any, of sources in the current folder.
+# sealpoint_mutate_sources(<variable>): the copies, if there are any (of .cu there are none), of sources in the current folder.
 function(sealpoint_mutate_sources variable)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(sources "")
   foreach(source IN LISTS ${variable})
     set(copy ${sealpoint_mutants_root}/${folder}/${source})
     if(EXISTS ${copy})
-      get_source_file_property(is_alone ${source} SKIP_UNITY_BUILD_INCLUSION)
-      set_source_files_properties(${copy} PROPERTIES SKIP_UNITY_BUILD_INCLUSION "${is_alone}")
+      foreach(property IN ITEMS SKIP_UNITY_BUILD_INCLUSION COMPILE_OPTIONS COMPILE_DEFINITIONS)
+        get_source_file_property(value ${source} ${property})
+        if(value)
+          set_source_files_properties(${copy} PROPERTIES ${property} "${value}")
+        endif()
+      endforeach()
       list(APPEND sources ${copy})
     else()
       list(APPEND sources ${source})

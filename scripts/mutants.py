@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes each protective step out, one at a time, and fails where no test sees it (tests/mutants/README.md).
 
-  scripts/mutants.py [--quick] [--list] [-j N] [PATTERN...]
+  scripts/mutants.py [--quick] [--list] [--build-only] [-j N] [PATTERN...]
 
-  --quick    what reaches the storage, compares of digests, and the catalogue written by hand
-  --list     only lists the mutants
-  PATTERN    only those whose name holds one of these texts
+  --quick       what reaches the storage, compares of digests, and the catalogue written by hand
+  --list        only lists the mutants
+  --build-only  only builds what the run needs
+  PATTERN       only those whose name holds one of these texts
 """
 
 import argparse
@@ -30,8 +31,8 @@ STORAGE = re.compile(r"Sync|::fsync|Publish|::link|::rename|Close\(|::close|Dura
 EFFECT = re.compile(r"(?<![\w>])::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
 SLOW_SECONDS = 0.3  # tests that take longer are run behind all others
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS if kind != "background"]  # other runs of the same
-QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_storage", "unit_format", "unit_metadata", "unit_container", "unit_load", "unit_verify",
-                 "unit_writer", "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_load_device",
+QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_exchange", "unit_safetensors", "unit_storage", "unit_format", "unit_metadata",
+                 "unit_container", "unit_load", "unit_verify", "unit_writer", "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_load_device",
                  "crash_directory_sync", "fault_system_calls"]
 
 
@@ -123,6 +124,7 @@ def report(counts, options, seconds):
     title = "Protective steps taken out" + (", the quick part" if options.quick else "")
     run = {"row": row, "title": title, "command": "scripts/mutants.py" + (" --quick" if options.quick else ""),
            "exact": True, "counts": counts}
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     (pathlib.Path(folder) / f"{row}.json").write_text(json.dumps(run) + "\n")
 
 
@@ -153,6 +155,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build-only", action="store_true")
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
@@ -168,6 +171,8 @@ def main():
         return 1
     started = time.monotonic()
     build(options.quick)
+    if options.build_only:
+        return 0
     everything = programs.find_programs(BUILD)
     if options.quick:
         everything = [program for program in everything if program.name.replace(".", "_") in QUICK_TARGETS]

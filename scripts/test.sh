@@ -37,25 +37,27 @@ build() {  # preset, targets...
   cmake --build "build/$preset" -j "$jobs" "${targets[@]}"
 }
 
-# The targets of a preset that the stage's tests do not need, so that each preset builds all of them. With the compiler
-# cache that is linking, half a minute; without, minutes of compiling what other stages compile and run. So it is left
-# out if more than a tenth of the sources that were compiled in this stage were not in the cache. Before it: count_hits.
-build_rest() {  # preset
-  local log=build/$1.compiled misses=0 hits=0
+# Compiles what a preset's tests do not need, so that each preset compiles all of its sources; nothing of it is linked.
+# With the compiler cache that takes seconds; without, minutes of compiling what other stages compile and run. So it is left
+# out if more than a tenth of the sources that were compiled for this preset were not in the cache. Before it: count_hits.
+compile_rest() {  # preset
+  local log=build/$1.compiled misses=0 hits=0 objects
   if [ -e "$log" ]; then
     misses=$(grep -cx cache_miss "$log" || true)
     hits=$(grep -cxE '(direct|preprocessed)_cache_hit' "$log" || true)
   fi
+  ((hits + misses > 0)) || return 0  # whoever compiled them has been here
   local found="of $((hits + misses)) sources $hits were in the compiler cache"
   if ! command -v ccache >/dev/null || ((10 * misses > hits + misses)); then
-    echo "preset $1: what its tests do not need is not built: $found"
+    echo "preset $1: what its tests do not need is not compiled: $found"
     return
   fi
-  build "$1"
-  echo "preset $1: all targets are built: $found"
+  mapfile -t objects < <(ninja -C "build/$1" -t targets all | sed -nE 's/^(.*\.o): CXX_COMPILER.*/\1/p')
+  ninja -C "build/$1" -j "$jobs" "${objects[@]}"
+  echo "preset $1: all sources are compiled: $found"
 }
 
-# From now on ccache writes down what it finds, for build_rest.
+# From now on ccache writes down what it finds, for compile_rest.
 count_hits() {  # preset
   rm -f "build/$1.compiled"
   export CCACHE_STATSLOG=$PWD/build/$1.compiled
@@ -64,91 +66,133 @@ count_hits() {  # preset
 stage_packages() { scripts/install_packages.sh; }
 
 # g++, everything; every test; and what tests counted is what docs/testing-counts.md says.
-stage_gcc() {
+build_gcc() {
   configure check
   build check
+}
+stage_gcc() {
   rm -f "$SEALPOINT_RESULTS"/*.json
   ctest --test-dir build/check -j "$tests_at_once"
   scripts/testing_table.py --check "$SEALPOINT_RESULTS"
 }
 
 # clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and each fuzz target for a moment.
-stage_sanitizers() {
-  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
-  export UBSAN_OPTIONS=print_stacktrace=1
+build_sanitizers() {
   configure asan-ubsan
   count_hits asan-ubsan
   build asan-ubsan sealpoint_tests_single_process fuzzers
+  compile_rest asan-ubsan
+}
+stage_sanitizers() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+  export UBSAN_OPTIONS=print_stacktrace=1
   ctest --test-dir build/asan-ubsan -j "$tests_at_once" -L '^(unit|property|conformance|fuzz)$'
   scripts/fuzz.sh --build build/asan-ubsan --seconds "$fuzz_seconds"
-  build_rest asan-ubsan
 }
 
 # clang, ThreadSanitizer, the library shared: what has threads.
-stage_threads() {
-  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # tests fork and start threads in the child
+build_threads() {
   configure tsan
   count_hits tsan
   build tsan sealpoint sealpoint_tests_threaded
+  compile_rest tsan
+}
+stage_threads() {
+  export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0  # tests fork and start threads in the child
   ctest --test-dir build/tsan -j "$tests_at_once" -L '^threaded$'
-  build_rest tsan
 }
 
 # g++ without MPI and without CUDA: everything builds. Most objects are those of the stage gcc, whose tests have run;
 # here only those run that can notice what is missing.
-stage_minimal() {
+build_minimal() {
   configure no-mpi
   build no-mpi
+}
+stage_minimal() {
   ctest --test-dir build/no-mpi -j "$tests_at_once" -R '^(unit\.(device|pipeline|load.*)|conformance\.readers|readme\..*)$'
 }
 
 # The Python package, with the interpreter and the packages that python/requirements*.txt pin. Objects are those of the stage gcc.
-stage_python() {
+build_python() {
   scripts/python_env.sh
   configure python
-  build python sealpoint_python ckpt-verify ckpt-inspect
-  ctest --test-dir build/python -j "$jobs" -L '^python$'
+  build python sealpoint_python ckpt-verify ckpt-inspect safetensors_for_python
 }
+stage_python() { ctest --test-dir build/python -j "$tests_at_once" -L '^python$'; }
 
 # As a stranger builds: no preset, CMake's own generator, here with clang. Of the other ordinary ways, g++ Release is the
 # stage gcc, whose tests of the label install build without a build type, and a shared library for debugging. Each module and
 # each program is one source, as for clang-tidy: cheap, and a name that is defined twice in one is seen.
-stage_builds() {
+build_builds() {
   cmake -S . -B build/plain -D CMAKE_CXX_COMPILER=clang++-19 -D CMAKE_BUILD_TYPE=Release -D BUILD_TESTING=OFF \
     -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_WERROR=ON -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 >build/plain.configure.log
   build plain
-  build/plain/tools/ckpt-verify/ckpt-verify --version
 }
+stage_builds() { build/plain/tools/ckpt-verify/ckpt-verify --version; }
 
 # Each sync, publication and compare of digests taken out, one at a time: a test must fail.
+build_mutants() { scripts/mutants.py --quick --build-only; }
 stage_mutants() {
   scripts/mutants.py --quick
   scripts/testing_table.py --check "$SEALPOINT_RESULTS"
 }
 
 # clang-format; clang-tidy over lib and readers, each module in one piece.
-stage_lint() {
-  git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-19 --dry-run --Werror
+build_lint() {
   configure tidy
   if grep -q index_generated build/tidy/build.ninja; then build tidy sealpoint_schema_generated; fi
+}
+stage_lint() {
+  git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-19 --dry-run --Werror
   scripts/tidy.py build/tidy
 }
 
-# What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end.
-run_stages() {
-  local stage started failed=() report=()
-  mkdir -p build
+# Makes what a stage needs. A stage waits while that is being made ahead of it.
+build_stage() {  # stage
+  if [ "$(type -t "build_$1")" != function ]; then return 0; fi
+  exec 9>"build/$1.lock"
+  flock 9
+  "build_$1" 9>&-
+}
+
+# Tests wait for time-outs, disks and each other. Meanwhile later stages are built, as far as no test wants the processors.
+# What fails here is tried again, and shown, by the stage itself.
+build_ahead() {  # stages...
+  local stage
   for stage in "$@"; do
-    printf '\n======== %s ========\n' "$stage"
-    started=$SECONDS
-    # A new shell, because -e has no effect in the condition of an if.
-    if "$BASH" "$0" --run "$stage" 2>&1 | tee "build/$stage.log"; then
-      report+=("$(printf '%-12s passed %5d s' "$stage" $((SECONDS - started)))")
-    else
-      failed+=("$stage")
-      report+=("$(printf '%-12s FAILED %5d s' "$stage" $((SECONDS - started)))")
-    fi
+    "$BASH" "$0" --build "$stage" >"build/$stage.ahead.log" 2>&1 || true
   done
+}
+
+ahead=''
+# Once the first stage that compiles is built: it fills the compiler cache for the others.
+begin_ahead() {  # the stage that was built, later stages...
+  if [ -n "$ahead" ] || [ "$1" = packages ] || (($# == 1)); then return 0; fi
+  # A process group of its own, to be ended with, but no session: by sched_autogroup(7) nice values count within one.
+  set -m
+  nice -n 19 "$BASH" "$0" --ahead "${@:2}" >/dev/null 2>&1 </dev/null &
+  ahead=$!
+  set +m
+  trap 'kill -- "-$ahead" 2>/dev/null' EXIT
+}
+
+# What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end.
+# A new shell for each, because -e has no effect in the condition of an if.
+run_stages() {
+  local started failed=() report=()
+  while (($#)); do
+    printf '\n======== %s ========\n' "$1"
+    started=$SECONDS
+    if "$BASH" "$0" --build "$1" 2>&1 | tee "build/$1.log" && begin_ahead "$@" &&
+      "$BASH" "$0" --run "$1" 2>&1 | tee -a "build/$1.log"; then
+      report+=("$(printf '%-12s passed %5d s' "$1" $((SECONDS - started)))")
+    else
+      failed+=("$1")
+      report+=("$(printf '%-12s FAILED %5d s' "$1" $((SECONDS - started)))")
+    fi
+    shift
+  done
+  local stage
   for stage in "${failed[@]}"; do
     printf '\n======== %s failed; its last lines ========\n' "$stage"
     tail -n 60 "build/$stage.log"
@@ -159,6 +203,8 @@ run_stages() {
 }
 
 case ${1:-} in
+  --build) build_stage "$2" ;;
+  --ahead) build_ahead "${@:2}" ;;
   --run) "stage_$2" ;;
   --quick) run_stages packages gcc ;;
   -h | --help) sed -n '3,6s/^# *//p' scripts/test.sh ;;

@@ -130,10 +130,8 @@ def generate(folder=None):
     for path in sources():
         found, text = mutate(path, entries)
         mutants += found
-        if folder is not None and found:
+        if folder is not None:  # also without a mutant: which sources are compiled is settled when CMake configures
             write_if_changed(folder / path, text)
-        elif folder is not None:
-            (folder / path).unlink(missing_ok=True)
     names = [mutant.name for mutant in mutants]
     for name in names:
         if names.count(name) > 1:

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 
 namespace sealpoint::testing {
 namespace {
@@ -18,53 +20,60 @@ struct Choice {
   int chosen = kNobody;
 };
 
-// Holds every actor before each operation until it is its turn.
+// Holds every actor before each operation until it is its turn. Whose turn it is decides the thread
+// that comes to rest last, so that an actor that goes on costs no switch of threads.
 class Turns {
  public:
-  explicit Turns(std::size_t actors) : waiting_(actors, 0), is_finished_(actors, false) {}
+  // `decide` gets the actors that are able, with no actor running; none at the end, when the answer
+  // does not matter.
+  using Decide = std::function<int(const std::vector<int>& able)>;
+  Turns(std::size_t actors, Decide decide)
+      : decide_(std::move(decide)),
+        granted_(actors),
+        waiting_(actors, 0),
+        is_finished_(actors, false) {}
 
   void Wait(int actor) {
     std::unique_lock lock(mutex_);
     ++waiting_[At(actor)];
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return turn_ == actor; });
+    GrantIfAtRest();
+    granted_[At(actor)].wait(lock, [&] { return turn_ == actor; });
     turn_ = kNobody;
     --waiting_[At(actor)];
-    changed_.notify_all();
+    GrantIfAtRest();  // another thread of this actor may wait
   }
   void Finish(int actor) {
     const std::lock_guard lock(mutex_);
     is_finished_[At(actor)] = true;
-    changed_.notify_all();
-  }
-  // Waits until each actor waits or has finished. Returns those that wait.
-  std::vector<int> WhoIsAble() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return turn_ == kNobody && AllAreAtRest(); });
-    std::vector<int> able;
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      if (waiting_[i] > 0) able.push_back(static_cast<int>(i));
-    }
-    return able;
-  }
-  void Grant(int actor) {
-    const std::lock_guard lock(mutex_);
-    turn_ = actor;
-    changed_.notify_all();
+    GrantIfAtRest();
   }
 
  private:
   static std::size_t At(int actor) { return static_cast<std::size_t>(actor); }
+  // Whether each actor waits or has finished.
   bool AllAreAtRest() const {
+    if (turn_ != kNobody) return false;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       if (waiting_[i] == 0 && !is_finished_[i]) return false;
     }
     return true;
   }
+  void GrantIfAtRest() {
+    if (!AllAreAtRest()) return;
+    std::vector<int> able;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (waiting_[i] > 0) able.push_back(static_cast<int>(i));
+    }
+    const int chosen = decide_(able);
+    if (able.empty()) return;
+    turn_ = chosen;
+    granted_[At(turn_)].notify_one();
+  }
 
+  const Decide decide_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int> waiting_;  // threads of each actor
+  std::deque<std::condition_variable> granted_;  // by actor
+  std::vector<int> waiting_;                     // threads of each actor
   std::vector<bool> is_finished_;
   int turn_ = kNobody;
 };
@@ -80,7 +89,15 @@ bool Contains(const std::vector<int>& actors, int actor) {
 // Returns all choices.
 std::vector<Choice> Play(const ScheduledWorld& world, const IsChoice& is_choice,
                          const Chooser& choose) {
-  Turns turns(world.actors.size());
+  std::vector<Choice> choices;
+  int current = kNobody;
+  Turns turns(world.actors.size(), [&](const std::vector<int>& able) {
+    if (world.at_rest) world.at_rest();
+    if (able.empty()) return kNobody;
+    current = choose(able, current);
+    choices.push_back({able, current});
+    return current;
+  });
   world.disk.SetGate([&](int actor, std::string_view name) {
     if (!is_choice || is_choice(name)) turns.Wait(actor);
   });
@@ -90,17 +107,6 @@ std::vector<Choice> Play(const ScheduledWorld& world, const IsChoice& is_choice,
       world.actors[static_cast<std::size_t>(actor)](actor);
       turns.Finish(actor);
     });
-  }
-  std::vector<Choice> choices;
-  int current = kNobody;
-  for (;;) {
-    Choice choice{.able = turns.WhoIsAble()};
-    if (world.at_rest) world.at_rest();
-    if (choice.able.empty()) break;
-    choice.chosen = choose(choice.able, current);
-    current = choice.chosen;
-    choices.push_back(choice);
-    turns.Grant(current);
   }
   for (std::thread& thread : threads) thread.join();
   world.disk.SetGate(nullptr);
