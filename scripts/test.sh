@@ -173,7 +173,8 @@ begin_ahead() {  # the stage that was built, later stages...
   nice -n 19 "$BASH" "$0" --ahead "${@:2}" >/dev/null 2>&1 </dev/null &
   ahead=$!
   set +m
-  trap 'kill -- "-$ahead" 2>/dev/null' EXIT
+  # It may have ended long ago. With -e, a trap's own failure would be this script's.
+  trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
 }
 
 # What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end.
