@@ -149,12 +149,18 @@ class Encoder:
         if type(value) is io.BytesIO:
             return {KIND: "file", "base64": _base64(value.getvalue())}
         if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
-            return {KIND: "enum", "class": _enum_name(type(value)), "name": value.name}
+            return self._encode_enum(value, path)
         if type(value) is argparse.Namespace:
             return {KIND: "namespace", "items": self._encode_mapping(vars(value), path)}
         if "numpy" in sys.modules and isinstance(value, (numpy().generic, numpy().ndarray)):
             return _encode_array(value, path)
         return self._encode_unknown(value, path)
+
+    def _encode_enum(self, value: enum.Enum, path: Path) -> Node:
+        node: Node = {KIND: "enum", "class": _enum_name(type(value)), "name": value.name}
+        if type(value.value) in (int, str):
+            node["value"] = self.encode(value.value, path)
+        return node
 
     def _encode_unknown(self, value: Any, path: Path) -> Node:
         if self._allow_pickle:
@@ -337,7 +343,7 @@ class Decoder:
         if kind == "enum":
             cls = _enums.get(node["class"])
             if cls:
-                return cls(node["value"]) if "value" in node else cls[node["name"]]
+                return cls[node["name"]] if "name" in node else cls(self._decode(node["value"]))
         if kind == "pickle":
             return self._decode_pickle(node)
         return Foreign(kind, {key: value for key, value in node.items() if key != KIND})

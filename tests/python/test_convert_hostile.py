@@ -690,6 +690,7 @@ def saved_tree(path, node):
         ({"$": "enum", "class": "os.system", "value": 1}, "Unsupported", "os.system"),
         ({"$": "enum", "class": "megatron.x\nY", "value": 1}, "Unsupported", "megatron"),
         ({"$": "enum", "class": "megatron.x.Y", "name": "A"}, "Unsupported", "value is not known"),
+        ({"$": "enum", "class": "megatron.x.Y", "value": {"$": "int", "value": "1"}}, "Unsupported", "value is not known"),
         ({"$": "dtype", "name": "float32\nos"}, "Unsupported", "none of torch's"),
         ({"$": "device", "name": "cuda:x"}, "Corrupt", "malformed"),
         ({"$": "array", "dtype": "bf16", "base64": "", "shape": [0]}, "Unsupported", "which numpy lacks"),

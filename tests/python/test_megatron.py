@@ -35,7 +35,7 @@ def outcomes(request, jobs):
 
 @pytest.mark.parametrize("case", [*ranks.names_of("mcore_cases"), "end"])
 def test(case, outcomes):
-    assert outcomes[case] == ""
+    assert not outcomes[case], f"\n{outcomes[case]}"
 
 
 def test_figures(outcomes, capsys):

@@ -4,6 +4,7 @@
 import argparse
 import concurrent.futures
 import enum
+import json
 import math
 import random
 import subprocess
@@ -22,6 +23,8 @@ import sealpoint.torch as sp  # noqa: E402
 
 class Color(enum.Enum):
     RED = 1
+    DARK = "dark"
+    PAIR = (1, 2)
 
 
 class Secret:
@@ -75,6 +78,24 @@ def test_enumerations_are_registered_first(tmp_path):
     assert error.value.object == "a.color"
     sp.register_enum(Color)
     assert back({"color": Color.RED}, tmp_path / "c")["color"] is Color.RED
+
+
+def test_enumerations_have_names_and_the_values_that_pickles_need(tmp_path):
+    sp.register_enum(Color)
+    state = {"colors": [Color.RED, Color.DARK, Color.PAIR]}
+    assert back(state, tmp_path / "c") == state
+    name = f"{Color.__module__}.Color"
+    assert json.loads(sealpoint.open(tmp_path / "c").objects["sealpoint.tree"]) == {"colors": [
+        {"$": "enum", "class": name, "name": "RED", "value": 1},
+        {"$": "enum", "class": name, "name": "DARK", "value": "dark"}, {"$": "enum", "class": name, "name": "PAIR"},
+    ]}  # fmt: skip
+    for number, (members, found) in enumerate((
+        ('"name":"RED"', Color.RED), ('"value":1', Color.RED), ('"name":"RED","value":"dark"', Color.RED),
+    )):  # fmt: skip
+        path = tmp_path / str(number)
+        tree = f'{{"v":{{"$":"enum","class":"{name}",{members}}}}}'.encode()
+        sealpoint.save({}, path, objects={"sealpoint.tree": tree})
+        assert sp.load_full(path)["v"] is found, "by its name, if there is one"
 
 
 def test_pickles_are_asked_for_twice(tmp_path):

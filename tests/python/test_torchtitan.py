@@ -33,7 +33,7 @@ def outcomes(request, jobs):
 
 @pytest.mark.parametrize("case", [*ranks.names_of("titan_cases"), "end"])
 def test(case, outcomes):
-    assert outcomes[case] == ""
+    assert not outcomes[case], f"\n{outcomes[case]}"
 
 
 def test_figures(outcomes, capsys):

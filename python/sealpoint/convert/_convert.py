@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from sealpoint._checkpoint import Path
 from sealpoint._errors import Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
-from sealpoint._tree import text_of
+from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import flatten
 from sealpoint.convert import _buckets, _copy, _safetensors_write, _torch_write
 from sealpoint.convert._cast import cast
@@ -30,6 +30,7 @@ from sealpoint.convert._source import FileInfo, State, size_of
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
 _DIRECTORIES = ("hf", "dcp", "megatron")
+_PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
 
 
@@ -229,7 +230,7 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
     """Errors: CorruptError, MismatchError (a value)."""
     if made.rank_values != state.rank_values:
         raise MismatchError("values of ranks in the destination differ from those of the source", path=made.path)
-    expected = dict(flatten(state.tree))
+    expected = dict(flatten(_as_pickled(state.tree) if to in _PICKLED else state.tree))
     if to == "dcp":  # which stores a tensor of two names twice
         places = [(path, node["name"]) for path, node in expected.items() if _is_tensor(node)]
         tensors = {text_of(path): state.tensors[name] for path, name in places}
@@ -246,6 +247,16 @@ def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
     except Error as error:
         error.path = error.path or made.path
         raise
+
+
+def _as_pickled(node: Node) -> Node:
+    """What a pickle can say of a node: it has the value of a member of an enumeration, and not its name."""
+    if isinstance(node, list):
+        return [_as_pickled(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    is_enum = node.get("$") == "enum"
+    return {key: _as_pickled(one) for key, one in node.items() if not (is_enum and key == "name")}
 
 
 def _is_tensor(node: object) -> bool:
