@@ -3,6 +3,7 @@
 """Compiles each case of a source file: case 0 must compile, all others must not.
 
 A case begins with "#if MISUSE == N  // title: pattern" (or #elif); one of the compiler's errors must match the pattern.
+What the source includes is compiled once, before the cases.
 """
 
 import argparse
@@ -12,15 +13,27 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 CASE = re.compile(r"^#(?:el)?if MISUSE == (\d+) +// ([^:\n]+)(?:: (.+))?$", re.MULTILINE)
+INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 
 
-def compile_case(args, number):
-    command = [args.compiler, "-std=c++20", "-fsyntax-only", "-Werror=unused-result", f"-I{args.include}",
-               f"-DMISUSE={number}", args.source]
-    environment = os.environ | {"LC_ALL": "C"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+def run_compiler(args, *words):
+    command = [args.compiler, "-std=c++20", "-Werror=unused-result", f"-I{args.include}", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+
+
+def precompile(args, header):
+    """What g++ and clang take in place of the header, if both are named in the same way."""
+    header.write_text("".join(INCLUDE.findall(pathlib.Path(args.source).read_text())))
+    done = run_compiler(args, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    if done.returncode != 0:
+        raise SystemExit(f"what the cases include does not compile:\n{done.stderr}")
+
+
+def compile_case(args, header, number):
+    return run_compiler(args, "-fsyntax-only", "-Winvalid-pch", "-include", str(header), f"-DMISUSE={number}", args.source)
 
 
 def fault_of(result, title, pattern):
@@ -45,8 +58,10 @@ def main():
     if [int(number) for number, _, _ in cases] != list(range(len(cases))) or len(cases) < 2:
         print("the cases are not numbered from 0 on")
         return 1
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda case: compile_case(args, case[0]), cases))
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        header = pathlib.Path(folder, "included.h")
+        precompile(args, header)
+        results = list(pool.map(lambda case: compile_case(args, header, case[0]), cases))
     faults = 0
     for (number, title, pattern), result in zip(cases, results):
         if fault := fault_of(result, title, pattern or None):

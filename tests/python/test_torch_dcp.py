@@ -25,7 +25,7 @@ RANKS = 4
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    return ranks.run("dcp_cases", RANKS, tmp_path_factory.mktemp("job"))
+    return ranks.run("dcp_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
 
 
 @pytest.mark.parametrize("case", [*ranks.cases_of("dcp_cases"), "end"])

@@ -10,7 +10,7 @@ RANKS = 2
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    return ranks.run("pair_cases", RANKS, tmp_path_factory.mktemp("job"))
+    return ranks.run("pair_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
 
 
 @pytest.mark.parametrize("case", [*ranks.names_of("pair_cases"), "end"])

@@ -10,7 +10,7 @@ RANKS = 4
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    return ranks.run("torch_cases", RANKS, tmp_path_factory.mktemp("job"))
+    return ranks.run("torch_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
 
 
 @pytest.mark.parametrize("case", [*ranks.names_of("torch_cases"), "end"])
