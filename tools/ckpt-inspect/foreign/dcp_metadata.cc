@@ -5,11 +5,12 @@
 #include <stdexcept>
 
 #include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/arguments.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/known_classes.h"
 #include "tools/ckpt-inspect/foreign/pickle.h"
-#include "tools/ckpt-inspect/foreign/torch_values.h"
+#include "tools/ckpt-inspect/foreign/torch_zip.h"
 
 namespace sealpoint::tools {
 namespace {

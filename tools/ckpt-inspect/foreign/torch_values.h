@@ -25,9 +25,11 @@ struct StoredTensor {
   friend auto operator<=>(const StoredTensor&, const StoredTensor&) = default;
 };
 
-// A number from 0 to 2^62 - 1, and lists of them (also torch.Size). Throw std::invalid_argument.
-std::uint64_t NaturalOf(const Pickled& value);
-Shape SizesOf(const Pickled& value);
+// The key of a node that is no plain mapping: what kind it is of.
+inline constexpr const char* kNodeKind = "$";
+
+// Whether a function of this name makes a tensor, or a parameter of one.
+bool MakesTensor(std::string_view function);
 
 // Makes a node of spec/tree.md of the value of an archive, at a path of the state, to which its
 // tensors are added. Values of classes without a form are left out, and noted. Throws Failure.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/bytes.h"
+#include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/pickle.h"
+
+// What instructions do with the stack and with what was kept.
+
+namespace sealpoint::tools {
+namespace {
+
+constexpr std::uint64_t kIntBytesMax = 1024;
+constexpr std::size_t kShownMax = 200;
+
+bool HasParts(Pickled::Kind kind) {
+  return kind >= Pickled::Kind::kList && kind != Pickled::Kind::kGlobal;
+}
+
+}  // namespace
+
+Pickled* PickleDecoder::Make(Kind kind) {
+  Pickled& value = values_.emplace_back();
+  value.kind = kind;
+  if (HasParts(kind)) value.parts = std::make_unique<Pickled::Parts>();
+  return &value;
+}
+
+void PickleDecoder::PushBytes(Kind kind, std::uint64_t size) {
+  const std::string_view bytes = Take(size);
+  Pickled* const value = Make(kind);
+  value->text = kind == Kind::kText ? CheckText(bytes) : std::string(bytes);
+  Push(value);
+}
+
+void PickleDecoder::PushInt(std::uint64_t size) {
+  if (size > kIntBytesMax) {
+    throw Failure{
+        Status(Code::kLimitExceeded,
+               fmt::format("an integer has {} bytes, expected {} at most", size, kIntBytesMax))
+            .AtPath(path_)
+            .AtOffset(offset_ + at_)};
+  }
+  const std::string_view bytes = Take(size);
+  if (size > 8) {
+    Push(Make(Kind::kLargeInt));
+    Top()->text = DecimalText(bytes);
+    return;
+  }
+  Push(Make(Kind::kInt));
+  if (size == 0) return;
+  const auto unused = static_cast<int>(64 - 8 * size);
+  Top()->number = static_cast<std::int64_t>(NumberOf(bytes) << unused) >> unused;
+}
+
+void PickleDecoder::PushItems(Kind kind, PickledItems items) {
+  Pickled* const value = Make(kind);
+  value->parts->items = std::move(items);
+  Push(value);
+}
+
+Pickled* PickleDecoder::Top() {
+  const std::size_t floor = marks_.empty() ? 0 : marks_.back();
+  if (stack_.size() <= floor) Corrupt("pickle ends too early, or takes what it never put down");
+  return stack_.back();
+}
+
+Pickled* PickleDecoder::Pop() {
+  Pickled* const top = Top();
+  stack_.pop_back();
+  return top;
+}
+
+PickledItems PickleDecoder::PopToMark() {
+  if (marks_.empty()) Corrupt("pickle goes back to a mark that it never set");
+  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+  PickledItems items(begin, stack_.end());
+  stack_.erase(begin, stack_.end());
+  marks_.pop_back();
+  return items;
+}
+
+PickledItems PickleDecoder::PopCount(std::size_t count) {
+  PickledItems items(count);
+  for (std::size_t i = count; i > 0; --i) items[i - 1] = Pop();
+  return items;
+}
+
+void PickleDecoder::Extend(const PickledItems& items) {
+  Pickled* const target = Top();
+  const Kind kind = target->kind;
+  if (kind != Kind::kList && kind != Kind::kSet && kind != Kind::kFrozenSet &&
+      kind != Kind::kObject) {
+    Corrupt(fmt::format("pickle appends to a {}", KindName(kind)));
+  }
+  PickledItems& into = target->parts->items;
+  into.insert(into.end(), items.begin(), items.end());
+}
+
+void PickleDecoder::SetItems(const PickledItems& items) {
+  Pickled* const target = Top();
+  if ((!target->is(Kind::kMapping) && !target->is(Kind::kObject)) || items.size() % 2 != 0) {
+    Corrupt(fmt::format("pickle sets items of a {}, {} keys and values", KindName(target->kind),
+                        items.size()));
+  }
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    target->parts->pairs.emplace_back(items[i], items[i + 1]);
+  }
+}
+
+void PickleDecoder::AddGlobal(const std::string& name) {
+  if (!keeps_unknown_ && !is_known_(name)) {
+    Unsupported(fmt::format(
+        "pickle names '{}', which is none of the classes and functions that this reader knows; "
+        "nothing was run",
+        Printable(name.substr(0, kShownMax))));
+  }
+  Pickled* const value = Make(Kind::kGlobal);
+  value->text = name;
+  Push(value);
+}
+
+void PickleDecoder::AddGlobalOfStack() {
+  const Pickled* const name = Pop();
+  const Pickled* const module = Pop();
+  if (!name->is(Kind::kText) || !module->is(Kind::kText)) {
+    Corrupt("pickle names a class by something else than strings");
+  }
+  AddGlobal(module->text + "." + name->text);
+}
+
+void PickleDecoder::AddObject(bool is_new) {
+  Pickled* const args = Pop();
+  const Pickled* const made_by = Pop();
+  if (!args->is(Kind::kTuple) || !made_by->is(Kind::kGlobal)) {
+    Corrupt(fmt::format("pickle {} what is no class or function",
+                        is_new ? "makes an object of" : "calls"));
+  }
+  Pickled* const value = Make(Kind::kObject);
+  value->text = made_by->text;
+  value->parts->args = args;
+  Push(value);
+}
+
+void PickleDecoder::SetState() {
+  Pickled* const state = Pop();
+  Pickled* const target = Top();
+  if (!target->is(Kind::kObject) || target->parts->state != nullptr) {
+    Corrupt(fmt::format("pickle sets the state of a {}, or sets it twice", KindName(target->kind)));
+  }
+  target->parts->state = state;
+}
+
+void PickleDecoder::Recall(std::uint64_t index) {
+  const auto found = memo_.find(index);
+  if (found == memo_.end()) {
+    Corrupt(fmt::format("pickle recalls value {}, which it never kept", index));
+  }
+  Push(found->second);
+}
+
+}  // namespace sealpoint::tools

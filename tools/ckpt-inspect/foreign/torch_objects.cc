@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/arguments.h"
+#include "tools/ckpt-inspect/foreign/bytes.h"
+#include "tools/ckpt-inspect/foreign/torch_values.h"
+
+// Objects of the classes that have a form.
+
+namespace sealpoint::tools {
+namespace {
+
+using Kind = Pickled::Kind;
+
+}  // namespace
+
+Json TorchValues::Object(const Pickled& value, const ValuePath& path) {
+  try {
+    return KnownObject(value, path);
+  } catch (const std::invalid_argument& error) {
+    Refuse(Code::kCorrupt, path,
+           fmt::format("an object of {} is malformed: {}", Printable(value.text), error.what()));
+  }
+}
+
+Json TorchValues::KnownObject(const Pickled& value, const ValuePath& path) {
+  const std::string& name = value.text;
+  const PickledItems& args = ArgsOf(value);
+  if (MakesTensor(name)) return Tensor(value, path);
+  if (name == "collections.OrderedDict") return Ordered(value, path);
+  if (name == "torch.Size") {
+    Json items = Json::array();
+    for (const Pickled* const one : SequenceOf(At(args, 0))) items.push_back(NaturalOf(*one));
+    return {{kNodeKind, "size"}, {"items", std::move(items)}};
+  }
+  if (name == "torch.device") {
+    std::string device;
+    for (const Pickled* const part : args) {
+      if (!part->is(Kind::kText) && !part->is(Kind::kInt)) InvalidValue("a device is no text");
+      if (part != args.front()) device += ':';
+      device += part->is(Kind::kText) ? part->text : std::to_string(part->number);
+    }
+    return {{kNodeKind, "device"}, {"name", Text(device, path)}};
+  }
+  if (name == "argparse.Namespace") return Namespace(value, path);
+  if (name == "_io.BytesIO") {
+    if (value.parts->state == nullptr) InvalidValue("a file without a state");
+    const Pickled& bytes = At(SequenceOf(*value.parts->state), 0);
+    return {{kNodeKind, "file"}, {"base64", Base64(BytesOf(bytes))}};
+  }
+  if (name == "_codecs.encode") return Encoded(args);
+  if (name.starts_with("__builtin__.") || name.starts_with("builtins.")) {
+    return Builtin(name.substr(name.find('.') + 1), args, path);
+  }
+  if (name.starts_with("numpy.")) return Array(value);
+  const bool is_enum = name.starts_with("megatron.") && args.size() == 1 &&
+                       value.parts->state == nullptr &&
+                       (args[0]->is(Kind::kInt) || args[0]->is(Kind::kText));
+  if (!is_enum) throw Unknown{name};
+  return {{kNodeKind, "enum"}, {"class", name}, {"value", Plain(*args[0], path)}};
+}
+
+Json TorchValues::Ordered(const Pickled& value, const ValuePath& path) {
+  PickledPairs pairs;
+  const PickledItems& args = ArgsOf(value);
+  if (!args.empty()) {
+    for (const Pickled* const pair : SequenceOf(*args[0])) {
+      const PickledItems& both = SequenceOf(*pair);
+      if (both.size() != 2) InvalidValue("an entry is no pair");
+      pairs.emplace_back(both[0], both[1]);
+    }
+  }
+  std::ranges::copy(value.parts->pairs, std::back_inserter(pairs));
+  return Mapping(pairs, path);
+}
+
+Json TorchValues::Namespace(const Pickled& value, const ValuePath& path) {
+  const Pickled* const state = value.parts->state;
+  if (state == nullptr) return {{kNodeKind, "namespace"}, {"items", Json::object()}};
+  if (!state->is(Kind::kMapping)) InvalidValue("a namespace without a mapping");
+  for (const auto& [key, one] : state->parts->pairs) {
+    if (!key->is(Kind::kText)) InvalidValue("a name is no string");
+  }
+  return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts->pairs, path)}};
+}
+
+Json TorchValues::Builtin(const std::string& name, const PickledItems& args,
+                          const ValuePath& path) {
+  if (name == "set" || name == "frozenset") {
+    const PickledItems none;
+    return Set(args.empty() ? none : SequenceOf(*args[0]), name == "frozenset", path);
+  }
+  if (name == "bytes" || name == "bytearray") {
+    return {{kNodeKind, "bytes"}, {"base64", Base64(args.empty() ? "" : BytesOf(*args[0]))}};
+  }
+  if (name != "complex") throw Unknown{name};
+  if (args.size() != 2) InvalidValue("a complex number has no two parts");
+  Json node = {{kNodeKind, "complex"}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!args[i]->is(Kind::kFloat) && !args[i]->is(Kind::kInt)) InvalidValue("a part is no number");
+    Pickled part;
+    part.kind = Kind::kFloat;
+    part.real = args[i]->is(Kind::kInt) ? static_cast<double>(args[i]->number) : args[i]->real;
+    node[i == 0 ? "real" : "imag"] = Plain(part, path);
+  }
+  return node;
+}
+
+}  // namespace sealpoint::tools

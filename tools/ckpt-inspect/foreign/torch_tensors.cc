@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string_view>
+
+#include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/arguments.h"
+#include "tools/ckpt-inspect/foreign/bytes.h"
+#include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/known_classes.h"
+#include "tools/ckpt-inspect/foreign/torch_values.h"
+
+// Tensors, and the storages that they lie in.
+
+namespace sealpoint::tools {
+namespace {
+
+using Kind = Pickled::Kind;
+
+bool IsParameter(std::string_view name) {
+  return name == "torch._utils._rebuild_parameter" ||
+         name == "torch._utils._rebuild_parameter_with_state";
+}
+bool IsTensorV2(std::string_view name) { return name == "torch._utils._rebuild_tensor_v2"; }
+bool IsTensorV3(std::string_view name) { return name == "torch._utils._rebuild_tensor_v3"; }
+bool IsTypedTensor(std::string_view name) { return name == "torch._tensor._rebuild_from_type_v2"; }
+
+bool IsPlainTensorType(const Pickled& type) {
+  return type.text == "torch.Tensor" || type.text == "torch.nn.parameter.Parameter";
+}
+
+}  // namespace
+
+bool MakesTensor(std::string_view function) {
+  return IsTensorV2(function) || IsTensorV3(function) || IsParameter(function) ||
+         IsTypedTensor(function);
+}
+
+Json TorchValues::Tensor(const Pickled& value, const ValuePath& path) {
+  const StoredTensor tensor = TensorOf(value, path, 0);
+  const std::string name = Text(TextOf(path), path);
+  const bool is_empty = std::ranges::find(tensor.shape, 0u) != tensor.shape.end();
+  if (const auto found = known_.find(tensor); found != known_.end() && !is_empty) {
+    return TensorNode(found->second);
+  }
+  if (state_.tensors.contains(name)) {
+    throw Failure{Status(Code::kUnsupported, "two tensors of the state have this path")
+                      .AtPath(archive_.path())
+                      .AtTensor(name)};
+  }
+  if (!is_empty) {
+    known_.emplace(tensor, name);
+    const std::string& first = storages_.try_emplace(tensor.key, name).first->second;
+    if (first != name) {
+      shared_.push_back(
+          fmt::format("{} shares memory with {}; each is kept by itself", name, first));
+    }
+    archive_.CheckStorage(tensor.key, tensor.storage_size);
+  }
+  state_.tensors[name] = {tensor.dtype, tensor.shape, is_empty ? std::size_t{0} : 1};
+  return TensorNode(name);
+}
+
+StoredTensor TorchValues::TensorOf(const Pickled& value, const ValuePath& path, int depth) {
+  constexpr int kWrapsMax = 8;
+  if (!value.is(Kind::kObject) || depth > kWrapsMax) InvalidValue("a parameter without a tensor");
+  const PickledItems& args = ArgsOf(value);
+  if (IsParameter(value.text)) return TensorOf(At(args, 0), path, depth + 1);
+  if (IsTypedTensor(value.text)) {
+    const Pickled& function = At(args, 0);
+    if (!IsPlainTensorType(At(args, 1))) throw Unknown{At(args, 1).text};
+    if (!At(args, 2).is(Kind::kTuple)) InvalidValue("a tensor without arguments");
+    const PickledItems& inner = At(args, 2).parts->items;
+    const bool is_v3 = IsTensorV3(function.text);
+    if (!is_v3 && !IsTensorV2(function.text)) InvalidValue("a tensor that is none");
+    return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr, path);
+  }
+  const bool is_v3 = IsTensorV3(value.text);
+  if (!is_v3 && !IsTensorV2(value.text)) InvalidValue("a parameter without a tensor");
+  return InStorage(args, is_v3 ? &At(args, 6) : nullptr, path);
+}
+
+StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype,
+                                    const ValuePath& path) {
+  const std::size_t metadata = dtype != nullptr ? 7 : 6;
+  if (metadata < args.size() && args[metadata]->parts && !args[metadata]->parts->pairs.empty()) {
+    Refuse(Code::kUnsupported, path,
+           "the tensor is a view with a conjugate or negative bit; resolve it first");
+  }
+  const Pickled& storage = At(args, 0);
+  if (!storage.is(Kind::kPersistent) || !storage.parts->items[0]->is(Kind::kTuple)) {
+    InvalidValue("a tensor without a storage");
+  }
+  const PickledItems& id = storage.parts->items[0]->parts->items;
+  if (id.size() != 5 || id[0]->text != "storage" || !id[2]->is(Kind::kText)) {
+    InvalidValue("a tensor without a storage");
+  }
+  const auto known = dtype != nullptr ? DTypeOfTorch(dtype->text) : DTypeOfStorage(id[1]->text);
+  if (!known) {
+    Refuse(Code::kUnsupported, path,
+           fmt::format("a tensor has the dtype of {}, which the format lacks",
+                       Printable(dtype != nullptr ? dtype->text : id[1]->text)));
+  }
+  const std::uint64_t element_size = DTypeSizeBytes(*known);
+  StoredTensor tensor{.key = id[2]->text,
+                      .storage_size = NaturalOf(*id[4]),
+                      .dtype = *known,
+                      .begin = NaturalOf(At(args, 1)),
+                      .shape = SizesOf(At(args, 2)),
+                      .strides = SizesOf(At(args, 3))};
+  if (tensor.shape.size() != tensor.strides.size()) InvalidValue("other strides than extents");
+  tensor.storage_size =
+      CappedMul(tensor.storage_size, IsUntypedStorage(id[1]->text) ? 1 : element_size);
+  std::uint64_t end = tensor.begin + 1;
+  for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+    if (tensor.shape[d] == 0) return tensor;
+    end = CappedAdd(end, CappedMul(tensor.shape[d] - 1, tensor.strides[d]));
+  }
+  if (CappedMul(end, element_size) > tensor.storage_size) {
+    Refuse(Code::kCorrupt, path,
+           fmt::format("tensor ends at byte {} of its storage, which has {}",
+                       CappedMul(end, element_size), tensor.storage_size));
+  }
+  return tensor;
+}
+
+}  // namespace sealpoint::tools
