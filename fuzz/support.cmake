@@ -8,7 +8,8 @@ set(support ${PROJECT_SOURCE_DIR}/tests/support)
 set(conformance ${PROJECT_SOURCE_DIR}/tests/conformance)
 set(fuzz ${PROJECT_SOURCE_DIR}/fuzz)
 # In the cache, because the folder that comes first includes this file for all.
-set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer safetensors differential CACHE INTERNAL "")
+set(SEALPOINT_FUZZ_TARGETS marker index manifest blob container open plan codec writer safetensors foreign
+    differential CACHE INTERNAL "")
 set(SEALPOINT_FUZZ_SEEDS ${PROJECT_BINARY_DIR}/fuzz/seeds CACHE INTERNAL "")
 
 # Names of their own that others have, too; and what sealpoint_test_support has as well, so that a program that links both
@@ -36,6 +37,7 @@ add_library(
   ${fuzz}/support/damage.cc
   ${fuzz}/support/edit_metadata.cc
   ${fuzz}/support/check_directory.cc
+  ${fuzz}/support/stored_zip.cc
   ${fuzz}/support/take_layout.cc
   ${fuzz}/support/target.cc
   ${fuzz}/support/walk_metadata.cc
@@ -53,8 +55,15 @@ target_link_libraries(sealpoint_fuzz_differential PRIVATE sealpoint_headers seal
                                                           nlohmann_json::nlohmann_json)
 target_compile_definitions(sealpoint_fuzz_differential
                            PRIVATE SEALPOINT_SECOND_READER="${PROJECT_SOURCE_DIR}/readers/reference")
+# The tools have them; a build of only the targets does not.
+if(NOT TARGET sealpoint_foreign)
+  add_subdirectory(${PROJECT_SOURCE_DIR}/tools/ckpt-inspect/foreign ${PROJECT_BINARY_DIR}/tools/ckpt-inspect/foreign)
+endif()
+if(NOT TARGET sealpoint_fuzz_foreign)
+  add_library(sealpoint_fuzz_foreign ALIAS sealpoint_foreign)
+endif()
 
-add_executable(write_seeds ${fuzz}/write_seeds.cc)
+add_executable(write_seeds ${fuzz}/write_seeds.cc ${fuzz}/support/foreign_seeds.cc)
 target_link_libraries(write_seeds PRIVATE sealpoint_warnings sealpoint_corpus)
 add_custom_command(
   OUTPUT ${SEALPOINT_FUZZ_SEEDS}/stamp

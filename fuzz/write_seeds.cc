@@ -10,6 +10,7 @@
 
 #include "fuzz/support/container.h"
 #include "fuzz/support/damage.h"
+#include "fuzz/support/foreign_seeds.h"
 #include "tests/conformance/corpus.h"
 #include "tests/conformance/reseal.h"
 
@@ -143,6 +144,12 @@ void WriteSafetensors(const fs::path& folder) {
   Write(folder / "safetensors" / "index", Joined({std::byte{2}}, AsBytes(index)));
 }
 
+void WriteForeign(const fs::path& folder) {
+  for (const auto& [name, input] : ForeignSeeds()) {
+    Write(folder / "foreign" / name, AsBytes(input));
+  }
+}
+
 // Inputs that only choose: noise of a few lengths.
 void WriteNoise(const fs::path& folder) {
   for (std::uint64_t seed = 0; seed < 64; ++seed) {
@@ -166,6 +173,7 @@ int main(int argc, char** argv) {
   sealpoint::fuzz::WriteChanges(argv[1]);
   sealpoint::fuzz::WriteNoise(argv[1]);
   sealpoint::fuzz::WriteSafetensors(argv[1]);
+  sealpoint::fuzz::WriteForeign(argv[1]);
   sealpoint::fuzz::WriteDamages(argv[1], 0);
   sealpoint::fuzz::WriteDamages(argv[1], sealpoint::testing::kSealAll);
   return 0;

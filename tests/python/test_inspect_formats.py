@@ -151,6 +151,74 @@ def test_pickles_that_unfold_or_nest(tmp_path):
         assert check_same(hostile.torch_file(tmp_path / f"d{depth}", data)) == (None if depth == 150 else "LimitExceeded")
 
 
+def inspect_in_time(path):
+    """The code of the error; both time and memory are bounded."""
+    command = ["bash", "-c", 'ulimit -v 2000000; exec "$0" "$@"', PROGRAM, path, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    error = json.loads(done.stdout)["error"]
+    assert "memory" not in error["message"]
+    return error["code"]
+
+
+def test_keys_that_nest(tmp_path):
+    itself = b"\x80\x02}q\0h\0Ns."
+    chain = b"\x80\x02" + b"}" * 100_000 + b"Ns" * 99_999 + b"."
+    for name, data in (("itself", itself), ("chain", chain)):
+        assert inspect_in_time(hostile.torch_file(tmp_path / name, data)) == "LimitExceeded"
+
+
+@pytest.mark.parametrize("leaf", [b"X\0\x10\0\0" + b"x" * 4096, b"B\0\x10\0\0" + b"x" * 4096, b"N"])
+def test_values_in_many_places(leaf, tmp_path):
+    lists = leaf + b"q\x000"
+    for i in range(3):
+        lists += b"](" + (b"h" + bytes([i])) * 90 + b"eq" + bytes([i + 1]) + b"0"
+    key = b"}X" + b"\x28\0\0\0" + b"k" * 40
+    data = b"\x80\x02" + lists + key * 180 + b"h\3" + b"s" * 180 + b"."
+    assert inspect_in_time(hostile.torch_file(tmp_path / "a", data)) == "LimitExceeded"
+
+
+def test_names_joined_from_one_text(tmp_path):
+    text = b"X\x50\xc3\0\0" + b"m" * 50_000 + b"q\x010"
+    data = b"\x80\x02" + text + b"](" + b"h\1h\1\x93" * 40_000 + b"e."
+    assert inspect_in_time(hostile.torch_file(tmp_path / "a", data)) == "LimitExceeded"
+
+
+def dcp_of_items(path, files, parts=1):
+    """A directory whose metadata names these files, each for an item at a path of so many parts."""
+
+    def described(name, *members):
+        module, _, cls = name.rpartition(".")
+        text = b"".join(one if isinstance(one, bytes) else pickle.dumps(one, protocol=2)[2:-1] for one in members)
+        return b"c" + module.encode() + b"\n" + cls.encode() + b"\n)\x81}(" + text + b"ub"
+
+    module = "torch.distributed.checkpoint.metadata."
+    hostile.torch_file(path / "__0_0.distcp", pickle.dumps({"a": 1}, protocol=2))
+    size = (path / "__0_0.distcp").stat().st_size
+    states, places, paths = b"", b"", {}
+    for i, file in enumerate(files):
+        states += pickle.dumps(str(i), protocol=2)[2:-1] + described(module + "BytesStorageMetadata")
+        places += described(module + "MetadataIndex", "fqn", str(i), "offset", None)
+        where = ("relative_path", file, "offset", 0, "length", size)
+        places += described("torch.distributed.checkpoint.filesystem._StorageInfo", *where)
+        paths[str(i)] = (str(i), *[0] * (parts - 1))
+    members = ("state_dict_metadata", b"}(" + states + b"u", "storage_data", b"}(" + places + b"u", "planner_data", paths)
+    (path / ".metadata").write_bytes(b"\x80\x02" + described(module + "Metadata", *members) + b".")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("files", "parts", "code"),
+    [(["__0_0.distcp", "__0_0.distcp"], 1, "Corrupt"), (["__0_0.distcp"], 100_000, "LimitExceeded"), (["."], 1, "Corrupt"),
+     ([""], 1, "Corrupt"), (["../a"], 1, "Corrupt"), (["missing"], 1, "NotFound")],
+)  # fmt: skip
+def test_metadata_that_does_harm(files, parts, code, tmp_path):
+    assert inspect_in_time(dcp_of_items(tmp_path, files, parts)) == code
+
+
+def test_metadata_by_hand_is_some(tmp_path):
+    assert check_same(dcp_of_items(tmp_path, ["__0_0.distcp"], 100)) is None
+
+
 @pytest.mark.parametrize(
     "change",
     [{}, {"numel": 3}, {"numel": 2**61}, {"shape": (2, 3)}, {"strides": (2,)}, {"strides": (-1, 1)}, {"begin": 1},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -113,7 +114,7 @@ TorchZip OpenItem(const ForeignState& state, const DcpPlace& place, SourceFiles&
     const std::string where = JoinPath(state.path, kMetadata);
     return {files.Open(JoinInside(state.path, place.file, where)), place.begin, place.size, true};
   } catch (Failure& failure) {
-    failure.status = std::move(failure.status).AtTensor(name);
+    static_cast<void>(std::move(failure.status).AtTensor(name));
     throw;
   }
 }
@@ -144,10 +145,17 @@ Leaves ReadLeaves(const DcpMetadata& metadata, ForeignState& state, SourceFiles&
     AddTensor(name, found->second, metadata, state);
     leaves.emplace_back(name, TensorNode(name));
   }
+  std::map<std::string, std::uint64_t> unread;  // bytes of files
   for (const std::string& name : metadata.names) {
     const auto found = metadata.objects.find(name);
     if (found == metadata.objects.end()) continue;
     const TorchZip archive = OpenItem(state, found->second, files, name);
+    // Each has bytes of its own; one that many share would be read again and again.
+    const auto left = unread.try_emplace(found->second.file, archive.file_size()).first;
+    if (left->second < found->second.size) {
+      Fail(Code::kCorrupt, archive.path(), "the items of the file have more bytes than it has");
+    }
+    left->second -= found->second.size;
     const Pickled* root = &archive.root();
     if (are_lists_of_one) {
       if (!root->is(Pickled::Kind::kList) || root->parts->items.size() != 1) {
@@ -219,20 +227,20 @@ DcpMetadata ReadRanks(const ForeignState& state, const std::set<int>& ranks, Sou
 }
 
 // What each file is for.
-void Describe(const DcpMetadata& metadata, ForeignState& state) {
+void Describe(const DcpMetadata& metadata, const SourceFiles& files, ForeignState& state) {
   std::set<std::string> used;
   for (const auto& [name, stored] : metadata.tensors) {
     for (const auto& [box, place] : stored.places) used.insert(place.file);
   }
   for (const auto& [name, place] : metadata.objects) used.insert(place.file);
   std::map<std::string, std::uint64_t> sizes;
-  for (const SourceEntry& entry : ListEntries(state.path)) sizes[entry.name] = entry.size;
+  for (const SourceEntry& entry : files.List(state.path)) sizes[entry.name] = entry.size;
   for (const std::string& name : used) {
     if (sizes.contains(name)) continue;
     std::uint64_t size = 0;
     const std::size_t slash = name.rfind('/');
     if (slash != name.npos) {
-      for (const SourceEntry& entry : ListEntries(JoinPath(state.path, name.substr(0, slash)))) {
+      for (const SourceEntry& entry : files.List(JoinPath(state.path, name.substr(0, slash)))) {
         if (entry.name == name.substr(slash + 1)) size = entry.size;
       }
     }
@@ -267,7 +275,7 @@ ForeignState ReadDcp(const std::string& path, SourceFiles& files) {
   ForeignState state{.format = "dcp", .path = path, .digest = std::string(kDigest)};
   std::set<int> ranks;
   bool has_metadata = false;
-  for (const SourceEntry& entry : ListEntries(path)) {
+  for (const SourceEntry& entry : files.List(path)) {
     has_metadata |= entry.name == kMetadata;
     if (const auto rank = RankOf(entry.name)) ranks.insert(*rank);
   }
@@ -285,12 +293,12 @@ ForeignState ReadDcp(const std::string& path, SourceFiles& files) {
     }
   }
   state.tree = root.Node(true);
-  Describe(metadata, state);
+  Describe(metadata, files, state);
   return state;
 }
 
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files) {
-  for (const SourceEntry& entry : ListEntries(path)) {
+  for (const SourceEntry& entry : files.List(path)) {
     if (entry.name != kLatest || !entry.is_file) continue;
     constexpr std::uint64_t kBytesMax = 32;
     const auto file = files.Open(JoinPath(path, kLatest));
@@ -313,7 +321,7 @@ std::optional<std::string> NewestIteration(const std::string& path, SourceFiles&
 }
 
 bool IsMegatron(const std::string& path, SourceFiles& files) {
-  for (const SourceEntry& entry : ListEntries(path)) {
+  for (const SourceEntry& entry : files.List(path)) {
     if (entry.name != kMarker || !entry.is_file) continue;
     const auto file = files.Open(JoinPath(path, kMarker));
     const Json content =
@@ -330,7 +338,7 @@ bool IsMegatron(const std::string& path, SourceFiles& files) {
 
 ForeignState ReadMegatron(const std::string& path, SourceFiles& files) {
   ForeignState state{.format = "megatron", .path = path, .digest = std::string(kDigest)};
-  const std::vector<SourceEntry> entries = ListEntries(path);
+  const std::vector<SourceEntry> entries = files.List(path);
   const auto has = [&](std::string_view name) {
     return std::ranges::find(entries, name, &SourceEntry::name) != entries.end();
   };
@@ -352,7 +360,7 @@ ForeignState ReadMegatron(const std::string& path, SourceFiles& files) {
     }
   }
   state.tree = MappingNode(std::move(leaves));
-  Describe(metadata, state);
+  Describe(metadata, files, state);
   for (ForeignFile& file : state.files) {
     if (file.name == kMarker) file.meaning = "marker of a finished save, with its format";
     if (file.name == kCommon) {

@@ -11,6 +11,7 @@
 #include "tools/ckpt-inspect/foreign/known_classes.h"
 #include "tools/ckpt-inspect/foreign/pickle.h"
 #include "tools/ckpt-inspect/foreign/torch_zip.h"
+#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 namespace {
@@ -19,20 +20,12 @@ using Kind = Pickled::Kind;
 using Members = std::map<std::string_view, const Pickled*>;
 using PlaceKey = std::pair<std::string, std::optional<Shape>>;
 
+// What a pair or a chunk may become, beside its text, in bytes.
+constexpr std::uint64_t kPartSize = 64;
+constexpr std::size_t kPathPartsMax = 200;
 constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata.";
 
 [[noreturn]] void Malformed(const std::string& message) { throw std::invalid_argument(message); }
-
-// Of an object of a dataclass.
-Members MembersOf(const Pickled& described) {
-  if (!described.is(Kind::kObject)) Malformed("a value is no object");
-  const Pickled* const state = described.parts->state;
-  Members members;
-  if (state == nullptr) return members;
-  if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
-  for (const auto& [key, value] : state->parts->pairs) members[key->text] = value;
-  return members;
-}
 
 const Pickled& Member(const Members& members, std::string_view name) {
   const auto found = members.find(name);
@@ -61,24 +54,6 @@ std::string TextOfName(const Pickled& value) {
   return value.text;
 }
 
-std::pair<PlaceKey, DcpPlace> PlaceOf(const Pickled& index, const Pickled& info) {
-  const Members key = MembersOf(index);
-  const Members value = MembersOf(info);
-  std::optional<Shape> offset;
-  if (const Pickled* const stored = Optional(key, "offset")) offset = SizesOf(*stored);
-  DcpPlace place{.file = Member(value, "relative_path").text,
-                 .begin = NaturalOf(Member(value, "offset")),
-                 .size = NaturalOf(Member(value, "length")),
-                 .transforms = {}};
-  if (!Member(value, "relative_path").is(Kind::kText) || !Member(key, "fqn").is(Kind::kText)) {
-    Malformed("a place is no name of a file");
-  }
-  if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
-    for (const Pickled* const one : ItemsOf(*transforms)) place.transforms.push_back(one->text);
-  }
-  return {PlaceKey(Member(key, "fqn").text, std::move(offset)), std::move(place)};
-}
-
 ValuePath PathOf(const Pickled& value) {
   ValuePath path;
   for (const Pickled* const part : ItemsOf(value)) {
@@ -94,7 +69,8 @@ ValuePath PathOf(const Pickled& value) {
 
 class MetadataReader {
  public:
-  explicit MetadataReader(const std::string& path) : path_(path) {}
+  explicit MetadataReader(const SourceFile& file)
+      : path_(file.path()), unfolding_(file.size(), file.path()) {}
 
   DcpMetadata Read(const Pickled& root) {
     if (!root.is(Kind::kObject) || !root.text.ends_with("Metadata")) {
@@ -106,11 +82,19 @@ class MetadataReader {
       places_[std::move(key)] = std::move(place);
     }
     for (const auto& [key, stored] : PairsOf(Member(members, "state_dict_metadata"))) {
+      unfolding_.Add(key->text.size());
       Add(TextOfName(*key), *stored);
     }
     if (const Pickled* const planner_data = Optional(members, "planner_data")) {
       for (const auto& [name, path] : PairsOf(*planner_data)) {
-        metadata_.paths[TextOfName(*name)] = PathOf(*path);
+        const std::string key = TextOfName(*name);
+        const std::size_t part_count = Counted(ItemsOf(*path)).size();
+        if (part_count > kPathPartsMax) {
+          Fail(Code::kLimitExceeded, path_, "a path has {} parts, expected {} at most", part_count,
+               kPathPartsMax);
+        }
+        const ValuePath& parts = metadata_.paths[key] = PathOf(*path);
+        unfolding_.Add(key.size() + tools::TextOf(parts).size());
       }
     }
     if (const Pickled* const data = Optional(members, "mcore_data")) AddTrueShapes(*data);
@@ -118,6 +102,48 @@ class MetadataReader {
   }
 
  private:
+  // Of an object of a dataclass.
+  Members MembersOf(const Pickled& described) {
+    if (!described.is(Kind::kObject)) Malformed("a value is no object");
+    const Pickled* const state = described.parts->state;
+    Members members;
+    if (state == nullptr) return members;
+    if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
+    for (const auto& [key, value] : Counted(state->parts->pairs)) members[key->text] = value;
+    return members;
+  }
+
+  // What is walked over: pickles name one list in many places.
+  template <typename Parts>
+  const Parts& Counted(const Parts& parts) {
+    unfolding_.Add(CappedMul(parts.size(), kPartSize));
+    return parts;
+  }
+
+  const std::string& TextOf(const Pickled& value) {
+    unfolding_.Add(value.text.size());
+    return value.text;
+  }
+
+  std::pair<PlaceKey, DcpPlace> PlaceOf(const Pickled& index, const Pickled& info) {
+    const Members key = MembersOf(index);
+    const Members value = MembersOf(info);
+    std::optional<Shape> offset;
+    if (const Pickled* const stored = Optional(key, "offset")) offset = SizesOf(*stored);
+    DcpPlace place{.file = TextOf(Member(value, "relative_path")),
+                   .begin = NaturalOf(Member(value, "offset")),
+                   .size = NaturalOf(Member(value, "length")),
+                   .transforms = {}};
+    if (!Member(value, "relative_path").is(Kind::kText) || !Member(key, "fqn").is(Kind::kText)) {
+      Malformed("a place is no name of a file");
+    }
+    if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
+      for (const Pickled* const one : Counted(ItemsOf(*transforms)))
+        place.transforms.push_back(TextOf(*one));
+    }
+    return {PlaceKey(TextOf(Member(key, "fqn")), std::move(offset)), std::move(place)};
+  }
+
   void Add(const std::string& name, const Pickled& stored) {
     if (metadata_.tensors.contains(name) || metadata_.objects.contains(name)) {
       Malformed(fmt::format("{} comes twice", Printable(name)));
@@ -152,7 +178,7 @@ class MetadataReader {
     return place->second;
   }
 
-  DType DTypeOf(const std::string& name, const Pickled& properties) const {
+  DType DTypeOf(const std::string& name, const Pickled& properties) {
     const Pickled* const state = properties.is(Kind::kObject) ? properties.parts->state : nullptr;
     const Pickled* found = nullptr;
     if (state != nullptr && state->is(Kind::kTuple)) {
@@ -170,11 +196,11 @@ class MetadataReader {
                       .AtTensor(name)};
   }
 
-  DcpTensor TensorOf(const std::string& name, const Members& members) const {
+  DcpTensor TensorOf(const std::string& name, const Members& members) {
     DcpTensor tensor{.dtype = DTypeOf(name, Member(members, "properties")),
                      .shape = SizesOf(Member(members, "size")),
                      .places = {}};
-    for (const Pickled* const chunk : ItemsOf(Member(members, "chunks"))) {
+    for (const Pickled* const chunk : Counted(ItemsOf(Member(members, "chunks")))) {
       const Members values = MembersOf(*chunk);
       Box box{.offset = SizesOf(Member(values, "offsets")),
               .extent = SizesOf(Member(values, "sizes"))};
@@ -200,7 +226,7 @@ class MetadataReader {
 
   void AddTrueShapes(const Pickled& data) {
     for (const auto& [name, described] : PairsOf(data)) {
-      for (const auto& [key, value] : PairsOf(*described)) {
+      for (const auto& [key, value] : Counted(PairsOf(*described))) {
         const bool is_shape = key->text == "nd_reformulated_orig_global_shape";
         if (is_shape && !value->is(Kind::kNone))
           metadata_.true_shapes[name->text] = SizesOf(*value);
@@ -209,6 +235,7 @@ class MetadataReader {
   }
 
   const std::string& path_;
+  Unfolding unfolding_;
   std::map<PlaceKey, DcpPlace> places_;
   DcpMetadata metadata_;
 };
@@ -223,7 +250,7 @@ DcpMetadata ReadDcpMetadata(const SourceFile& file) {
   const std::string data = file.Read(0, file.size());
   PickleDecoder decoder(data, IsKnownMetadataClass, file.path(), 0, false);
   try {
-    return MetadataReader(file.path()).Read(decoder.Decode());
+    return MetadataReader(file).Read(decoder.Decode());
   } catch (const std::invalid_argument& error) {
     Fail(Code::kCorrupt, file.path(), "not the metadata of a checkpoint: {}", error.what());
   }

@@ -18,6 +18,12 @@ T Take(Result<T> result) {
   return std::move(result).value();
 }
 
+// An empty one says its size as a link that leads nowhere does.
+bool LeadsToFile(const EntryInfo& entry, const Directory& directory) {
+  return entry.kind == EntryKind::kSymlink &&
+         (entry.size_bytes > 0 || directory.OpenForRead(entry.name, IoMode::kBuffered).ok());
+}
+
 }  // namespace
 
 std::string SourceFile::Read(std::uint64_t offset, std::uint64_t size) const {
@@ -35,18 +41,17 @@ std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {
   if (last_ != nullptr && last_->path() == path) return last_;
   const fs::path parts(path);
   const std::string parent = parts.has_parent_path() ? parts.parent_path().string() : ".";
-  const auto directory = Take(PosixStorage()->OpenDirectory(parent));
+  const auto directory = Take(storage_->OpenDirectory(parent));
   last_ = std::make_shared<const SourceFile>(
       path, Take(directory->OpenForRead(parts.filename().string(), IoMode::kBuffered)));
   return last_;
 }
 
-std::vector<SourceEntry> ListEntries(const std::string& directory) {
+std::vector<SourceEntry> SourceFiles::List(const std::string& directory) const {
   std::vector<SourceEntry> entries;
-  const auto opened = Take(PosixStorage()->OpenDirectory(directory));
+  const auto opened = Take(storage_->OpenDirectory(directory));
   for (EntryInfo& entry : Take(opened->List())) {
-    std::error_code error;
-    const bool is_file = fs::is_regular_file(JoinPath(directory, entry.name), error);
+    const bool is_file = entry.kind == EntryKind::kFile || LeadsToFile(entry, *opened);
     entries.push_back({.name = std::move(entry.name),
                        .size = is_file ? entry.size_bytes : 0,
                        .is_file = is_file});
@@ -58,6 +63,8 @@ std::string JoinInside(const std::string& directory, const std::string& name,
                        const std::string& where) {
   bool is_inside = !name.empty() && name.front() != '/' && name.find('\0') == name.npos;
   for (const fs::path& part : fs::path(name)) is_inside &= part != "..";
+  const fs::path file = fs::path(name).filename();
+  is_inside &= !file.empty() && file != ".";
   if (!is_inside) {
     Fail(Code::kCorrupt, where, "file is named '{}', expected a relative path within the directory",
          Printable(name));

@@ -3,10 +3,10 @@
 #define SEALPOINT_TOOLS_CKPT_INSPECT_FOREIGN_FILES_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sealpoint/storage.h"
@@ -30,23 +30,26 @@ class SourceFile {
   const std::unique_ptr<ReadableFile> file_;
 };
 
-// Each file is opened once; the one that was used last stays open.
-class SourceFiles {
- public:
-  std::shared_ptr<const SourceFile> Open(const std::string& path);
-
- private:
-  std::shared_ptr<const SourceFile> last_;
-};
-
 struct SourceEntry {
   std::string name;
   std::uint64_t size = 0;  // of a regular file, or of one that a link leads to
   bool is_file = false;
 };
 
-// Sorted by name.
-std::vector<SourceEntry> ListEntries(const std::string& directory);
+// Files and directories of a storage. The file that was used last stays open.
+class SourceFiles {
+ public:
+  explicit SourceFiles(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
+
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  std::shared_ptr<const SourceFile> Open(const std::string& path);
+  // Sorted by name.
+  std::vector<SourceEntry> List(const std::string& directory) const;
+
+ private:
+  const std::shared_ptr<Storage> storage_;
+  std::shared_ptr<const SourceFile> last_;
+};
 
 // The path of a file that a file of this directory names. Corrupt if it leads out of it.
 std::string JoinInside(const std::string& directory, const std::string& name,

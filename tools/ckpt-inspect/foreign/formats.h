@@ -13,7 +13,7 @@
 
 namespace sealpoint::tools {
 
-ForeignState ReadSafetensors(const std::string& path);
+ForeignState ReadSafetensors(const std::string& path, SourceFiles& files);
 ForeignState ReadTorchFile(const std::string& path, SourceFiles& files);
 ForeignState ReadDcp(const std::string& path, SourceFiles& files);
 ForeignState ReadMegatron(const std::string& path, SourceFiles& files);
@@ -27,6 +27,9 @@ bool IsDcp(const std::vector<SourceEntry>& entries);
 // What a path holds. Nothing if it is of no format that is known: then nothing is wrong with it.
 // Errors: of a known format, what is wrong with it, or with this kind of it.
 Result<std::optional<ForeignState>> ReadForeign(const std::string& path);
+// The same of a path of another storage, which is known to be a directory or a file.
+Result<std::optional<ForeignState>> ReadForeign(const std::string& path, bool is_directory,
+                                                SourceFiles& files);
 
 }  // namespace sealpoint::tools
 

@@ -42,7 +42,7 @@ std::optional<ForeignState> ReadFile(const std::string& path, SourceFiles& files
   const auto file = files.Open(path);
   const std::string head = file->Read(0, std::min<std::uint64_t>(file->size(), kLegacy.size()));
   if (head.starts_with(kZip) || head == kLegacy) return ReadTorchFile(path, files);
-  if (IsSafetensors(path, *file, head)) return ReadSafetensors(path);
+  if (IsSafetensors(path, *file, head)) return ReadSafetensors(path, files);
   for (const Other& other : kOthers) {
     if (head.starts_with(other.magic)) {
       Fail(Code::kUnsupported, path, "{}, expected a checkpoint", other.what);
@@ -64,13 +64,13 @@ std::optional<ForeignState> ReadDirectory(const std::string& path, SourceFiles& 
     return state;
   }
   if (IsMegatron(path, files)) return ReadMegatron(path, files);
-  const std::vector<SourceEntry> entries = ListEntries(path);
+  const std::vector<SourceEntry> entries = files.List(path);
   if (IsDcp(entries)) return ReadDcp(path, files);
   const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
     return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
                                             entry.name.ends_with(".safetensors.index.json"));
   });
-  if (has_safetensors) return ReadSafetensors(path);
+  if (has_safetensors) return ReadSafetensors(path, files);
   const bool has_items = std::ranges::any_of(
       entries, [](const SourceEntry& entry) { return entry.name.ends_with(".distcp"); });
   if (has_items) {
@@ -113,15 +113,18 @@ ForeignState ReadTorchFile(const std::string& path, SourceFiles& files) {
 }
 
 Result<std::optional<ForeignState>> ReadForeign(const std::string& path) {
+  SourceFiles files(PosixStorage());
+  std::error_code error;
+  const bool is_directory = fs::is_directory(path, error);
+  if (!is_directory && !fs::is_regular_file(path, error)) return std::optional<ForeignState>();
+  return ReadForeign(path, is_directory, files);
+}
+
+Result<std::optional<ForeignState>> ReadForeign(const std::string& path, bool is_directory,
+                                                SourceFiles& files) {
   try {
-    SourceFiles files;
-    std::error_code error;
-    std::optional<ForeignState> state;
-    if (fs::is_directory(path, error)) {
-      state = ReadDirectory(path, files, 0);
-    } else if (fs::is_regular_file(path, error)) {
-      state = ReadFile(path, files);
-    }
+    std::optional<ForeignState> state =
+        is_directory ? ReadDirectory(path, files, 0) : ReadFile(path, files);
     if (state) {
       CheckSizes(*state);
       state->values = ValuesOf(*state);

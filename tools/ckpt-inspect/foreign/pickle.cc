@@ -72,7 +72,8 @@ PickleDecoder::PickleDecoder(std::string_view data, IsKnown is_known, std::strin
       is_known_(std::move(is_known)),
       path_(std::move(path)),
       offset_(offset),
-      keeps_unknown_(keeps_unknown) {}
+      keeps_unknown_(keeps_unknown),
+      names_(data.size(), path_) {}
 
 void PickleDecoder::Corrupt(const std::string& message) const {
   throw Failure{Status(Code::kCorrupt, message).AtPath(path_).AtOffset(offset_ + at_)};

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/ckpt-inspect/foreign/unfolding.h"
+
 namespace sealpoint::tools {
 
 struct Pickled;
@@ -120,6 +122,7 @@ class PickleDecoder {
   std::vector<Pickled*> stack_;
   std::vector<std::size_t> marks_;
   std::unordered_map<std::uint64_t, Pickled*> memo_;
+  Unfolding names_;  // of classes, which each object has
 };
 
 }  // namespace sealpoint::tools

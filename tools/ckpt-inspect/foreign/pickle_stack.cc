@@ -116,6 +116,7 @@ void PickleDecoder::AddGlobal(const std::string& name) {
         "nothing was run",
         Printable(name.substr(0, kShownMax))));
   }
+  names_.Add(name.size());
   Pickled* const value = Make(Kind::kGlobal);
   value->text = name;
   Push(value);
@@ -137,6 +138,7 @@ void PickleDecoder::AddObject(bool is_new) {
     Corrupt(fmt::format("pickle {} what is no class or function",
                         is_new ? "makes an object of" : "calls"));
   }
+  names_.Add(made_by->text.size());
   Pickled* const value = Make(Kind::kObject);
   value->text = made_by->text;
   value->parts->args = args;

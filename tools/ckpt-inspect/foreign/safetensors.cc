@@ -73,7 +73,7 @@ void AddObjects(const SafetensorsModel& model, ForeignState& state) {
   state.objects[kForeign] = {"application/json", text.size() + 1};
 }
 
-void AddFiles(const SafetensorsModel& model, ForeignState& state) {
+void AddFiles(const SafetensorsModel& model, const SourceFiles& files, ForeignState& state) {
   if (!model.is_directory()) {
     state.files.push_back({model.files().front().name, model.files().front().size_bytes,
                            "safetensors: a header of JSON, then the tensors"});
@@ -84,7 +84,7 @@ void AddFiles(const SafetensorsModel& model, ForeignState& state) {
     parts.insert(file.name);
     state.files.push_back({file.name, file.size_bytes, "safetensors: tensors"});
   }
-  for (const SourceEntry& entry : ListEntries(state.path)) {
+  for (const SourceEntry& entry : files.List(state.path)) {
     if (entry.name.starts_with('.') || parts.contains(entry.name)) continue;
     state.files.push_back({entry.name, entry.size,
                            entry.name == model.index_name() ? "index: which file has which tensor"
@@ -94,8 +94,8 @@ void AddFiles(const SafetensorsModel& model, ForeignState& state) {
 
 }  // namespace
 
-ForeignState ReadSafetensors(const std::string& path) {
-  auto model = SafetensorsModel::Open(path);
+ForeignState ReadSafetensors(const std::string& path, SourceFiles& files) {
+  auto model = SafetensorsModel::Open(path, {.storage = files.storage()});
   if (!model.ok()) throw Failure{std::move(model).error()};
   ForeignState state{.format = (*model)->is_directory() ? "hf" : "safetensors",
                      .path = path,
@@ -107,7 +107,7 @@ ForeignState ReadSafetensors(const std::string& path) {
   }
   state.tree = MappingNode(std::move(leaves));
   AddObjects(**model, state);
-  AddFiles(**model, state);
+  AddFiles(**model, files, state);
   const bool is_sharded = (*model)->index_name().empty() && (*model)->is_directory() &&
                           std::ranges::any_of((*model)->files(), [](const SafetensorsFile& file) {
                             return std::ranges::any_of(file.metadata, [](const auto& entry) {

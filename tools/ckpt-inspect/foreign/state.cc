@@ -7,6 +7,7 @@
 
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 namespace {
@@ -63,12 +64,18 @@ std::optional<Children> EntriesOf(const Json& node) {
   return children;
 }
 
-// Also of a list that has more than plain values.
+// Whether a list has more than plain values, or a node is a mapping.
+bool IsWalked(const Json& node) {
+  if (node.is_array()) {
+    return std::ranges::any_of(
+        node, [](const Json& one) { return KindOf(one) == "tensor" || IsWalked(one); });
+  }
+  return node.is_object() && (!node.contains(kKind) || KindOf(node) == "dict");
+}
+
 std::optional<Children> ChildrenOf(const Json& node) {
+  if (!IsWalked(node)) return std::nullopt;
   if (!node.is_array()) return EntriesOf(node);
-  const bool is_walked = std::ranges::any_of(
-      node, [](const Json& one) { return KindOf(one) == "tensor" || ChildrenOf(one).has_value(); });
-  if (!is_walked) return std::nullopt;
   Children children;
   for (const Json& one : node) {
     children.emplace_back(static_cast<std::int64_t>(children.size()), &one);
@@ -76,18 +83,20 @@ std::optional<Children> ChildrenOf(const Json& node) {
   return children;
 }
 
-void AddValues(const Json& node, ValuePath& path, std::vector<ForeignValue>& values) {
+void AddValues(const Json& node, ValuePath& path, Unfolding& names,
+               std::vector<ForeignValue>& values) {
   const auto children = ChildrenOf(node);
   if (!children) {
     if (KindOf(node) == "tensor") return;
     std::string brief = PythonJson(node);
     if (brief.size() > kBriefMax) brief = brief.substr(0, kBriefMax - 3) + "...";
     values.push_back({TextOf(path), std::move(brief)});
+    names.Add(values.back().name.size());
     return;
   }
   for (const auto& [part, child] : *children) {
     path.push_back(part);
-    AddValues(*child, path, values);
+    AddValues(*child, path, names, values);
     path.pop_back();
   }
 }
@@ -137,7 +146,10 @@ std::vector<ForeignValue> ValuesOf(const ForeignState& state) {
     }
     std::vector<ForeignValue> values;
     ValuePath path;
-    AddValues(state.tree, path, values);
+    std::uint64_t stored = 0;
+    for (const ForeignFile& file : state.files) stored = CappedAdd(stored, file.size_bytes);
+    Unfolding names(stored, state.path);
+    AddValues(state.tree, path, names, values);
     return values;
   } catch (const Json::exception& error) {
     Fail(Code::kCorrupt, state.path, "the tree has a malformed node: {}", error.what());

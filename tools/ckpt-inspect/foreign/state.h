@@ -58,7 +58,8 @@ struct ForeignState {
   std::vector<std::string> notes;
 };
 
-// Throws Corrupt: a malformed node, a tensor that is not there, or has no place.
+// Throws Corrupt: a malformed node, a tensor that is not there, or has no place; LimitExceeded:
+// long names of many.
 std::vector<ForeignValue> ValuesOf(const ForeignState& state);
 
 // The node of a tensor.

@@ -49,16 +49,12 @@ std::string ByRows(const std::string& bytes, const Shape& shape, std::size_t ele
 
 }  // namespace
 
-std::string TorchValues::BytesOf(const Pickled& value) const {
-  if (value.is(Kind::kBytes)) return value.text;
-  if (value.is(Kind::kObject) && value.text == "_codecs.encode") {
-    return std::string(EncodedBytes(ArgsOf(value)));
-  }
-  InvalidValue("bytes are none");
-}
-
-Json TorchValues::Encoded(const PickledItems& args) const {
-  return {{kNodeKind, "bytes"}, {"base64", Base64(EncodedBytes(args))}};
+std::string TorchValues::BytesOf(const Pickled& value) {
+  const bool is_encoded = value.is(Kind::kObject) && value.text == "_codecs.encode";
+  if (!is_encoded && !value.is(Kind::kBytes)) InvalidValue("bytes are none");
+  std::string bytes = is_encoded ? EncodedBytes(ArgsOf(value)) : value.text;
+  unfolding_.Add(bytes.size());
+  return bytes;
 }
 
 DType TorchValues::DTypeOfArray(const Pickled& described) {
@@ -74,7 +70,7 @@ DType TorchValues::DTypeOfArray(const Pickled& described) {
   return *dtype;
 }
 
-Json TorchValues::Array(const Pickled& value) const {
+Json TorchValues::Array(const Pickled& value) {
   const bool is_buffer = value.text.ends_with("._frombuffer");
   const PickledItems* items = &ArgsOf(value);
   if (value.text.ends_with(".scalar")) {

@@ -17,55 +17,61 @@ namespace {
 
 using Kind = Pickled::Kind;
 
+// A number as a node, and as text, in bytes.
+constexpr std::uint64_t kNodeSize = 64;
+
 }  // namespace
 
-Json TorchValues::Object(const Pickled& value, const ValuePath& path) {
+Json TorchValues::Object(const Pickled& value) {
   try {
-    return KnownObject(value, path);
+    return KnownObject(value);
   } catch (const std::invalid_argument& error) {
-    Refuse(Code::kCorrupt, path,
+    Refuse(Code::kCorrupt,
            fmt::format("an object of {} is malformed: {}", Printable(value.text), error.what()));
   }
 }
 
-Json TorchValues::KnownObject(const Pickled& value, const ValuePath& path) {
+Json TorchValues::KnownObject(const Pickled& value) {
   const std::string& name = value.text;
   const PickledItems& args = ArgsOf(value);
-  if (MakesTensor(name)) return Tensor(value, path);
-  if (name == "collections.OrderedDict") return Ordered(value, path);
+  if (MakesTensor(name)) return Tensor(value);
+  if (name == "collections.OrderedDict") return Ordered(value);
   if (name == "torch.Size") {
     Json items = Json::array();
-    for (const Pickled* const one : SequenceOf(At(args, 0))) items.push_back(NaturalOf(*one));
+    const PickledItems& sizes = SequenceOf(At(args, 0));
+    unfolding_.Add(CappedMul(sizes.size(), kNodeSize));
+    for (const Pickled* const one : sizes) items.push_back(NaturalOf(*one));
     return {{kNodeKind, "size"}, {"items", std::move(items)}};
   }
   if (name == "torch.device") {
     std::string device;
     for (const Pickled* const part : args) {
       if (!part->is(Kind::kText) && !part->is(Kind::kInt)) InvalidValue("a device is no text");
+      unfolding_.Add(part->text.size());
       if (part != args.front()) device += ':';
       device += part->is(Kind::kText) ? part->text : std::to_string(part->number);
     }
-    return {{kNodeKind, "device"}, {"name", Text(device, path)}};
+    return {{kNodeKind, "device"}, {"name", Text(device)}};
   }
-  if (name == "argparse.Namespace") return Namespace(value, path);
+  if (name == "argparse.Namespace") return Namespace(value);
   if (name == "_io.BytesIO") {
     if (value.parts->state == nullptr) InvalidValue("a file without a state");
     const Pickled& bytes = At(SequenceOf(*value.parts->state), 0);
     return {{kNodeKind, "file"}, {"base64", Base64(BytesOf(bytes))}};
   }
-  if (name == "_codecs.encode") return Encoded(args);
+  if (name == "_codecs.encode") return {{kNodeKind, "bytes"}, {"base64", Base64(BytesOf(value))}};
   if (name.starts_with("__builtin__.") || name.starts_with("builtins.")) {
-    return Builtin(name.substr(name.find('.') + 1), args, path);
+    return Builtin(name.substr(name.find('.') + 1), args);
   }
   if (name.starts_with("numpy.")) return Array(value);
   const bool is_enum = name.starts_with("megatron.") && args.size() == 1 &&
                        value.parts->state == nullptr &&
                        (args[0]->is(Kind::kInt) || args[0]->is(Kind::kText));
   if (!is_enum) throw Unknown{name};
-  return {{kNodeKind, "enum"}, {"class", name}, {"value", Plain(*args[0], path)}};
+  return {{kNodeKind, "enum"}, {"class", name}, {"value", Plain(*args[0])}};
 }
 
-Json TorchValues::Ordered(const Pickled& value, const ValuePath& path) {
+Json TorchValues::Ordered(const Pickled& value) {
   PickledPairs pairs;
   const PickledItems& args = ArgsOf(value);
   if (!args.empty()) {
@@ -76,24 +82,23 @@ Json TorchValues::Ordered(const Pickled& value, const ValuePath& path) {
     }
   }
   std::ranges::copy(value.parts->pairs, std::back_inserter(pairs));
-  return Mapping(pairs, path);
+  return Mapping(pairs);
 }
 
-Json TorchValues::Namespace(const Pickled& value, const ValuePath& path) {
+Json TorchValues::Namespace(const Pickled& value) {
   const Pickled* const state = value.parts->state;
   if (state == nullptr) return {{kNodeKind, "namespace"}, {"items", Json::object()}};
   if (!state->is(Kind::kMapping)) InvalidValue("a namespace without a mapping");
   for (const auto& [key, one] : state->parts->pairs) {
     if (!key->is(Kind::kText)) InvalidValue("a name is no string");
   }
-  return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts->pairs, path)}};
+  return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts->pairs)}};
 }
 
-Json TorchValues::Builtin(const std::string& name, const PickledItems& args,
-                          const ValuePath& path) {
+Json TorchValues::Builtin(const std::string& name, const PickledItems& args) {
   if (name == "set" || name == "frozenset") {
     const PickledItems none;
-    return Set(args.empty() ? none : SequenceOf(*args[0]), name == "frozenset", path);
+    return Set(args.empty() ? none : SequenceOf(*args[0]), name == "frozenset");
   }
   if (name == "bytes" || name == "bytearray") {
     return {{kNodeKind, "bytes"}, {"base64", Base64(args.empty() ? "" : BytesOf(*args[0]))}};
@@ -106,7 +111,7 @@ Json TorchValues::Builtin(const std::string& name, const PickledItems& args,
     Pickled part;
     part.kind = Kind::kFloat;
     part.real = args[i]->is(Kind::kInt) ? static_cast<double>(args[i]->number) : args[i]->real;
-    node[i == 0 ? "real" : "imag"] = Plain(part, path);
+    node[i == 0 ? "real" : "imag"] = Plain(part);
   }
   return node;
 }

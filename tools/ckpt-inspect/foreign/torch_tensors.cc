@@ -35,9 +35,10 @@ bool MakesTensor(std::string_view function) {
          IsTypedTensor(function);
 }
 
-Json TorchValues::Tensor(const Pickled& value, const ValuePath& path) {
-  const StoredTensor tensor = TensorOf(value, path, 0);
-  const std::string name = Text(TextOf(path), path);
+Json TorchValues::Tensor(const Pickled& value) {
+  const StoredTensor tensor = TensorOf(value, 0);
+  unfolding_.Add(tensor.key.size());
+  const std::string name = Text(TextOf(path_));
   const bool is_empty = std::ranges::find(tensor.shape, 0u) != tensor.shape.end();
   if (const auto found = known_.find(tensor); found != known_.end() && !is_empty) {
     return TensorNode(found->second);
@@ -60,11 +61,11 @@ Json TorchValues::Tensor(const Pickled& value, const ValuePath& path) {
   return TensorNode(name);
 }
 
-StoredTensor TorchValues::TensorOf(const Pickled& value, const ValuePath& path, int depth) {
+StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
   constexpr int kWrapsMax = 8;
   if (!value.is(Kind::kObject) || depth > kWrapsMax) InvalidValue("a parameter without a tensor");
   const PickledItems& args = ArgsOf(value);
-  if (IsParameter(value.text)) return TensorOf(At(args, 0), path, depth + 1);
+  if (IsParameter(value.text)) return TensorOf(At(args, 0), depth + 1);
   if (IsTypedTensor(value.text)) {
     const Pickled& function = At(args, 0);
     if (!IsPlainTensorType(At(args, 1))) throw Unknown{At(args, 1).text};
@@ -72,18 +73,17 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, const ValuePath& path, 
     const PickledItems& inner = At(args, 2).parts->items;
     const bool is_v3 = IsTensorV3(function.text);
     if (!is_v3 && !IsTensorV2(function.text)) InvalidValue("a tensor that is none");
-    return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr, path);
+    return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr);
   }
   const bool is_v3 = IsTensorV3(value.text);
   if (!is_v3 && !IsTensorV2(value.text)) InvalidValue("a parameter without a tensor");
-  return InStorage(args, is_v3 ? &At(args, 6) : nullptr, path);
+  return InStorage(args, is_v3 ? &At(args, 6) : nullptr);
 }
 
-StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype,
-                                    const ValuePath& path) {
+StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype) {
   const std::size_t metadata = dtype != nullptr ? 7 : 6;
   if (metadata < args.size() && args[metadata]->parts && !args[metadata]->parts->pairs.empty()) {
-    Refuse(Code::kUnsupported, path,
+    Refuse(Code::kUnsupported,
            "the tensor is a view with a conjugate or negative bit; resolve it first");
   }
   const Pickled& storage = At(args, 0);
@@ -96,7 +96,7 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
   }
   const auto known = dtype != nullptr ? DTypeOfTorch(dtype->text) : DTypeOfStorage(id[1]->text);
   if (!known) {
-    Refuse(Code::kUnsupported, path,
+    Refuse(Code::kUnsupported,
            fmt::format("a tensor has the dtype of {}, which the format lacks",
                        Printable(dtype != nullptr ? dtype->text : id[1]->text)));
   }
@@ -116,9 +116,8 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
     end = CappedAdd(end, CappedMul(tensor.shape[d] - 1, tensor.strides[d]));
   }
   if (CappedMul(end, element_size) > tensor.storage_size) {
-    Refuse(Code::kCorrupt, path,
-           fmt::format("tensor ends at byte {} of its storage, which has {}",
-                       CappedMul(end, element_size), tensor.storage_size));
+    Refuse(Code::kCorrupt, fmt::format("tensor ends at byte {} of its storage, which has {}",
+                                       CappedMul(end, element_size), tensor.storage_size));
   }
   return tensor;
 }

@@ -21,13 +21,7 @@ constexpr std::size_t kNestingMax = 200;
 constexpr std::uint64_t kPlacesMin = 1'000'000;
 constexpr std::int64_t kIntMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kClassShownMax = 200;
-constexpr std::size_t kShownDepth = 8;
-
-ValuePath Below(const ValuePath& path, PathPart part) {
-  ValuePath below = path;
-  below.push_back(std::move(part));
-  return below;
-}
+constexpr std::size_t kShownParts = 8;
 
 // As Python's str() of the key that a pickle describes, for names; integers and strings stay.
 PathPart PartOf(const Pickled& key);
@@ -71,40 +65,61 @@ bool IsHashable(const Pickled& value) {
 
 }  // namespace
 
-void TorchValues::Refuse(Code code, const ValuePath& path, const std::string& message) const {
+TorchValues::Below::Below(TorchValues& values, const PathPart& part)
+    : values_(values), size_(values.path_size_) {
+  const auto* const key = std::get_if<std::string>(&part);
+  values_.path_size_ += 1 + (key != nullptr ? key->size() : sizeof(std::int64_t));
+  values_.path_.push_back(part);
+}
+
+TorchValues::Below::~Below() {
+  values_.path_.pop_back();
+  values_.path_size_ = size_;
+}
+
+void TorchValues::Refuse(Code code, const std::string& message, std::size_t shown_parts) const {
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(path_.size(), shown_parts));
   throw Failure{Status(code, message)
                     .AtPath(archive_.path())
                     .AtOffset(archive_.pickle_begin())
-                    .AtObject(Printable(TextOf(path)))};
+                    .AtObject(Printable(TextOf({path_.begin(), path_.begin() + shown})))};
 }
 
-Json TorchValues::Node(const Pickled& value, const ValuePath& path) {
+Json TorchValues::Node(const Pickled& value, ValuePath path) {
+  path_ = std::move(path);
   try {
-    Json node = Plain(value, path);
+    Json node = Plain(value);
     std::ranges::move(shared_, std::back_inserter(state_.notes));
     shared_.clear();
     return node;
   } catch (const Unknown& unknown) {
-    Refuse(Code::kUnsupported, path,
-           fmt::format("values of '{}' have no form in the format",
-                       Printable(unknown.name.substr(0, kClassShownMax))));
+    Refuse(Code::kUnsupported, fmt::format("values of '{}' have no form in the format",
+                                           Printable(unknown.name.substr(0, kClassShownMax))));
   }
 }
 
-std::string TorchValues::Text(const std::string& text, const ValuePath& path) const {
-  if (!IsText(text, false)) Refuse(Code::kUnsupported, path, "string is no text");
+std::string TorchValues::Text(const std::string& text) const {
+  if (!IsText(text, false)) Refuse(Code::kUnsupported, "string is no text");
   return text;
 }
 
-Json TorchValues::Plain(const Pickled& value, const ValuePath& path) {
-  const ValuePath shown(
-      path.begin(), path.begin() + static_cast<std::ptrdiff_t>(std::min(path.size(), kShownDepth)));
-  if (path.size() > kNestingMax) {
-    Refuse(Code::kLimitExceeded, shown, "values are nested deeper than 200 levels, or in a cycle");
+Json TorchValues::Plain(const Pickled& value) {
+  if (path_.size() > kNestingMax || depth_ > 2 * kNestingMax) {
+    Refuse(Code::kLimitExceeded, "values are nested deeper than 200 levels, or in a cycle",
+           kShownParts);
   }
   if (++places_ > std::max(kPlacesMin, 4 * archive_.pickle_size())) {
-    Refuse(Code::kLimitExceeded, shown, "the pickle unfolds to more values than its length allows");
+    Refuse(Code::kLimitExceeded, "the pickle unfolds to more values than its length allows",
+           kShownParts);
   }
+  unfolding_.Add(value.text.size() + path_size_);
+  ++depth_;
+  Json node = Unbounded(value);
+  --depth_;
+  return node;
+}
+
+Json TorchValues::Unbounded(const Pickled& value) {
   switch (value.kind) {
     case Kind::kNone:
       return nullptr;
@@ -119,20 +134,20 @@ Json TorchValues::Plain(const Pickled& value, const ValuePath& path) {
       if (std::isfinite(value.real)) return value.real;
       return {{kNodeKind, "float"}, {"value", FloatText(value.real)}};
     case Kind::kText:
-      return Text(value.text, path);
+      return Text(value.text);
     case Kind::kBytes:
       return {{kNodeKind, "bytes"}, {"base64", Base64(value.text)}};
     case Kind::kList:
-      return Items(value.parts->items, path);
+      return Items(value.parts->items);
     case Kind::kTuple:
-      return {{kNodeKind, "tuple"}, {"items", Items(value.parts->items, path)}};
+      return {{kNodeKind, "tuple"}, {"items", Items(value.parts->items)}};
     case Kind::kMapping:
-      return Mapping(value.parts->pairs, path);
+      return Mapping(value.parts->pairs);
     case Kind::kSet:
     case Kind::kFrozenSet:
-      return Set(value.parts->items, value.is(Kind::kFrozenSet), path);
+      return Set(value.parts->items, value.is(Kind::kFrozenSet));
     case Kind::kObject:
-      return Object(value, path);
+      return Object(value);
     case Kind::kGlobal: {
       if (!DTypeOfTorch(value.text)) throw Unknown{value.text};
       constexpr std::string_view kModule = "torch.";
@@ -142,45 +157,47 @@ Json TorchValues::Plain(const Pickled& value, const ValuePath& path) {
     case Kind::kPersistent:
       break;
   }
-  Refuse(Code::kCorrupt, path, "a value is a Persistent, expected no such thing there");
+  Refuse(Code::kCorrupt, "a value is a Persistent, expected no such thing there");
 }
 
-Json TorchValues::Items(const PickledItems& items, const ValuePath& path) {
+Json TorchValues::Items(const PickledItems& items) {
   Json nodes = Json::array();
   for (const Pickled* const one : items) {
-    nodes.push_back(Plain(*one, Below(path, static_cast<std::int64_t>(nodes.size()))));
+    const Below below(*this, static_cast<std::int64_t>(nodes.size()));
+    nodes.push_back(Plain(*one));
   }
   return nodes;
 }
 
-void TorchValues::AddEntry(const Pickled& key, const Pickled& value, const ValuePath& path,
-                           Entries& entries) {
-  Json key_node = Plain(key, path);
+void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& entries) {
+  Json key_node = Plain(key);
   const bool is_key = key.kind <= Kind::kText || key.is(Kind::kTuple);
   if (!is_key) {
-    Refuse(Code::kUnsupported, path,
+    Refuse(Code::kUnsupported,
            fmt::format("a key is a {}, expected a string or a number", KindName(key.kind)));
   }
-  if (!IsHashable(key)) Refuse(Code::kCorrupt, path, "a key holds what no key can hold");
-  const ValuePath below = Below(path, PartOf(key));
+  if (!IsHashable(key)) Refuse(Code::kCorrupt, "a key holds what no key can hold");
+  const Below below(*this, PartOf(key));
+  const std::size_t depth = depth_;
   try {
-    Json node = Plain(value, below);
+    Json node = Plain(value);
     // A key that comes again keeps its place.
     const auto [at, is_new] =
         entries.positions.try_emplace(PythonJson(key_node), entries.nodes.size());
     if (is_new) entries.nodes.emplace_back(std::move(key_node), Json());
     entries.nodes[at->second].second = std::move(node);
   } catch (const Unknown& unknown) {
+    depth_ = depth;
     state_.notes.push_back(
-        fmt::format("{} is left out: its class is {}", TextOf(below), unknown.name));
+        fmt::format("{} is left out: its class is {}", TextOf(path_), unknown.name));
   }
 }
 
-Json TorchValues::Mapping(const PickledPairs& pairs, const ValuePath& path) {
+Json TorchValues::Mapping(const PickledPairs& pairs) {
   Entries entries;
   bool is_plain = true;
   for (const auto& [key, value] : pairs) {
-    AddEntry(*key, *value, path, entries);
+    AddEntry(*key, *value, entries);
     is_plain &= key->is(Kind::kText) && key->text != kNodeKind;
   }
   if (is_plain) {
@@ -196,11 +213,12 @@ Json TorchValues::Mapping(const PickledPairs& pairs, const ValuePath& path) {
   return {{kNodeKind, "dict"}, {"items", std::move(items)}};
 }
 
-Json TorchValues::Set(const PickledItems& items, bool is_frozen, const ValuePath& path) {
+Json TorchValues::Set(const PickledItems& items, bool is_frozen) {
   std::map<std::string, Json> sorted;  // each once
   for (std::size_t i = 0; i < items.size(); ++i) {
-    Json node = Plain(*items[i], Below(path, static_cast<std::int64_t>(i)));
-    if (!IsHashable(*items[i])) Refuse(Code::kCorrupt, path, "a set holds what no set can hold");
+    const Below below(*this, static_cast<std::int64_t>(i));
+    Json node = Plain(*items[i]);
+    if (!IsHashable(*items[i])) Refuse(Code::kCorrupt, "a set holds what no set can hold");
     std::string text = PythonJson(node, true);
     sorted.emplace(std::move(text), std::move(node));
   }

@@ -11,6 +11,7 @@
 #include "tools/ckpt-inspect/foreign/pickle.h"
 #include "tools/ckpt-inspect/foreign/state.h"
 #include "tools/ckpt-inspect/foreign/torch_zip.h"
+#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 
@@ -35,42 +36,61 @@ bool MakesTensor(std::string_view function);
 // tensors are added. Values of classes without a form are left out, and noted. Throws Failure.
 class TorchValues {
  public:
-  TorchValues(const TorchZip& archive, ForeignState& state) : archive_(archive), state_(state) {}
+  TorchValues(const TorchZip& archive, ForeignState& state)
+      : archive_(archive), state_(state), unfolding_(archive.pickle_size(), archive.path()) {}
 
-  Json Node(const Pickled& value, const ValuePath& path);
+  Json Node(const Pickled& value, ValuePath path);
 
  private:
   struct Unknown {  // a class that has no form
     std::string name;
+  };
+  // What is within a value has one part more, while this lives.
+  class Below {
+   public:
+    Below(TorchValues& values, const PathPart& part);
+    ~Below();
+    Below(const Below&) = delete;
+    Below& operator=(const Below&) = delete;
+
+   private:
+    TorchValues& values_;
+    const std::uint64_t size_;
   };
   struct Entries {
     std::vector<std::pair<Json, Json>> nodes;
     std::map<std::string, std::size_t> positions;  // by key
   };
 
-  Json Plain(const Pickled& value, const ValuePath& path);
-  Json Items(const PickledItems& items, const ValuePath& path);
-  Json Mapping(const PickledPairs& pairs, const ValuePath& path);
-  void AddEntry(const Pickled& key, const Pickled& value, const ValuePath& path, Entries& entries);
-  Json Set(const PickledItems& items, bool is_frozen, const ValuePath& path);
-  Json Object(const Pickled& value, const ValuePath& path);
-  Json KnownObject(const Pickled& value, const ValuePath& path);
-  Json Ordered(const Pickled& value, const ValuePath& path);
-  Json Namespace(const Pickled& value, const ValuePath& path);
-  Json Builtin(const std::string& name, const PickledItems& args, const ValuePath& path);
-  Json Encoded(const PickledItems& args) const;
-  Json Array(const Pickled& value) const;
-  std::string BytesOf(const Pickled& value) const;
+  Json Plain(const Pickled& value);
+  Json Unbounded(const Pickled& value);
+  Json Items(const PickledItems& items);
+  Json Mapping(const PickledPairs& pairs);
+  void AddEntry(const Pickled& key, const Pickled& value, Entries& entries);
+  Json Set(const PickledItems& items, bool is_frozen);
+  Json Object(const Pickled& value);
+  Json KnownObject(const Pickled& value);
+  Json Ordered(const Pickled& value);
+  Json Namespace(const Pickled& value);
+  Json Builtin(const std::string& name, const PickledItems& args);
+  Json Array(const Pickled& value);
+  std::string BytesOf(const Pickled& value);
   static DType DTypeOfArray(const Pickled& described);
-  Json Tensor(const Pickled& value, const ValuePath& path);
-  StoredTensor TensorOf(const Pickled& value, const ValuePath& path, int depth);
-  StoredTensor InStorage(const PickledItems& args, const Pickled* dtype, const ValuePath& path);
-  std::string Text(const std::string& text, const ValuePath& path) const;
-  [[noreturn]] void Refuse(Code code, const ValuePath& path, const std::string& message) const;
+  Json Tensor(const Pickled& value);
+  StoredTensor TensorOf(const Pickled& value, int depth);
+  StoredTensor InStorage(const PickledItems& args, const Pickled* dtype);
+  std::string Text(const std::string& text) const;
+  // Names the first parts of the path.
+  [[noreturn]] void Refuse(Code code, const std::string& message,
+                           std::size_t shown_parts = ~std::size_t{0}) const;
 
   const TorchZip& archive_;
   ForeignState& state_;
+  ValuePath path_;               // of the value that is looked at
+  std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes
+  std::size_t depth_ = 0;        // also of keys, which add nothing to the path
   std::uint64_t places_ = 0;
+  Unfolding unfolding_;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each
   std::vector<std::string> shared_;              // notes, which come last

@@ -72,6 +72,7 @@ class TorchZip {
 
   const Pickled& root() const { return *root_; }
   const std::string& path() const { return zip_.file().path(); }
+  std::uint64_t file_size() const { return zip_.file().size(); }
   std::uint64_t pickle_begin() const { return pickle_begin_; }
   std::uint64_t pickle_size() const { return pickle_.size(); }
   // Throws Corrupt if the storage is not there, or has another size.
