@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,21 @@ class MpiCommunicator final : public Communicator {
     }
   };
 
+  // A collective begins with a message of the same size on all ranks: this head, and as much of
+  // the bytes as there is room for. Small messages need no second one.
+  struct FirstHead {
+    std::uint64_t size = 0;  // of all bytes
+    // Of all that the rank sends in this call, where each rank gets something else.
+    std::uint64_t sent = 0;
+    std::uint64_t longest = 0;
+  };
+
+  // How what is left goes: up to `longest` bytes, at most `length` of them in one MPI call.
+  struct Pieces {
+    std::uint64_t longest = 0;
+    std::uint64_t length = 0;
+  };
+
   // One operation under way, with all memory that MPI may touch until it is done.
   struct Operation {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -123,12 +139,21 @@ class MpiCommunicator final : public Communicator {
                                                   Start start);
 
   Result<Numbers> ReduceMax(const Numbers& values);
-  Result<Numbers> GatherSizes(std::uint64_t size);
-  Status BroadcastBytes(Bytes& bytes, int root);
+  std::size_t FirstRoom() const;
+  static void PutFirst(const FirstHead& head, ByteSpan bytes, std::span<std::byte> message);
+  static FirstHead HeadOf(ByteSpan message);
+  static ByteSpan BytesOf(ByteSpan message);
+  ByteSpan MessageOf(std::size_t rank, ByteSpan messages) const;
+  std::vector<Bytes> PartsOf(ByteSpan messages) const;
+  Numbers SizesOf(ByteSpan messages) const;
+  Result<Bytes> GatherFirst(ByteSpan bytes);
+  Status BroadcastBytes(Bytes& bytes, int root, std::size_t begin);
   Result<std::vector<Bytes>> GatherInPieces(ByteSpan bytes, int root, bool to_all);
+  Result<std::vector<Bytes>> ExchangeRest(const std::vector<Bytes>& outgoing, ByteSpan messages);
   Result<std::vector<Bytes>> ExchangeInPieces(const std::vector<Bytes>& outgoing,
                                               const Numbers& send_sizes,
-                                              const Numbers& receive_sizes);
+                                              const Numbers& receive_sizes,
+                                              std::vector<Bytes> parts, const Pieces& pieces);
 
   std::uint64_t PieceLength(std::uint64_t total) const;
   static std::uint64_t PieceSize(std::uint64_t size, std::uint64_t done, std::uint64_t piece);
@@ -152,5 +177,6 @@ class MpiCommunicator final : public Communicator {
 
 #include "sealpoint/mpi_communicator_handover.h"
 #include "sealpoint/mpi_communicator_impl.h"
+#include "sealpoint/mpi_communicator_messages.h"
 
 #endif  // SEALPOINT_MPI_COMMUNICATOR_H_

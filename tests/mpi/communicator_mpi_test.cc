@@ -12,6 +12,58 @@
 
 // What only the MPI adapter does: messages in pieces, deadlines, errors of MPI.
 
+// Calls that exchange messages, of this process; MPI lets a program put itself before them.
+static int g_exchange_count = 0;
+
+extern "C" {
+int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Ibcast(buffer, count, type, root, comm, request);
+}
+int MPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                   int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Iallgather(send, send_count, send_type, receive, receive_count, receive_type, comm,
+                         request);
+}
+int MPI_Igatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                 const int receive_counts[], const int starts[], MPI_Datatype receive_type,
+                 int root, MPI_Comm comm, MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Igatherv(send, send_count, send_type, receive, receive_counts, starts, receive_type,
+                       root, comm, request);
+}
+int MPI_Iallgatherv(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                    const int receive_counts[], const int starts[], MPI_Datatype receive_type,
+                    MPI_Comm comm, MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Iallgatherv(send, send_count, send_type, receive, receive_counts, starts,
+                          receive_type, comm, request);
+}
+int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive,
+                  int receive_count, MPI_Datatype receive_type, MPI_Comm comm,
+                  MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Ialltoall(send, send_count, send_type, receive, receive_count, receive_type, comm,
+                        request);
+}
+int MPI_Ialltoallv(const void* send, const int send_counts[], const int send_starts[],
+                   MPI_Datatype send_type, void* receive, const int receive_counts[],
+                   const int receive_starts[], MPI_Datatype receive_type, MPI_Comm comm,
+                   MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Ialltoallv(send, send_counts, send_starts, send_type, receive, receive_counts,
+                         receive_starts, receive_type, comm, request);
+}
+int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op operation,
+                   MPI_Comm comm, MPI_Request* request) {
+  ++g_exchange_count;
+  return PMPI_Iallreduce(send, receive, count, type, operation, comm, request);
+}
+}
+
 namespace sealpoint {
 namespace {
 
@@ -94,6 +146,55 @@ TEST_P(MpiPieces, AllReduceMax) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Limits, MpiPieces, testing::Values(1, 7, 10, 53, 1000));
+
+// A save in the background makes one step per call of Poll and exchange.
+TEST(MpiCommunicator, SmallMessagesNeedOneExchange) {
+  const auto comm = CreateWorld();
+  const auto exchanges_of = [](const auto& call) {
+    const int before = g_exchange_count;
+    call();
+    return g_exchange_count - before;
+  };
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{1000}}) {
+    SCOPED_TRACE(length);
+    const int rank = comm->rank();
+    Bytes bytes = Pattern(rank, 0, length);
+    EXPECT_EQ(exchanges_of([&] { EXPECT_TRUE(comm->Broadcast(bytes, 0).ok()); }), 1);
+    EXPECT_EQ(bytes, Pattern(0, 0, length));
+    EXPECT_EQ(exchanges_of([&] { EXPECT_TRUE(comm->Gather(bytes, 0).ok()); }), 1);
+    EXPECT_EQ(exchanges_of([&] { EXPECT_TRUE(comm->AllGather(bytes).ok()); }), 1);
+    const std::vector<Bytes> outgoing(static_cast<std::size_t>(comm->size()), bytes);
+    EXPECT_EQ(exchanges_of([&] { EXPECT_TRUE(comm->AllToAll(outgoing).ok()); }), 1);
+  }
+}
+
+// Of a length around the room of a first message, on one rank alone.
+TEST(MpiCommunicator, MessagesOfAnyLengthArriveWhole) {
+  const auto comm = CreateWorld();
+  const int rank = comm->rank();
+  const int size = comm->size();
+  const auto length_of = [](int from, std::size_t longest) {
+    return from == 0 ? longest : static_cast<std::size_t>(from);
+  };
+  for (const std::size_t longest : {4095U, 4096U, 4097U, 8192U, 100'000U}) {
+    SCOPED_TRACE(longest);
+    const Bytes own = Pattern(rank, 0, length_of(rank, longest));
+    const auto all = comm->AllGather(own).value();
+    const auto gathered = comm->Gather(own, 0).value();
+    Bytes told = own;
+    ASSERT_TRUE(comm->Broadcast(told, 0).ok());
+    EXPECT_EQ(told, Pattern(0, 0, longest));
+    std::vector<Bytes> outgoing;
+    for (int to = 0; to < size; ++to) outgoing.push_back(Pattern(rank, to, length_of(to, longest)));
+    const auto incoming = comm->AllToAll(outgoing).value();
+    for (int from = 0; from < size; ++from) {
+      const auto at = static_cast<std::size_t>(from);
+      EXPECT_EQ(all[at], Pattern(from, 0, length_of(from, longest)));
+      if (rank == 0) EXPECT_EQ(gathered[at], all[at]);
+      EXPECT_EQ(incoming[at], Pattern(from, rank, length_of(rank, longest)));
+    }
+  }
+}
 
 TEST(MpiCommunicator, LimitOutsideTheRangeOfIntIsRefused) {
   EXPECT_EQ(MpiCommunicator::Create(MPI_COMM_WORLD, {.message_max_bytes = 0}).error().code(),
