@@ -501,8 +501,30 @@ def case_messages_arrive(job):
     out = [bytes([rank, to]) * to for to in range(size)]
     assert [bytes(one) for one in comm.all_to_all(out)] == [bytes([r, rank]) * rank for r in range(size)]
     assert [bytes(one) for one in comm.all_to_all([b""] * size)] == [b""] * size
+    for longest in (4095, 4096, 4097, 20_000):  # around the room of a first message, on one rank alone
+        out = [bytes([rank, to]) * (longest // 2 if to == 1 == rank else to) + b"x" for to in range(size)]
+        back = [bytes([r, rank]) * (longest // 2 if r == 1 == rank else rank) + b"x" for r in range(size)]
+        assert [bytes(one) for one in comm.all_to_all(out)] == back
+        own = bytes([rank]) * (longest if rank == 1 else rank)
+        everyone = [bytes([r]) * (longest if r == 1 else r) for r in range(size)]
+        assert [bytes(one) for one in comm.all_gather(own)] == everyone
+        gathered = comm.gather(own, 0)
+        assert gathered is None or [bytes(one) for one in gathered] == everyone
+        assert bytes(comm.broadcast(own if rank == 1 else None, 1) or b"") == everyone[1]
     other = comm.duplicate_for_background()
     assert other.all_reduce_max([rank]) == [size - 1]
+
+
+def case_small_messages_need_one_exchange(job):
+    comm = sp.TorchCommunicator()
+    exchanges, run = [], comm._run
+    comm._run = lambda options, begin: (exchanges.append(options), run(options, begin))[1]
+    for message in (b"", b"x" * 1000):
+        for call in (lambda: comm.broadcast(message if comm.rank == 0 else None, 0), lambda: comm.gather(message, 0),
+                     lambda: comm.all_gather(message), lambda: comm.all_to_all([message] * comm.size)):
+            exchanges.clear()
+            call()
+            assert len(exchanges) == 1
 
 
 def case_a_rank_that_is_late_is_an_error(job):

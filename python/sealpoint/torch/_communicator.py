@@ -36,6 +36,11 @@ _DEFAULT_SECONDS = 1800.0
 _SIGN = 1 << 63
 # Messages of several sizes are padded to the largest, unless that would more than double what is sent.
 _PADDING_FREE_BYTES = 1 << 16
+# A first message has the same size on all ranks: two numbers, and as much of the bytes as there is room for. So small
+# ones need no second. With those of all ranks at most 64 KiB meet on one.
+_HEAD_BYTES = 16
+_ROOM_MAX_BYTES = 4096
+_ROOM_TOGETHER_BYTES = 1 << 16
 
 
 def _bytes_of(message: Message) -> torch.Tensor:
@@ -152,19 +157,46 @@ class TorchCommunicator:
         options.rootTensor = 0
         self._run(options, lambda options: self._group.broadcast([tensor], options))
 
+    def _first_message(self, messages: Sequence[Message]) -> torch.Tensor:
+        """One row for each message, of the same size on all ranks: its size, the longest one's, and how it begins."""
+        room = min(_ROOM_MAX_BYTES, _ROOM_TOGETHER_BYTES // self.size)
+        rows = torch.zeros((len(messages), _HEAD_BYTES + room), dtype=torch.uint8)
+        longest = max(len(message) for message in messages)
+        sizes = torch.tensor([(len(message), longest) for message in messages], dtype=torch.int64)
+        rows[:, :_HEAD_BYTES] = sizes.view(torch.uint8).reshape(len(messages), _HEAD_BYTES)
+        for row, message in zip(rows, messages, strict=True):
+            begin = _bytes_of(memoryview(message)[:room])
+            row[_HEAD_BYTES : _HEAD_BYTES + begin.numel()] = begin
+        return rows
+
+    @staticmethod
+    def _head_of(rows: torch.Tensor) -> tuple[list[int], int]:
+        """The sizes of the messages, and that of the longest one that any rank sends."""
+        numbers = rows[:, :_HEAD_BYTES].contiguous().view(torch.int64)
+        return numbers[:, 0].tolist(), int(numbers[:, 1].max().item())
+
+    @staticmethod
+    def _begins(rows: torch.Tensor, sizes: list[int]) -> list[Message]:
+        return [_view(row[_HEAD_BYTES : _HEAD_BYTES + size]) for row, size in zip(rows, sizes, strict=True)]
+
     def broadcast(self, message: Message | None, root: int) -> Message | None:
-        size = torch.tensor([0 if message is None else len(message)], dtype=torch.int64)
-        self._broadcast(size, root)
-        if message is None:
-            tensor = torch.empty(int(size.item()), dtype=torch.uint8)
-        else:
-            tensor = _bytes_of(message)
-        if tensor.numel() > 0:
-            self._broadcast(tensor, root)
+        first = self._first_message([b"" if message is None else message])
+        self._broadcast(first, root)
+        sizes, size = self._head_of(first)
+        if size <= first.shape[1] - _HEAD_BYTES:
+            return self._begins(first, sizes)[0] if message is None else message
+        tensor = torch.empty(size, dtype=torch.uint8) if message is None else _bytes_of(message)
+        self._broadcast(tensor, root)
         return _view(tensor) if message is None else message
 
-    def _sizes(self, size: int) -> list[int]:
-        return [int(one.item()) for one in self._gather_equal(torch.tensor([size], dtype=torch.int64))]
+    def _gather_first(self, message: Message) -> tuple[torch.Tensor, list[int], bool]:
+        """The first messages of all ranks, the sizes, and whether that is all."""
+        first = self._first_message([message])
+        rows = torch.empty((self.size, first.shape[1]), dtype=torch.uint8)
+        gathered = [list(rows.split(1))]
+        self._run(AllgatherOptions(), lambda options: self._group.allgather(gathered, [first], options))
+        sizes, longest = self._head_of(rows)
+        return rows, sizes, longest <= first.shape[1] - _HEAD_BYTES
 
     def _gather_equal(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         gathered = [torch.empty_like(tensor) for _ in range(self.size)]
@@ -172,10 +204,10 @@ class TorchCommunicator:
         return gathered
 
     def all_gather(self, message: Message) -> list[Message]:
-        sizes = self._sizes(len(message))
+        rows, sizes, is_all = self._gather_first(message)
+        if is_all:
+            return self._begins(rows, sizes)
         own, longest = _bytes_of(message), max(sizes)
-        if longest == 0:
-            return [b""] * self.size
         if longest * self.size > 2 * sum(sizes) + _PADDING_FREE_BYTES:
             return self._all_gather_in_turn(own, sizes)
         padded = torch.zeros(longest, dtype=torch.uint8)
@@ -201,20 +233,23 @@ class TorchCommunicator:
         return [_view(one) for one in torch.split(incoming, received)]
 
     def gather(self, message: Message, root: int) -> list[Message] | None:
-        sizes = self._sizes(len(message))
+        rows, sizes, is_all = self._gather_first(message)
         own, is_root = _bytes_of(message), self.rank == root
+        if is_all:
+            return self._begins(rows, sizes) if is_root else None
         sent = [len(message) if rank == root else 0 for rank in range(self.size)]
         received = self._exchange(own, sent, sizes if is_root else [0] * self.size)
         return received if is_root else None
 
     def all_to_all(self, messages: Sequence[Message]) -> list[Message]:
-        sent = [len(message) for message in messages]
-        received = torch.empty(self.size, dtype=torch.int64)
+        first = self._first_message(messages)
+        rows = torch.empty_like(first)
         ones = [1] * self.size
-        counts = torch.tensor(sent, dtype=torch.int64)
-        self._run(
-            AllToAllOptions(), lambda options: self._group.alltoall_base(received, counts, ones, ones, options)
-        )
+        self._run(AllToAllOptions(), lambda options: self._group.alltoall_base(rows, first, ones, ones, options))
+        received, longest = self._head_of(rows)
+        if longest <= first.shape[1] - _HEAD_BYTES:
+            return self._begins(rows, received)
+        sent = [len(message) for message in messages]
         parts = [_bytes_of(message) for message in messages if len(message) > 0]
         outgoing = torch.cat(parts) if parts else torch.empty(0, dtype=torch.uint8)
-        return self._exchange(outgoing, sent, received.tolist())
+        return self._exchange(outgoing, sent, received)
