@@ -27,10 +27,9 @@ namespace {
 struct Options {
   std::string directory = ".";
   std::uint64_t tensors = 300000;
+  std::uint64_t tensor_bytes = 64;
   std::string profile;
 };
-
-constexpr std::uint64_t kTensorBytes = 64;
 
 std::string TensorName(std::uint64_t i) {
   char name[64];
@@ -46,8 +45,8 @@ void Check(const Status& status) {
 }
 
 using Memory = std::vector<std::byte>;
-std::span<std::byte> PartOf(Memory& memory, std::uint64_t i) {
-  return std::span(memory).subspan(i * kTensorBytes, kTensorBytes);
+std::span<std::byte> PartOf(const Options& options, Memory& memory, std::uint64_t i) {
+  return std::span(memory).subspan(i * options.tensor_bytes, options.tensor_bytes);
 }
 
 void Save(const Options& options, const std::string& directory, Memory& memory) {
@@ -58,13 +57,15 @@ void Save(const Options& options, const std::string& directory, Memory& memory) 
   Check(saver.status());
   Declaration held;
   for (std::uint64_t i = 0; i < options.tensors; ++i) {
-    const auto slot =
-        held.Add({.tensor = {.name = TensorName(i), .dtype = DType::kF32, .shape = {16}}});
+    const auto slot = held.Add(
+        {.tensor = {
+             .name = TensorName(i), .dtype = DType::kF32, .shape = {options.tensor_bytes / 4}}});
     Check(slot.status());
   }
   Sources sources(held);
   for (std::uint64_t i = 0; i < options.tensors; ++i) {
-    Check(sources.Bind(i, MemoryView::Host(PartOf(memory, i).data(), kTensorBytes)));
+    Check(
+        sources.Bind(i, MemoryView::Host(PartOf(options, memory, i).data(), options.tensor_bytes)));
   }
   Check((*saver)->Save(SaveTarget::Directory(directory), {.step = 1}, sources).status());
 }
@@ -73,7 +74,8 @@ ReadRequest RequestAll(const Options& options, Memory& memory) {
   ReadRequest request;
   request.items.reserve(options.tensors);
   for (std::uint64_t i = 0; i < options.tensors; ++i) {
-    request.Add(TensorName(i), MutableMemoryView::Host(PartOf(memory, i).data(), kTensorBytes));
+    request.Add(TensorName(i),
+                MutableMemoryView::Host(PartOf(options, memory, i).data(), options.tensor_bytes));
   }
   return request;
 }
@@ -131,7 +133,7 @@ void Print(const char* what, const Options& options, const Cost& cost) {
 
 // One phase in this process; a plan and a load need what a save left.
 void Profile(const Options& options, const std::string& directory) {
-  Memory memory(options.tensors * kTensorBytes, std::byte{1});
+  Memory memory(options.tensors * options.tensor_bytes, std::byte{1});
   if (options.profile == "save") {
     std::filesystem::remove_all(directory);
     Save(options, directory, memory);
@@ -145,12 +147,12 @@ void Measure(const Options& options, const std::string& directory) {
   std::filesystem::create_directories(directory);
   const auto with_memory = [&](const std::function<void(Memory&)>& work) {
     return InProcess([&] {
-      Memory memory(options.tensors * kTensorBytes, std::byte{1});
+      Memory memory(options.tensors * options.tensor_bytes, std::byte{1});
       work(memory);
     });
   };
   std::printf("%ju tensors of %ju bytes\n", std::uintmax_t{options.tensors},
-              std::uintmax_t{kTensorBytes});
+              std::uintmax_t{options.tensor_bytes});
   Print("plain file", options,
         with_memory([&](Memory& memory) { WritePlainFile(directory + "/plain", memory); }));
   const std::string saved = directory + "/saved";
@@ -168,6 +170,7 @@ int main(int argc, char** argv) {
   sealpoint::bench::Arguments arguments("Many small tensors: time and memory.");
   arguments.Add("--directory", options.directory, "where to write");
   arguments.Add("--tensors", options.tensors, "how many");
+  arguments.Add("--tensor-bytes", options.tensor_bytes, "of each, a multiple of 4");
   arguments.Add("--profile", options.profile, "save, plan or load: only that, for a profiler");
   if (const auto status = arguments.Parse(argc, argv)) return *status;
   const std::string directory = options.directory + "/small-tensors";

@@ -44,14 +44,14 @@ BlobTables::BlobTables(const Directory& directory, const Metadata& index)
 Result<std::vector<ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
                                                   std::uint64_t& bytes_read) {
   const Table table{chunks.shard.blob, index_.blob(chunks.shard.blob), bytes_read};
-  const std::string path = JoinPath(directory_.path(), BlobName(table.pin.id));
+  const auto path = [&] { return JoinPath(directory_.path(), BlobName(table.pin.id)); };
   const std::uint32_t first = chunks.shard.first_record + chunks.first_chunk;
   const std::uint32_t end = first + chunks.count;
   SEALPOINT_CHECK(chunks.count > 0 && first < end && end <= table.pin.record_count);
   const std::uint64_t records_at = RecordsOffset(table.pin.table_offset, table.pin.record_count);
   const std::uint32_t first_group = first / kRecordsPerGroup;
   auto groups = Groups(table, first_group, GroupCount(end));
-  if (!groups) return std::move(groups).error().AtPath(path);
+  if (!groups) return std::move(groups).error().AtPath(path());
 
   std::vector<ChunkRecord> records;
   records.reserve(chunks.count);
@@ -60,15 +60,15 @@ Result<std::vector<ChunkRecord>> BlobTables::Load(const ShardChunks& chunks,
     const std::uint64_t at = records_at + std::uint64_t{number} * kRecordSize;
     const Result<ChunkRecord> record =
         DecodeRecord(group.subspan(number % kRecordsPerGroup * kRecordSize, kRecordSize));
-    if (!record) return Rebased(record.error(), at).AtPath(path);
+    if (!record) return Rebased(record.error(), at).AtPath(path());
     if (Status status = CheckInChunkArea(table.pin, *record); !status.ok()) {
-      return std::move(status).AtPath(path).AtOffset(at);
+      return std::move(status).AtPath(path()).AtOffset(at);
     }
     records.push_back(*record);
   }
   const Status status = CheckShardRecords(chunks.shape, chunks.first_chunk, records);
   if (!status.ok()) {
-    return Rebased(status, records_at + std::uint64_t{first} * kRecordSize).AtPath(path);
+    return Rebased(status, records_at + std::uint64_t{first} * kRecordSize).AtPath(path());
   }
   return records;
 }

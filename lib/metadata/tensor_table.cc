@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/metadata/tensor_table.h"
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
+namespace {
 
-TensorTable::TensorTable() : by_name_(0, Hash{this}, Equal{this}) {}
+std::uint32_t HashOf(std::string_view name) {
+  const std::uint64_t hash = std::hash<std::string_view>()(name);
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+}
+
+}  // namespace
 
 std::uint32_t TensorTable::Add(const TensorFacts& facts) {
   SEALPOINT_CHECK(entries_.size() < std::numeric_limits<std::uint32_t>::max());
@@ -24,7 +33,9 @@ std::uint32_t TensorTable::Add(const TensorFacts& facts) {
        .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(facts.chunk_size))});
   names_.insert(names_.end(), facts.name.begin(), facts.name.end());
   extents_.insert(extents_.end(), facts.shape.begin(), facts.shape.end());
-  by_name_.insert(number);
+  if (2 * entries_.size() > places_.size()) Grow();
+  const std::uint32_t hash = HashOf(facts.name);
+  places_[PlaceOf(facts.name, hash)] = {.hash = hash, .number = number};
   return number;
 }
 
@@ -39,9 +50,31 @@ std::uint32_t TensorTable::NumberOf(std::span<const std::string> placement) {
 }
 
 std::optional<std::uint32_t> TensorTable::Find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return std::nullopt;
-  return *found;
+  if (places_.empty()) return std::nullopt;
+  const std::uint32_t number = places_[PlaceOf(name, HashOf(name))].number;
+  return number == Place::kFree ? std::nullopt : std::optional(number);
+}
+
+std::size_t TensorTable::PlaceOf(std::string_view wanted, std::uint32_t hash) const {
+  const std::size_t mask = places_.size() - 1;
+  for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+    const Place& place = places_[at];
+    if (place.number == Place::kFree) return at;
+    if (place.hash == hash && name(place.number) == wanted) return at;
+  }
+}
+
+void TensorTable::Grow() {
+  constexpr std::size_t kFirstPlaces = 64;
+  std::vector<Place> places(std::max(kFirstPlaces, 2 * places_.size()));
+  const std::size_t mask = places.size() - 1;
+  for (const Place& place : places_) {
+    if (place.number == Place::kFree) continue;
+    std::size_t at = place.hash & mask;
+    while (places[at].number != Place::kFree) at = (at + 1) & mask;
+    places[at] = place;
+  }
+  places_ = std::move(places);
 }
 
 std::string_view TensorTable::name(std::uint32_t number) const {

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "lib/metadata/texts_less.h"
@@ -31,7 +30,7 @@ struct TensorFacts {
 // and all shapes lie in one array each, and equal placements are kept once.
 class TensorTable {
  public:
-  TensorTable();
+  TensorTable() = default;
   TensorTable(const TensorTable&) = delete;
   TensorTable& operator=(const TensorTable&) = delete;
 
@@ -57,24 +56,16 @@ class TensorTable {
   };
   std::uint32_t NumberOf(std::span<const std::string> placement);
 
-  // By name; holds numbers.
-  struct Hash {
-    using is_transparent = void;
-    const TensorTable* table;
-    std::size_t operator()(std::string_view name) const {
-      return std::hash<std::string_view>()(name);
-    }
-    std::size_t operator()(std::uint32_t number) const { return (*this)(table->name(number)); }
-  };
-  struct Equal {
-    using is_transparent = void;
-    const TensorTable* table;
-    std::string_view NameOf(std::string_view name) const { return name; }
-    std::string_view NameOf(std::uint32_t number) const { return table->name(number); }
-    template <typename A, typename B>
-    bool operator()(const A& a, const B& b) const {
-      return NameOf(a) == NameOf(b);
-    }
+  // Where the number of this name is, or would be put: an index of places_.
+  std::size_t PlaceOf(std::string_view name, std::uint32_t hash) const;
+  void Grow();
+
+  // A number and a hash of its name; in most searches the first one decides, without a look at the
+  // name. Open addressing: a node for each of many names would cost more than all else here.
+  struct Place {
+    static constexpr std::uint32_t kFree = ~std::uint32_t{0};
+    std::uint32_t hash = 0;
+    std::uint32_t number = kFree;
   };
 
   std::vector<Entry> entries_;
@@ -82,7 +73,7 @@ class TensorTable {
   std::vector<std::uint64_t> extents_;
   std::map<std::vector<std::string>, std::uint32_t, TextsLess> placement_numbers_;
   std::vector<const std::vector<std::string>*> placements_;  // keys of the map, by number
-  std::unordered_set<std::uint32_t, Hash, Equal> by_name_;
+  std::vector<Place> places_;  // as many as a power of two, at most half of them taken
 };
 
 }  // namespace sealpoint::internal

@@ -192,6 +192,14 @@ ShardRef TensorView::shard_ref(std::size_t shard) const {
 
 bool TensorView::is_grid() const { return AsTensor(table_).grid() != nullptr; }
 
+bool TensorView::IsOneShard(const Region& region) const {
+  if (!is_grid() || shard_count() != 1) return false;
+  const auto is_zero = [](std::uint64_t offset) { return offset == 0; };
+  return std::ranges::all_of(region.box.offset, is_zero) &&
+         std::ranges::equal(region.box.extent, NumbersOf(AsTensor(table_).shape())) &&
+         region.run == Run{0, BoxElementCount(region.box)};
+}
+
 void TensorView::ForEachShard(
     const std::function<void(std::size_t shard, Region region)>& visit) const {
   const fb::Tensor& tensor = AsTensor(table_);

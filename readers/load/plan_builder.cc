@@ -38,6 +38,26 @@ std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   return is_whole ? copy.first_byte() : nullptr;
 }
 
+// The shards that may have something of `wanted`, ascending.
+std::vector<std::pair<std::size_t, Region>> ShardsOf(const TensorView& tensor,
+                                                     const Region& wanted) {
+  std::vector<std::pair<std::size_t, Region>> shards;
+  if (tensor.IsOneShard(wanted)) {
+    shards.emplace_back(0, wanted);
+    return shards;
+  }
+  // The boxes of a run are narrower than its box, which matters for a run of few rows.
+  for (const Box& box : DecomposeRun(wanted)) {
+    for (auto& shard : tensor.ShardsTouching(box)) shards.push_back(std::move(shard));
+  }
+  std::sort(shards.begin(), shards.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  shards.erase(std::unique(shards.begin(), shards.end(),
+                           [](const auto& a, const auto& b) { return a.first == b.first; }),
+               shards.end());
+  return shards;
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Metadata& index, BlobTables& tables, std::uint64_t range_size_max)
@@ -55,16 +75,7 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
   ++data_.summary.items;
   const Region& wanted = destination.region();
   data_.summary.bytes_wanted += wanted.element_count() * tensor.element_size();
-  // The boxes of a run are narrower than its box, which matters for a run of few rows.
-  std::vector<std::pair<std::size_t, Region>> shards;
-  for (const Box& box : DecomposeRun(wanted)) {
-    for (auto& shard : tensor.ShardsTouching(box)) shards.push_back(std::move(shard));
-  }
-  std::sort(shards.begin(), shards.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  shards.erase(std::unique(shards.begin(), shards.end(),
-                           [](const auto& a, const auto& b) { return a.first == b.first; }),
-               shards.end());
+  const auto shards = ShardsOf(tensor, wanted);
   data_.names.emplace_back(tensor.name());
   AddStream(destination);
   if (destination.is_plan_only) {
