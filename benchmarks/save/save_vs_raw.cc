@@ -24,6 +24,8 @@ struct Options {
   int rounds = 11;
   bool huge_pages = false;
   bool phases = false;
+  bool first = false;
+  std::uint64_t budget_mib = 64;
 };
 
 // One tensor of all ranks' rows, f32; each rank holds its own.
@@ -55,6 +57,20 @@ double TimeSave(Communicator& comm, Saver& saver, const std::string& directory,
   return seconds;
 }
 
+// What the first save of an engine costs, which maps staging memory, against the second.
+void RunFirst(const Options& options, Communicator& comm, const std::string& target,
+              const Sources& sources, std::uint64_t size) {
+  PairedSeries series{.name = "first save / second, " + std::to_string(comm.size()) + " ranks"};
+  PhaseReport report;
+  for (int round = 0; round < options.rounds; ++round) {
+    const auto engine = Engine::Create({.memory_budget_bytes = options.budget_mib << 20}).value();
+    const auto saver = Saver::Create(*engine, comm).value();
+    series.candidate_seconds.push_back(TimeSave(comm, *saver, target, sources, report));
+    series.baseline_seconds.push_back(TimeSave(comm, *saver, target, sources, report));
+  }
+  if (comm.rank() == 0) PrintSeries(series, static_cast<double>(size) * comm.size(), 1 / 1.1);
+}
+
 int Run(const Options& options) {
   const auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
   const std::size_t size = options.mib_per_rank << 20;
@@ -72,6 +88,10 @@ int Run(const Options& options) {
                               (options.huge_pages ? ", huge pages" : "")};
   const std::string target = JoinPath(options.directory, "sealpoint-bench-save");
   if (comm->rank() == 0) std::filesystem::remove_all(target);
+  if (options.first) {
+    RunFirst(options, *comm, target, sources, size);
+    return 0;
+  }
   PhaseReport report;
   for (int round = 0; round <= options.rounds; ++round) {
     const double raw = TimeRaw(*comm, options.directory, bytes);
@@ -99,6 +119,9 @@ int main(int argc, char** argv) {
         arguments.Add("--mib-per-rank", options.mib_per_rank, "payload of each rank in MiB");
         arguments.Add("--rounds", options.rounds, "counted rounds");
         arguments.AddFlag("--huge-pages", options.huge_pages, "keep the payload on huge pages");
+        arguments.AddFlag("--first", options.first,
+                          "compare the first save of an engine with the second");
+        arguments.Add("--budget-mib", options.budget_mib, "memory budget of an engine of --first");
         arguments.AddFlag("--phases", options.phases,
                           "print where the last save's time went on rank 0");
       },

@@ -42,9 +42,10 @@ struct FileStream::Shared {
     const std::lock_guard lock(mutex);
     return error;
   }
-  void WaitForWrites() {
+  void WaitForWrites() { WaitForWritesBelow(1); }
+  void WaitForWritesBelow(std::uint64_t count) {
     std::unique_lock lock(mutex);
-    finished.wait(lock, [this] { return writes_pending == 0; });
+    finished.wait(lock, [&] { return writes_pending < count; });
   }
 
   // Runs on a thread of the pool. After a failure nothing more is written, but every job still
@@ -154,6 +155,11 @@ FileStream::FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io)
 
 FileStream::~FileStream() { shared_->WaitForWrites(); }
 
+std::uint64_t FileStream::BuffersMax(const ThreadPool& io) {
+  constexpr std::uint64_t kEnough = 16;
+  return std::max(kEnough, 2 * static_cast<std::uint64_t>(io.thread_count()) + 2);
+}
+
 std::uint64_t FileStream::offset() const { return buffer_offset_ + filled_; }
 
 void FileStream::SubmitBuffer() {
@@ -228,6 +234,7 @@ Status FileStream::CheckFailed() {
 Result<MutableByteSpan> FileStream::Window() {
   SEALPOINT_RETURN_IF_ERROR(CheckFailed());
   if (buffer_.empty()) {
+    if (is_bound_) shared_->WaitForWritesBelow(BuffersMax(io_));
     auto acquired = AcquireBuffer();
     if (!acquired) return shared_->Fail(std::move(acquired).error());
     buffer_ = *std::move(acquired);

@@ -40,6 +40,9 @@ class FileStream {
   FileStream(WritableFile& file, StagingPool& pool, ThreadPool& io);
   // Without a file.
   FileStream(StagingPool& pool, ThreadPool& io);
+  // Buffers that a stream with a file has at most, unless they are held: those that wait for the
+  // threads of `io` keep them busy, and more would be memory for nothing.
+  static std::uint64_t BuffersMax(const ThreadPool& io);
   ~FileStream();  // Waits for writes under way; does not flush.
   FileStream(const FileStream&) = delete;
   FileStream& operator=(const FileStream&) = delete;

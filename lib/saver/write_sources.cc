@@ -11,17 +11,19 @@
 namespace sealpoint::internal {
 namespace {
 
-// What is written from where it lies if the files are not direct.
-std::uint64_t BorrowableBytes(const SavePlan& plan, const Sources& sources) {
+BlobWriterImpl::Expected ExpectedOf(const SavePlan& plan, const Sources& sources) {
   const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  std::uint64_t bytes = 0;
+  BlobWriterImpl::Expected expected{.bytes = plan.tensor_bytes};
   for (const PlannedShard& shard : plan.shards) {
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
     const std::uint64_t size = shard.run.size() * ElementSize(kind);
-    if (BlobFile::MayBorrow(view, kind.codec, size) && view.is_dense()) bytes += size;
+    if (BlobFile::MayBorrow(view, kind.codec, size) && view.is_dense()) {
+      expected.borrowable_bytes += size;
+    }
+    expected.has_device_memory = expected.has_device_memory || !view.is_host();
   }
-  return bytes;
+  return expected;
 }
 
 }  // namespace
@@ -53,19 +55,22 @@ Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const S
   const Declaration& declaration = sources.declaration();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
-  writer.Expect(plan.tensor_bytes, BorrowableBytes(plan, sources));
-  for (const PlannedShard& shard : plan.shards) {
-    const HeldView held = summary.held(shard.slot);
-    held.CopyTo(tensor);
-    MemoryView view = *sources.tensors()[shard.slot];
-    Region region = held.region();
-    if (view.is_dense()) {
-      view.data += (shard.run.begin - region.run.begin) * ElementSize(tensor);
-      view.size_bytes = shard.run.size() * ElementSize(tensor);
+  writer.Expect(ExpectedOf(plan, sources));
+  SEALPOINT_RETURN_IF_ERROR(writer.AddDeclared([&](const BlobWriterImpl::AddOne& add) -> Status {
+    for (const PlannedShard& shard : plan.shards) {
+      const HeldView held = summary.held(shard.slot);
+      held.CopyTo(tensor);
+      MemoryView view = *sources.tensors()[shard.slot];
+      Region region = held.region();
+      if (view.is_dense()) {
+        view.data += (shard.run.begin - region.run.begin) * ElementSize(tensor);
+        view.size_bytes = shard.run.size() * ElementSize(tensor);
+      }
+      region.run = shard.run;
+      SEALPOINT_RETURN_IF_ERROR(add(tensor, region, view));
     }
-    region.run = shard.run;
-    SEALPOINT_RETURN_IF_ERROR(writer.Add(tensor, region, view));
-  }
+    return {};
+  }));
   for (const std::size_t slot : plan.empty_slots) {
     summary.held(slot).CopyTo(tensor);
     SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(tensor));

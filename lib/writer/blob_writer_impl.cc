@@ -117,8 +117,19 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
   });
 }
 
+Status BlobWriterImpl::AddDeclared(const std::function<Status(const AddOne& add)>& for_each) {
+  SEALPOINT_CHECK(defers_copies_);
+  return Run([&] {
+    return for_each(
+        [this](const TensorSpec& tensor, const Region& region, const MemoryView& source) -> Status {
+          return AddChecked(tensor, region, source).AtTensor(tensor.name);
+        });
+  });
+}
+
 Status BlobWriterImpl::AwaitCopies() {
   return Run([this]() -> Status {
+    ReserveStaging();
     SEALPOINT_RETURN_IF_ERROR(copies_.WaitForAll());
     return CompleteBorrowed();
   });
@@ -263,16 +274,20 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
   if (checks_copies_) file->CheckCopies();
   OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
   blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
-  BlobFile* const opened = open_.emplace(group, std::move(blob)).first->second.file.get();
-  if (blobs_.size() == 1) SEALPOINT_RETURN_IF_ERROR(ReserveStaging(*opened));
-  return opened;
+  return open_.emplace(group, std::move(blob)).first->second.file.get();
 }
 
-Status BlobWriterImpl::ReserveStaging(const BlobFile& first) {
-  if (expected_bytes_ == 0) return {};
-  const bool borrows = directory_ && !first.is_direct();
-  const std::uint64_t staged = expected_bytes_ - (borrows ? borrowable_bytes_ : 0);
-  return engine_.pool->Reserve(staged / engine_.pool->buffer_size_bytes() + 1);
+// Only now, while the last bytes are being written: before the first one it would delay them all.
+void BlobWriterImpl::ReserveStaging() {
+  if (expected_.bytes == 0 || open_.empty()) return;
+  const bool borrows = directory_ && !open_.begin()->second.file->is_direct();
+  const std::uint64_t staged = expected_.bytes - (borrows ? expected_.borrowable_bytes : 0);
+  const std::uint64_t needed = staged / engine_.pool->buffer_size_bytes() + 1;
+  // What is being copied from a device holds buffers besides those that are being written.
+  const bool is_bounded = directory_ && !expected_.has_device_memory;
+  const std::uint64_t used_max = open_.size() * FileStream::BuffersMax(*engine_.io);
+  // This save has what it needs, so that it cannot fail by this.
+  static_cast<void>(engine_.pool->Reserve(is_bounded ? std::min(needed, used_max) : needed));
 }
 
 Status BlobWriterImpl::CloseBlob(OpenBlob& blob) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -47,13 +48,15 @@ class BlobWriterImpl final : public BlobWriter {
   // AwaitCopies then waits for all of it at once, and until then the sources must stay as they are.
   void DeferCopies() { defers_copies_ = true; }
   Status AwaitCopies();
-  // How much will be added, and how much of it may be borrowed (BlobFile::MayBorrow). How many
-  // staging buffers are in use at once depends on timing: all that may be are mapped with the first
-  // blob, so that no later save allocates.
-  void Expect(std::uint64_t bytes, std::uint64_t borrowable_bytes) {
-    expected_bytes_ = bytes;
-    borrowable_bytes_ = borrowable_bytes;
-  }
+  struct Expected {
+    std::uint64_t bytes = 0;
+    std::uint64_t borrowable_bytes = 0;  // of these, see BlobFile::MayBorrow
+    bool has_device_memory = false;
+  };
+  // What will be added. How many
+  // staging buffers are in use at once depends on timing: AwaitCopies maps what may be besides, so
+  // that no later save allocates.
+  void Expect(const Expected& expected) { expected_ = expected; }
   // See SaverOptions::check_device_copies.
   void CheckCopies() { checks_copies_ = true; }
 
@@ -64,6 +67,11 @@ class BlobWriterImpl final : public BlobWriter {
   void AwaitWrites();
 
   Status Add(const TensorSpec& tensor, const Region& region, const MemoryView& source) override;
+  // The same for all tensors that `for_each` adds, of a declaration and its sources, where each was
+  // checked when it was declared and when its memory was bound. Precondition: DeferCopies.
+  using AddOne = std::function<Status(const TensorSpec& tensor, const Region& region,
+                                      const MemoryView& source)>;
+  Status AddDeclared(const std::function<Status(const AddOne& add)>& for_each);
   Status AddEmpty(const TensorSpec& tensor) override;
   Status AddObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
                    Codec codec) override;
@@ -99,7 +107,7 @@ class BlobWriterImpl final : public BlobWriter {
   Result<BlobFile*> BlobWithRoom(const std::string& group, std::uint64_t room);
   Result<BlobFile*> OpenNewBlob(const std::string& group);
   // See Expect.
-  Status ReserveStaging(const BlobFile& first);
+  void ReserveStaging();
   Status CloseBlob(OpenBlob& blob);
   // Waits for some in-flight bytes of any blob and hashes them; false if there are none.
   Result<bool> Drain();
@@ -117,8 +125,7 @@ class BlobWriterImpl final : public BlobWriter {
   std::unique_ptr<TensorTable> tensors_ = std::make_unique<TensorTable>();  // as first added
   std::set<std::string, std::less<>> objects_;
   std::uint64_t bytes_staged_ = 0;
-  std::uint64_t expected_bytes_ = 0;
-  std::uint64_t borrowable_bytes_ = 0;
+  Expected expected_;
   Status failure_;
   bool is_finished_ = false;
   bool defers_copies_ = false;

@@ -83,5 +83,22 @@ TEST_F(HeldBlobsTest, EachThatCannotBeSyncedIsAnError) {
   }
 }
 
+// Mapping it before the first byte is written would delay them all.
+TEST(WriterMemoryTest, IsMappedAsItIsUsedAndTheRestBehindTheLastByte) {
+  constexpr std::uint64_t kBuffer = 16 * kKiB;
+  const auto storage = MemoryStorage();
+  ASSERT_TRUE(storage->CreateDirectories(kDir).ok());
+  const auto engine = SmallEngine(storage, 64, kBuffer);
+  const auto writer =
+      BlobWriterImpl::Create(InternalAccess::PartsOf(*engine), kDir, BlobWriterOptions{}).value();
+  writer->DeferCopies();
+  writer->Expect({.bytes = 10 * kBuffer});
+  const Bytes bytes(100);
+  ASSERT_TRUE(writer->Add(ByteTensor("t", 100), Slice(0, 100), MemoryView::Host(bytes)).ok());
+  EXPECT_EQ(engine->stats().mapped_bytes, kBuffer);
+  ASSERT_TRUE(writer->AwaitCopies().ok());
+  EXPECT_EQ(engine->stats().mapped_bytes, 11 * kBuffer);
+}
+
 }  // namespace
 }  // namespace sealpoint::testing
