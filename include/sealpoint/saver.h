@@ -95,7 +95,7 @@ class SEALPOINT_EXPORT PendingSave {
 
   // Local: takes some 50 µs, carries the exchange with other ranks as far as it goes, and may
   // answer differently on different ranks. Calling it now and then (once per training step, say)
-  // lets the save come to its end while training goes on; a save needs about 40 such calls on each
+  // lets the save come to its end while training goes on; a save needs about 25 such calls on each
   // rank if they don't come together, else few.
   virtual SaveState Poll() = 0;
   // All ranks at the same point of the program. Returns the outcome, the same on all ranks (as
