@@ -23,10 +23,10 @@ struct CollectiveLoadOptions {
   // sent, and received but not copied. One chunk of each is always held.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   int threads = 1;  // that read and verify, per rank
-  // A chunk that several ranks need is read by one, which sends it to the others. Off: each rank
-  // reads all that it needs, and nothing is sent; faster where the storage gives every rank the
-  // same bytes as fast as memory does, such as a page cache that the ranks share. The same on all
-  // ranks.
+  // A chunk that several ranks need is read by one of them, which sends it to the others; all read
+  // about the same number of bytes. Off: each rank reads all that it needs, and nothing is sent;
+  // faster where the storage gives every rank the same bytes as fast as memory does, such as a page
+  // cache that the ranks share. The same on all ranks.
   bool pass_on = true;
   PhaseCallback on_phase{};
 };
@@ -54,6 +54,7 @@ struct RankLoad {
   std::uint64_t bytes_read = 0;
   std::uint64_t requests = 0;
   std::uint64_t files = 0;
+  std::uint64_t bytes_received = 0;  // decoded, that come from other ranks
   friend bool operator==(const RankLoad&, const RankLoad&) = default;
 };
 
@@ -65,6 +66,7 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
   std::uint64_t bytes_wanted = 0;
   std::uint64_t bytes_read_alone = 0;
   std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_received = 0;  // what travels
   // bytes_read / bytes_wanted; less than 1 if ranks want the same. 0 if nothing is wanted.
   double amplification = 0;
 
@@ -74,9 +76,9 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 };
 
 // A committed checkpoint, read by all ranks of a communicator together: marker and index are read
-// once and sent to all; each chunk that any rank wants is read and verified by exactly one rank
-// and passed on, in rounds of bounded memory that are balanced by bytes and touch many files at a
-// time. If no two ranks want the same chunk, as on the mesh that saved, each reads its own, and
+// once and sent to all; each chunk that any rank wants is read and verified by exactly one of the
+// ranks that want it and passed on to the others, balanced by bytes, in batches of bounded memory.
+// If no two ranks want the same chunk, as on the mesh that saved, each reads its own, and
 // nothing travels. The ranks may be another number, in another layout, than those that saved.
 //
 // All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank

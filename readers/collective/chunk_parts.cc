@@ -102,11 +102,10 @@ std::uint64_t ChunkParts::size_bytes() const {
   return size;
 }
 
-void ChunkParts::Pack(ByteSpan raw, Bytes& out) const {
-  std::size_t at = out.size();
-  out.resize(at + size_bytes());
+void ChunkParts::Pack(ByteSpan raw, MutableByteSpan packed) const {
+  std::size_t at = 0;
   ForEachRange([&](std::uint64_t begin, std::uint64_t length) {
-    std::memcpy(out.data() + at, raw.data() + begin, length);
+    std::memcpy(packed.data() + at, raw.data() + begin, length);
     at += length;
   });
 }

@@ -25,8 +25,8 @@ class ChunkParts {
 
   std::uint64_t size_bytes() const;
 
-  // Appends these parts of `raw` to `out`, without gaps.
-  void Pack(ByteSpan raw, Bytes& out) const;
+  // Copies these parts of `raw` to `packed`, without gaps. Precondition: `packed` has size_bytes().
+  void Pack(ByteSpan raw, MutableByteSpan packed) const;
   // The reverse of Pack; leaves the other bytes of `raw` as they are. Precondition: `packed` has
   // size_bytes().
   void Unpack(ByteSpan packed, MutableByteSpan raw) const;

@@ -2,10 +2,9 @@
 #ifndef SEALPOINT_READERS_COLLECTIVE_CHUNK_REQUEST_H_
 #define SEALPOINT_READERS_COLLECTIVE_CHUNK_REQUEST_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
-#include "lib/metadata/metadata.h"
 #include "readers/collective/chunk_parts.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
@@ -13,33 +12,24 @@
 
 namespace sealpoint::internal {
 
-// A chunk that one rank asks another to read: what its verified record says, so that the reader
-// needs no table of it.
-struct ChunkRequest {
-  std::uint32_t blob = 0;
-  std::uint64_t tensor = 0;  // in the index, for errors
-  PlanChunk chunk{};         // without copies and name
-  ChunkParts parts;          // which are to be sent
-};
-
-void EncodeRequest(const ChunkRequest& request, Bytes& out);
-// All requests of one message. Errors: Comm (malformed, or not a chunk of this checkpoint).
-Result<std::vector<ChunkRequest>> DecodeRequests(ByteSpan bytes, const Metadata& index);
-
-// What one rank reads in a round: the chunks that any rank requested from it, each once, with the
-// ranks that get them.
-struct RequestedChunks {
+// A chunk that this rank reads, for itself and for those that requested parts of it.
+struct ChunkToRead {
   struct Requester {
     int rank = 0;
     ChunkParts parts;
   };
-  ReadPlanData plan;                               // ranges and chunks, without copies
-  std::vector<std::vector<Requester>> requesters;  // per chunk, by rank
+  std::size_t chunk = 0;                // in this rank's plan
+  std::size_t range = 0;                // of that plan, in which it lies
+  std::vector<Requester> requesters{};  // other ranks, ascending
 };
 
-// Joins the requests of all ranks; `requests[r]` are those of rank r.
-RequestedChunks MergeRequests(const std::vector<std::vector<ChunkRequest>>& requests,
-                              const Metadata& index, std::uint64_t range_size_max);
+// Asks the reader of a chunk for parts of it.
+void EncodeRequest(const PlanChunk& chunk, const ChunkParts& parts, Bytes& out);
+
+// Adds all requests of one message of `rank` to the chunks that this rank reads, which ascend.
+// Errors: Comm (malformed, or not one of those chunks, each at most once and in their order).
+Status TakeRequests(ByteSpan message, int rank, const ReadPlanData& plan,
+                    std::vector<ChunkToRead>& to_read);
 
 }  // namespace sealpoint::internal
 

@@ -1,98 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/collective/collective_load.h"
 
-#include <algorithm>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "lib/base/macros.h"
-#include "lib/base/wire.h"
 #include "lib/comm/agree.h"
 #include "readers/load/copy_out.h"
-#include "sealpoint/storage.h"
 
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::uint64_t kStripeSizeBytes = 32 * kMiB;
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
 // malloc keeps blocks of this size for reuse; larger ones would be mapped, and page by page faulted
 // in, for every exchange.
 constexpr std::uint64_t kExchangeSizeMax = 8 * kMiB;
+// A window holds chunks of at most so many times the bytes that arrive: a bound on the requests, if
+// each is for a small part of its chunk.
+constexpr std::uint64_t kChunkBytesPerShare = 16;
 
 }  // namespace
 
 void CollectiveLoad::SortChunks(const ReadingOrder& order) {
-  for (const PlanRange& range : ranges_.shared) {
+  for (std::size_t r = 0; r < ranges_.shared.size(); ++r) {
+    const PlanRange& range = ranges_.shared[r];
     for (std::size_t i = range.first_chunk; i < range.first_chunk + range.chunk_count; ++i) {
-      own_.push_back({order.PositionOf(range.blob, plan_.chunks[i].offset), i, range.blob});
+      shared_.push_back({order.PlaceOf(range.blob, plan_.chunks[i].offset), i, r});
     }
   }
-  std::sort(own_.begin(), own_.end(),
-            [](const OwnChunk& a, const OwnChunk& b) { return a.position < b.position; });
-  for (const std::string_view name : plan_.names) {
-    tensors_.push_back(checkpoint_.index().FindTensor(name).value_or(0));
-  }
+  std::sort(shared_.begin(), shared_.end(), [](const SharedChunk& a, const SharedChunk& b) {
+    return a.place.position < b.place.position;
+  });
 }
 
-// The largest window in which no rank receives or reads more than its share of memory, except for a
-// single chunk that is larger. Every rank proposes where its own share ends; the least counts.
-Result<ReadingWindow> CollectiveLoad::AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const {
-  std::uint64_t local_end = end;
+// Where the share of memory for what arrives ends: behind one chunk at least.
+std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
   std::uint64_t received = 0;
-  for (std::size_t i = next_; i < own_.size(); ++i) {
-    const std::uint64_t raw_size = plan_.chunks[own_[i].chunk].raw_size;
-    if (i > next_ && received + raw_size > share()) {
-      local_end = own_[i].position;
-      break;
+  std::uint64_t chunk_bytes = 0;
+  for (std::size_t i = next_; i < shared_.size(); ++i) {
+    SharedChunk& one = shared_[i];
+    const PlanChunk& chunk = plan_.chunks[one.chunk];
+    if (one.place.reader != comm_.rank()) {
+      if (!one.parts) one.parts = ChunkParts::NeededBy(plan_, chunk);
+      received += one.parts->size_bytes();
     }
-    received += raw_size;
+    chunk_bytes += chunk.raw_size;
+    const bool is_too_much = received > share() || chunk_bytes / kChunkBytesPerShare > share();
+    if (i > next_ && is_too_much) return one.place.position;
   }
-  const auto ranks = static_cast<std::uint64_t>(comm_.size());
-  if (share() < (end - begin) / ranks) local_end = std::min(local_end, begin + ranks * share());
-  // The minimum over all ranks, as the complement of a maximum.
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
-                             comm_.AllReduceMax({~local_end}));
-  return ReadingWindow{.begin = begin, .end = ~maxima.front()};
+  return end;
 }
 
-Result<RequestedChunks> CollectiveLoad::AskReaders(const ReadingWindow& window,
-                                                   Expected& expected) {
-  std::vector<OwnChunk> wanted;
-  for (; next_ < own_.size() && own_[next_].position < window.end; ++next_) {
-    wanted.push_back(own_[next_]);
+// The largest window in which no rank receives more than its share of memory, except for a single
+// chunk that is larger. Every rank proposes where its own share ends; the least counts.
+Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(std::uint64_t begin,
+                                                                              std::uint64_t end) {
+  auto window = std::make_shared<Window>(Window{.expected = ExpectedChunks(comm_.size())});
+  // The minimum over all ranks, as the complement of a maximum.
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> ends,
+                             comm_.AllReduceMax({~EndOfShare(end)}));
+  window->end = ~ends.front();
+  SEALPOINT_CHECK(window->end > begin);
+  SEALPOINT_RETURN_IF_ERROR(AskReaders(*window));
+  window->batches = DivideIntoBatches(
+      plan_, ranges_.shared, window->to_read,
+      {.size_max_bytes = std::min(share(), kExchangeSizeMax),
+       .range_size_max_bytes = std::min(kRangeSizeMax, checkpoint_.range_size_max_bytes()),
+       .holds_own = has_devices()});
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> counts,
+                             comm_.AllReduceMax({window->batches.size()}));
+  window->batch_count = static_cast<std::size_t>(counts.front());
+  return window;
+}
+
+Status CollectiveLoad::AskReaders(Window& window) {
+  std::vector<SharedChunk*> wanted;
+  for (; next_ < shared_.size() && shared_[next_].place.position < window.end; ++next_) {
+    wanted.push_back(&shared_[next_]);
   }
-  // In the order in which the reader will send them: ExchangeChunks matches by position alone.
+  // In the order in which readers read and send them: what arrives is matched by position alone.
   std::sort(wanted.begin(), wanted.end(),
-            [](const OwnChunk& a, const OwnChunk& b) { return a.chunk < b.chunk; });
+            [](const SharedChunk* a, const SharedChunk* b) { return a->chunk < b->chunk; });
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
-  for (const OwnChunk& one : wanted) {
-    const auto reader = static_cast<std::size_t>(window.ReaderOf(one.position, comm_.size()));
-    const PlanChunk& chunk = plan_.chunks[one.chunk];
-    ChunkParts parts = ChunkParts::NeededBy(plan_, chunk);
-    EncodeRequest(
-        {.blob = one.blob, .tensor = tensors_[chunk.name], .chunk = chunk, .parts = parts},
-        outgoing[reader]);
-    expected[reader].push_back({.chunk = one.chunk, .parts = std::move(parts)});
+  for (SharedChunk* one : wanted) {
+    if (one->place.reader == comm_.rank()) {
+      window.to_read.push_back({.chunk = one->chunk, .range = one->range});
+      continue;
+    }
+    const auto reader = static_cast<std::size_t>(one->place.reader);
+    EncodeRequest(plan_.chunks[one->chunk], *one->parts, outgoing[reader]);
+    window.expected.Add(one->place.reader, {one->chunk, *std::move(one->parts)});
+    one->parts.reset();
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm_.AllToAll(outgoing));
-  std::vector<std::vector<ChunkRequest>> requests;
-  for (const Bytes& message : incoming) {
-    SEALPOINT_ASSIGN_OR_RETURN(auto one, DecodeRequests(message, checkpoint_.index()));
-    requests.push_back(std::move(one));
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    SEALPOINT_RETURN_IF_ERROR(
+        TakeRequests(incoming[static_cast<std::size_t>(rank)], rank, plan_, window.to_read));
   }
-  return MergeRequests(requests, checkpoint_.index(), kRangeSizeMax);
-}
-
-Status CollectiveLoad::ReadRequested(const RequestedChunks& requested,
-                                     std::vector<Bytes>& held) const {
-  const PlanChunk* const first = requested.plan.chunks.data();
-  return checkpoint_.ReadChunks(
-      requested.plan, options_.threads, [&](const PlanChunk& chunk, ByteSpan raw) {
-        held[static_cast<std::size_t>(&chunk - first)].assign(raw.begin(), raw.end());
-        return Status();
-      });
+  return {};
 }
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
@@ -100,27 +105,18 @@ Result<ReadingOrder> CollectiveLoad::PutInOrder() {
   if (!options_.pass_on) requested.shared.clear();
   all_bytes_requested_ = requested.size_bytes;
   ranges_ = DivideRanges(plan_, requested.shared);
-  ReadingOrder order(requested.shared, kStripeSizeBytes);
+  ReadingOrder order(requested.shared, comm_.size());
   SortChunks(order);
   return order;
 }
 
-Result<CollectiveLoad::Round> CollectiveLoad::AgreeOnRound(std::uint64_t begin, std::uint64_t end) {
-  Round round;
-  round.expected.resize(static_cast<std::size_t>(comm_.size()));
-  SEALPOINT_ASSIGN_OR_RETURN(const ReadingWindow window, AgreeOnWindow(begin, end));
-  SEALPOINT_ASSIGN_OR_RETURN(round.requested, AskReaders(window, round.expected));
-  round.end = window.end;
-  return round;
-}
-
 Status CollectiveLoad::OpenDevices() {
-  if (plan_.streams.empty()) return {};
+  if (!has_devices()) return {};
   SEALPOINT_ASSIGN_OR_RETURN(copies_, CopiesToDevices::Open(plan_, checkpoint_.devices()));
   return {};
 }
 
-// Given back before the next round reads: memory that is held meanwhile may be what a range needs.
+// Given back after each exchange: memory that is held for long may be what a range needs.
 Status CollectiveLoad::TakeStaging() {
   constexpr std::size_t kBufferCount = 2;
   if (copies_ == nullptr || !staging_.empty()) return {};
@@ -140,24 +136,42 @@ void CollectiveLoad::FinishCopies() {
   staging_ = StagingBuffer();
 }
 
+void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
+  const PlanChunk& chunk = plan_.chunks[expected.chunk];
+  bytes_done_ += chunk.stored_size;
+  if (packed.size() == chunk.raw_size) return CopyToDestinations(chunk, packed);
+  if (unpacked_.size() < chunk.raw_size) unpacked_.resize(chunk.raw_size);
+  const MutableByteSpan raw = MutableByteSpan(unpacked_).first(chunk.raw_size);
+  expected.parts.Unpack(packed, raw);
+  CopyToDestinations(chunk, raw);
+}
+
 // After an element that cannot be converted this rank takes no more data, but it stays in the
 // sequence of exchanges until the next agreement, so that no other rank waits for it.
-void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
+void CollectiveLoad::CopyToDestinations(const PlanChunk& chunk, ByteSpan raw) {
   if (!delivered_.ok()) return;
-  const PlanChunk& one = plan_.chunks[expected.chunk];
-  ByteSpan raw = packed;
-  if (packed.size() != one.raw_size) {
-    unpacked_.resize(one.raw_size);
-    expected.parts.Unpack(packed, unpacked_);
-    raw = unpacked_;
-  }
   Status status = [&]() -> Status {
     SEALPOINT_RETURN_IF_ERROR(TakeStaging());
-    return CopyOut(plan_, one, raw, copies_.get());
+    return CopyOut(plan_, chunk, raw, copies_.get());
   }();
   if (status.ok()) return;
   delivered_ =
-      Status(std::move(status).AtPath(checkpoint_.BlobPath(one.blob)).AtOffset(one.offset));
+      Status(std::move(status).AtPath(checkpoint_.BlobPath(chunk.blob)).AtOffset(chunk.offset));
+}
+
+Status CollectiveLoad::Exchange(Passing& passing, CollectiveLoadReport& report) {
+  for (const Parcel::OwnChunk& own : passing.parcel.own) {
+    CopyToDestinations(plan_.chunks[own.chunk], own.raw);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::uint64_t received,
+      ExchangeChunks(
+          comm_, passing.parcel.outgoing, passing.window->expected,
+          [&](const ExpectedChunk& expected, ByteSpan packed) { Deliver(expected, packed); }));
+  FinishCopies();
+  report.bytes_received += received;
+  ++report.rounds;
+  return passing.is_last ? passing.window->expected.CheckAllArrived() : Status();
 }
 
 Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
@@ -165,32 +179,34 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   report.all_bytes_wanted = all_bytes_requested_;
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadAlone(phases, report)));
-  delivered_ = order.size_bytes() > 0 ? OpenDevices() : Status();
-  std::uint64_t bytes_done = report.bytes_read;
-  for (std::uint64_t begin = 0; begin < order.size_bytes();) {
-    SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
-    std::vector<Bytes> held(round.requested.plan.chunks.size());
-    SEALPOINT_RETURN_IF_ERROR(
-        AgreeOnStatus(comm_, delivered_.ok() ? ReadRequested(round.requested, held) : delivered_));
-    report.bytes_read += round.requested.plan.summary.bytes_read;
-    SEALPOINT_ASSIGN_OR_RETURN(const ExchangeTotals exchanged,
-                               ExchangeChunks(comm_, round.requested, std::move(held),
-                                              round.expected, std::min(share(), kExchangeSizeMax),
-                                              [&](const ExpectedChunk& expected, ByteSpan packed) {
-                                                Deliver(expected, packed);
-                                                bytes_done +=
-                                                    plan_.chunks[expected.chunk].stored_size;
-                                              }));
-    FinishCopies();
-    phases.Progress(bytes_done);
-    SEALPOINT_RETURN_IF_ERROR(
-        AgreeOnStatus(comm_, delivered_.ok() ? phases.failure() : delivered_));
-    report.bytes_received += exchanged.bytes_received;
-    report.rounds += exchanged.exchanges;
-    begin = round.end;
-  }
+  if (order.end() > 0) SEALPOINT_RETURN_IF_ERROR(ReadShared(order, phases, report));
   phases.End();
   return {};
+}
+
+Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phases,
+                                  CollectiveLoadReport& report) {
+  delivered_ = OpenDevices();
+  bytes_done_ = report.bytes_read;
+  BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size(), has_devices());
+  Passing passing;
+  for (std::uint64_t begin = 0; begin < order.end(); begin = passing.window->end) {
+    SEALPOINT_ASSIGN_OR_RETURN(passing.window, AgreeOnWindow(begin, order.end()));
+    const Window& window = *passing.window;
+    for (std::size_t i = 0; i < window.batch_count; ++i) {
+      const ReadingBatch batch = i < window.batches.size() ? window.batches[i] : ReadingBatch();
+      passing.is_last = i + 1 == window.batch_count;
+      SEALPOINT_RETURN_IF_ERROR(
+          AgreeOnStatus(comm_, delivered_.ok() ? reader.Read(window.to_read, batch, passing.parcel)
+                                               : delivered_));
+      report.bytes_read += passing.parcel.bytes_read;
+      bytes_done_ += passing.parcel.bytes_read;
+      SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
+      phases.Progress(bytes_done_);
+      if (delivered_.ok()) delivered_ = phases.failure();
+    }
+  }
+  return AgreeOnStatus(comm_, delivered_);
 }
 
 // Nothing would be gained by passing these bytes on: each would travel that need not.
@@ -215,10 +231,11 @@ Result<RankLoad> CollectiveLoad::DryRun() {
     load.requests += ranges.size();
   };
   add(ranges_.alone);
-  for (std::uint64_t begin = 0; begin < order.size_bytes();) {
-    SEALPOINT_ASSIGN_OR_RETURN(const Round round, AgreeOnRound(begin, order.size_bytes()));
-    add(round.requested.plan.ranges);
-    begin = round.end;
+  for (std::uint64_t begin = 0; begin < order.end();) {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto window, AgreeOnWindow(begin, order.end()));
+    for (const ReadingBatch& batch : window->batches) add(batch.ranges);
+    load.bytes_received += window->expected.size_bytes();
+    begin = window->end;
   }
   load.files = blobs.size();
   return load;

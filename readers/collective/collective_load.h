@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lib/base/phase_recorder.h"
+#include "readers/collective/batch_reader.h"
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/exchange_chunks.h"
+#include "readers/collective/reading_batch.h"
 #include "readers/collective/reading_order.h"
 #include "readers/collective/requested_bytes.h"
 #include "readers/load/checkpoint_impl.h"
@@ -20,12 +23,12 @@
 namespace sealpoint::internal {
 
 // One collective load on one rank. Chunks that no other rank needs each reads alone, and they agree
-// on the outcome. What several ranks need is read in rounds of bounded memory; in each the ranks
+// on the outcome. What several ranks need one of them reads, and sends to the others: the ranks
 // agree on a window of the reading order, request the chunks that they need from the ranks that
-// read them, read and verify what was requested from them, agree on the outcome, and exchange the
-// bytes. Every rank takes every step, whatever its own outcome. Used once; collective. Errors:
-// those of reading and converting, the same on all ranks; Cancelled (of a callback that threw);
-// Comm, Timeout.
+// read them, and read and exchange those in batches of bounded memory; while a batch is exchanged
+// and copied, the next is read and verified. They agree on the outcome of each. Every rank takes
+// every step, whatever its own outcome. Used once; collective. Errors: those of reading and
+// converting, the same on all ranks; Cancelled (of a callback that threw); Comm, Timeout.
 class CollectiveLoad {
  public:
   CollectiveLoad(Communicator& comm, const CheckpointImpl& checkpoint, const ReadPlanData& plan,
@@ -37,35 +40,48 @@ class CollectiveLoad {
   Result<RankLoad> DryRun();
 
  private:
-  // A chunk of this rank's plan, and its position in the common reading order.
-  struct OwnChunk {
-    std::uint64_t position = 0;
+  // A chunk of this rank's plan that other ranks need as well.
+  struct SharedChunk {
+    ReadingOrder::Place place;
     std::size_t chunk = 0;
-    std::uint32_t blob = 0;
+    std::size_t range = 0;              // in ranges_.shared
+    std::optional<ChunkParts> parts{};  // that this rank needs; once they were looked for
   };
-  using Expected = std::vector<std::vector<ExpectedChunk>>;
-  struct Round {
-    std::uint64_t end = 0;      // position
-    RequestedChunks requested;  // what this rank reads
-    Expected expected;          // what it requested from each rank
+  // A window of the reading order.
+  struct Window {
+    std::uint64_t end = 0;               // position
+    std::vector<ChunkToRead> to_read{};  // by this rank
+    std::vector<ReadingBatch> batches{};
+    std::size_t batch_count = 0;  // of the rank that has most of them
+    ExpectedChunks expected;      // from other ranks
+  };
+  // A batch that was read and is to be exchanged.
+  struct Passing {
+    std::shared_ptr<Window> window{};
+    bool is_last = false;  // of the window
+    Parcel parcel{};
   };
 
-  // A third of the budget each for the bytes that are read, sent and received.
+  // A quarter of the budget each for what is read, what is sent meanwhile, and what arrives; the
+  // last for what one batch may take beyond its share.
   std::uint64_t share() const {
-    return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 3);
+    return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 4);
   }
+  bool has_devices() const { return !plan_.streams.empty(); }
 
   Status ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const;
+  Status ReadShared(const ReadingOrder& order, PhaseRecorder& phases, CollectiveLoadReport& report);
   Result<ReadingOrder> PutInOrder();
   void SortChunks(const ReadingOrder& order);
-  Result<Round> AgreeOnRound(std::uint64_t begin, std::uint64_t end);
-  Result<ReadingWindow> AgreeOnWindow(std::uint64_t begin, std::uint64_t end) const;
-  Result<RequestedChunks> AskReaders(const ReadingWindow& window, Expected& expected);
-  Status ReadRequested(const RequestedChunks& requested, std::vector<Bytes>& held) const;
+  Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
+  std::uint64_t EndOfShare(std::uint64_t end);
+  Status AskReaders(Window& window);
+  Status Exchange(Passing& passing, CollectiveLoadReport& report);
   Status OpenDevices();
   Status TakeStaging();
   void FinishCopies();
   void Deliver(const ExpectedChunk& expected, ByteSpan packed);
+  void CopyToDestinations(const PlanChunk& chunk, ByteSpan raw);
 
   Communicator& comm_;
   const CheckpointImpl& checkpoint_;
@@ -73,9 +89,9 @@ class CollectiveLoad {
   const CollectiveLoadOptions& options_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
-  std::vector<OwnChunk> own_;                // that other ranks need as well
-  std::size_t next_ = 0;                     // index into own_
-  std::vector<std::uint64_t> tensors_;       // number in the index, by PlanChunk::name
+  std::vector<SharedChunk> shared_;          // by position
+  std::size_t next_ = 0;                     // index into shared_
+  std::uint64_t bytes_done_ = 0;             // stored bytes of chunks that are at their destination
   Bytes unpacked_;                           // scratch: the last chunk of which only parts arrived
   Status delivered_;                         // the error of this rank in taking what arrived
   StagingBuffer staging_;                    // in use while chunks arrive; outlives the copies

@@ -7,34 +7,46 @@
 #include <functional>
 #include <vector>
 
-#include "readers/collective/chunk_request.h"
+#include "readers/collective/chunk_parts.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
 
-// A chunk that this rank requested from another.
+// A chunk of which this rank requested parts from another.
 struct ExpectedChunk {
   std::size_t chunk = 0;  // in this rank's plan
   ChunkParts parts;
 };
 
-struct ExchangeTotals {
-  std::uint64_t bytes_received = 0;  // from other ranks
-  std::uint64_t exchanges = 0;
+// The chunks that this rank requested from each rank, in the order in which they arrive, which is
+// that of their position in the files.
+class ExpectedChunks {
+ public:
+  explicit ExpectedChunks(int rank_count)
+      : of_ranks_(static_cast<std::size_t>(rank_count)), next_(of_ranks_.size()) {}
+
+  void Add(int rank, ExpectedChunk chunk);
+  std::uint64_t size_bytes() const { return size_bytes_; }  // of all parts
+
+  // Calls `take` with each chunk of a message of this rank, packed. Errors: Comm (other bytes than
+  // the next chunks have).
+  using Take = std::function<void(const ExpectedChunk&, ByteSpan packed)>;
+  Status TakeMessage(std::size_t rank, ByteSpan message, const Take& take);
+  // Errors: Comm (something has not arrived).
+  Status CheckAllArrived() const;
+
+ private:
+  std::vector<std::vector<ExpectedChunk>> of_ranks_;
+  std::vector<std::size_t> next_;  // of each rank
+  std::uint64_t size_bytes_ = 0;
 };
 
-// Sends the requested parts of each chunk that this rank read to every rank that requested them, in
-// as many exchanges as needed to send at most `send_max_bytes` (or the parts of one chunk) at a
-// time from each rank, and calls `take` with what arrives, packed. `held` has the raw bytes of each
-// requested chunk and is emptied on the way. `expected[r]` are the chunks that this rank requested
-// from rank r, in the order of their position in the files, in which they arrive. Collective.
-// Errors: Comm, Timeout.
-Result<ExchangeTotals> ExchangeChunks(
-    Communicator& comm, const RequestedChunks& requested, std::vector<Bytes> held,
-    const std::vector<std::vector<ExpectedChunk>>& expected, std::uint64_t send_max_bytes,
-    const std::function<void(const ExpectedChunk&, ByteSpan packed)>& take);
+// Sends each rank its message and takes what arrives. Collective. Returns the bytes that other
+// ranks sent. Errors: Comm, Timeout.
+Result<std::uint64_t> ExchangeChunks(Communicator& comm, const std::vector<Bytes>& outgoing,
+                                     ExpectedChunks& expected, const ExpectedChunks::Take& take);
 
 }  // namespace sealpoint::internal
 

@@ -22,9 +22,9 @@ double Ratio(std::uint64_t bytes_read, std::uint64_t bytes_wanted) {
 template <typename Load, typename Visit>
 Status VisitNumbers(Load& load, const Visit& visit) {
   auto& alone = load.alone;
-  for (auto* number :
-       {&alone.items, &alone.bytes_wanted, &alone.bytes_read, &alone.table_bytes_read, &alone.files,
-        &alone.requests, &alone.chunks, &load.bytes_read, &load.requests, &load.files}) {
+  for (auto* number : {&alone.items, &alone.bytes_wanted, &alone.bytes_read,
+                       &alone.table_bytes_read, &alone.files, &alone.requests, &alone.chunks,
+                       &load.bytes_read, &load.requests, &load.files, &load.bytes_received}) {
     SEALPOINT_RETURN_IF_ERROR(visit(*number));
   }
   return {};
@@ -66,6 +66,7 @@ Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local
     plan.bytes_wanted += load.alone.bytes_wanted;
     plan.bytes_read_alone += load.alone.bytes_read;
     plan.bytes_read += load.bytes_read;
+    plan.bytes_received += load.bytes_received;
     plan.ranks.push_back(std::move(load));
   }
   plan.amplification = Ratio(plan.bytes_read, plan.bytes_wanted);
@@ -88,7 +89,8 @@ std::string CollectiveLoadPlan::ToString() const {
              BytesText(bytes_read_alone), " (",
              internal::RatioText(internal::Ratio(bytes_read_alone, bytes_wanted)), ") in ",
              CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
-             internal::RatioText(amplification), ") in ", CountText(requests, "range"), "\n");
+             internal::RatioText(amplification), ") in ", CountText(requests, "range"), "; ",
+             BytesText(bytes_received), " travel\n");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankLoad& load = ranks[rank];
     const PlanSummary& alone = load.alone;

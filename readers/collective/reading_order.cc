@@ -2,77 +2,46 @@
 #include "readers/collective/reading_order.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
 
-#include "lib/base/checked_math.h"
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
 
-std::vector<BlobBytes> UnionOf(std::vector<BlobBytes> ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  std::vector<BlobBytes> joined;
-  for (const BlobBytes& range : ranges) {
-    if (range.begin == range.end) continue;
-    const bool touches =
-        !joined.empty() && joined.back().blob == range.blob && range.begin <= joined.back().end;
-    if (touches) {
-      joined.back().end = std::max(joined.back().end, range.end);
-    } else {
-      joined.push_back(range);
+ReadingOrder::ReadingOrder(const std::vector<ReaderBytes>& shared, int rank_count)
+    : rank_count_(static_cast<std::uint64_t>(rank_count)) {
+  std::vector<std::vector<std::size_t>> by_reader(static_cast<std::size_t>(rank_count));
+  for (const ReaderBytes& one : shared) {
+    by_reader[static_cast<std::size_t>(one.reader)].push_back(segments_.size());
+    segments_.push_back({.of = one});
+  }
+  for (std::size_t reader = 0; reader < by_reader.size(); ++reader) {
+    const std::vector<std::size_t>& own = by_reader[reader];
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const std::size_t first = reader * own.size() / by_reader.size();
+      Segment& segment = segments_[own[(first + i) % own.size()]];
+      segment.before = before;
+      before += segment.of.bytes.end - segment.of.bytes.begin;
     }
-  }
-  return joined;
-}
-
-ReadingOrder::ReadingOrder(const std::vector<BlobBytes>& wanted, std::uint64_t stripe_size_bytes)
-    : stripe_size_bytes_(stripe_size_bytes) {
-  std::uint64_t rounds = 0;
-  for (const BlobBytes& bytes : wanted) {
-    if (blobs_.empty() || blobs_.back().blob != bytes.blob) blobs_.push_back({.blob = bytes.blob});
-    segments_.push_back({.bytes = bytes, .before = blobs_.back().size});
-    blobs_.back().size += bytes.end - bytes.begin;
-    size_bytes_ += bytes.end - bytes.begin;
-  }
-  std::size_t stripes = 0;
-  for (Blob& blob : blobs_) {
-    blob.first_stripe = stripes;
-    stripes += DivideRoundUp(blob.size, stripe_size_bytes_);
-    rounds = std::max(rounds, DivideRoundUp(blob.size, stripe_size_bytes_));
-  }
-  stripe_positions_.resize(stripes);
-  // Blobs that have a stripe in this round. They are dropped as they end, so that the whole loop
-  // takes time linear in the number of stripes, not in rounds times blobs.
-  std::vector<const Blob*> active;
-  for (const Blob& blob : blobs_) active.push_back(&blob);
-  std::uint64_t position = 0;
-  for (std::uint64_t round = 0; round < rounds; ++round) {
-    std::erase_if(active,
-                  [&](const Blob* blob) { return blob->size <= round * stripe_size_bytes_; });
-    for (const Blob* blob : active) {
-      stripe_positions_[blob->first_stripe + round] = position;
-      position += std::min(stripe_size_bytes_, blob->size - round * stripe_size_bytes_);
-    }
+    end_ = std::max(end_, before * rank_count_);
   }
 }
 
-std::uint64_t ReadingOrder::PositionOf(std::uint32_t blob, std::uint64_t offset) const {
-  const auto behind = std::upper_bound(
-      segments_.begin(), segments_.end(), BlobBytes{blob, offset, ~0ull},
-      [](const BlobBytes& at, const Segment& segment) { return at < segment.bytes; });
+ReadingOrder::Place ReadingOrder::PlaceOf(std::uint32_t blob, std::uint64_t offset) const {
+  const auto behind = std::upper_bound(segments_.begin(), segments_.end(), std::tie(blob, offset),
+                                       [](const auto& at, const Segment& segment) {
+                                         const BlobBytes& bytes = segment.of.bytes;
+                                         return at < std::tie(bytes.blob, bytes.begin);
+                                       });
   SEALPOINT_CHECK(behind != segments_.begin());
   const Segment& segment = *std::prev(behind);
-  SEALPOINT_CHECK(segment.bytes.blob == blob && offset < segment.bytes.end);
-  const auto of_blob =
-      std::lower_bound(blobs_.begin(), blobs_.end(), blob,
-                       [](const Blob& one, std::uint32_t number) { return one.blob < number; });
-  const std::uint64_t in_blob = segment.before + (offset - segment.bytes.begin);
-  return stripe_positions_[of_blob->first_stripe + in_blob / stripe_size_bytes_] +
-         in_blob % stripe_size_bytes_;
-}
-
-int ReadingWindow::ReaderOf(std::uint64_t position, int rank_count) const {
-  const std::uint64_t part = DivideRoundUp(end - begin, static_cast<std::uint64_t>(rank_count));
-  return static_cast<int>((position - begin) / part);
+  const BlobBytes& bytes = segment.of.bytes;
+  SEALPOINT_CHECK(bytes.blob == blob && offset < bytes.end);
+  const std::uint64_t of_reader = segment.before + (offset - bytes.begin);
+  return {.position = of_reader * rank_count_ + static_cast<std::uint64_t>(segment.of.reader),
+          .reader = segment.of.reader};
 }
 
 }  // namespace sealpoint::internal

@@ -2,7 +2,7 @@
 #include "readers/collective/requested_bytes.h"
 
 #include <algorithm>
-#include <span>
+#include <cstdint>
 #include <utility>
 
 #include "lib/base/macros.h"
@@ -11,111 +11,132 @@
 namespace sealpoint::internal {
 namespace {
 
-void EncodeRanges(std::span<const BlobBytes> ranges, WireWriter& out) {
-  for (const BlobBytes& range : ranges) {
-    out.Put(std::uint64_t{range.blob});
-    out.Put(range.begin);
-    out.Put(range.end);
-  }
+Result<BlobBytes> DecodeBytes(WireReader& in) {
+  BlobBytes bytes;
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(bytes.begin, in.Number());
+  SEALPOINT_ASSIGN_OR_RETURN(bytes.end, in.Number());
+  if (bytes.begin >= bytes.end) return MalformedMessage();
+  bytes.blob = static_cast<std::uint32_t>(blob);
+  return bytes;
 }
 
-Status DecodeRanges(WireReader& in, std::vector<BlobBytes>& ranges) {
-  while (!in.at_end()) {
-    BlobBytes range;
-    SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t blob, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(range.begin, in.Number());
-    SEALPOINT_ASSIGN_OR_RETURN(range.end, in.Number());
-    range.blob = static_cast<std::uint32_t>(blob);
-    ranges.push_back(range);
-  }
-  return {};
+void EncodeBytes(const BlobBytes& bytes, WireWriter& out) {
+  out.Put(std::uint64_t{bytes.blob});
+  out.Put(bytes.begin);
+  out.Put(bytes.end);
 }
 
-std::uint64_t SizeOf(std::span<const BlobBytes> ranges) {
-  std::uint64_t size = 0;
-  for (const BlobBytes& range : ranges) size += range.end - range.begin;
-  return size;
+// What this rank requests, in ranges that do not touch.
+std::vector<RankBytes> RequestsOf(const ReadPlanData& plan, int rank) {
+  std::vector<RankBytes> requests;
+  for (const PlanRange& range : plan.ranges) {
+    std::uint64_t chunk_size_max = 1;
+    for (std::size_t i = 0; i < range.chunk_count; ++i) {
+      const std::uint64_t size = plan.chunks[range.first_chunk + i].stored_size;
+      chunk_size_max = std::max(chunk_size_max, size);
+    }
+    const BlobBytes bytes{range.blob, range.offset, range.offset + range.size};
+    const bool goes_on = !requests.empty() && requests.back().bytes.blob == bytes.blob &&
+                         requests.back().bytes.end == bytes.begin;
+    if (!goes_on) {
+      requests.push_back({bytes, chunk_size_max, rank});
+      continue;
+    }
+    requests.back().bytes.end = bytes.end;
+    requests.back().chunk_size_max = std::max(requests.back().chunk_size_max, chunk_size_max);
+  }
+  return requests;
 }
 
 // Those of the blobs that this rank joins.
 Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const ReadPlanData& plan) {
-  std::vector<BlobBytes> requested;
-  for (const PlanRange& range : plan.ranges) {
-    requested.push_back({range.blob, range.offset, range.offset + range.size});
-  }
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
-  for (const BlobBytes& range : UnionOf(std::move(requested))) {
-    WireWriter out(outgoing[range.blob % outgoing.size()]);
-    EncodeRanges({&range, 1}, out);
+  for (const RankBytes& request : RequestsOf(plan, comm.rank())) {
+    WireWriter out(outgoing[request.bytes.blob % outgoing.size()]);
+    EncodeBytes(request.bytes, out);
+    out.Put(request.chunk_size_max);
   }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
-  std::vector<BlobBytes> ranges;
-  for (const Bytes& message : incoming) {
-    WireReader in(message);
-    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(in, ranges));
+  std::vector<RankBytes> requested;
+  for (std::size_t rank = 0; rank < incoming.size(); ++rank) {
+    WireReader in(incoming[rank]);
+    while (!in.at_end()) {
+      RankBytes request{.rank = static_cast<int>(rank)};
+      SEALPOINT_ASSIGN_OR_RETURN(request.bytes, DecodeBytes(in));
+      SEALPOINT_ASSIGN_OR_RETURN(request.chunk_size_max, in.Number());
+      if (request.chunk_size_max == 0) return MalformedMessage();
+      requested.push_back(request);
+    }
   }
-  return JoinRanges(std::move(ranges));
+  return AssignReaders(requested, comm.size());
 }
 
 }  // namespace
-
-RequestedBytes JoinRanges(std::vector<BlobBytes> ranges) {
-  RequestedBytes joined;
-  std::sort(ranges.begin(), ranges.end());
-  std::vector<BlobBytes> shared;
-  BlobBytes before;  // up to its end, this blob is requested
-  for (const BlobBytes& range : ranges) {
-    const std::uint64_t covered = before.blob == range.blob ? before.end : 0;
-    if (range.begin < covered) {
-      shared.push_back({range.blob, range.begin, std::min(range.end, covered)});
-    }
-    before = {range.blob, range.begin, std::max(range.end, covered)};
-  }
-  joined.shared = UnionOf(std::move(shared));
-  joined.size_bytes = SizeOf(UnionOf(std::move(ranges)));
-  return joined;
-}
 
 Result<RequestedBytes> JoinRequests(Communicator& comm, const ReadPlanData& plan) {
   SEALPOINT_ASSIGN_OR_RETURN(const RequestedBytes own, JoinOwnBlobs(comm, plan));
   Bytes bytes;
   WireWriter out(bytes);
   out.Put(own.size_bytes);
-  EncodeRanges(own.shared, out);
+  for (const ReaderBytes& one : own.shared) {
+    EncodeBytes(one.bytes, out);
+    out.Put(static_cast<std::uint64_t>(one.reader));
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   RequestedBytes joined;
   for (const Bytes& message : all) {
     WireReader in(message);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size_bytes, in.Number());
     joined.size_bytes += size_bytes;
-    SEALPOINT_RETURN_IF_ERROR(DecodeRanges(in, joined.shared));
+    while (!in.at_end()) {
+      ReaderBytes one;
+      SEALPOINT_ASSIGN_OR_RETURN(one.bytes, DecodeBytes(in));
+      SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t reader, in.Number());
+      if (reader >= all.size()) return MalformedMessage();
+      one.reader = static_cast<int>(reader);
+      joined.shared.push_back(one);
+    }
   }
-  joined.shared = UnionOf(std::move(joined.shared));
+  std::sort(joined.shared.begin(), joined.shared.end());
   return joined;
 }
 
-DividedRanges DivideRanges(const ReadPlanData& plan, const std::vector<BlobBytes>& shared) {
+PlanRange PartOf(const ReadPlanData& plan, const PlanRange& range, std::size_t first,
+                 std::size_t count) {
+  const PlanChunk& begin = plan.chunks[first];
+  const PlanChunk& last = plan.chunks[first + count - 1];
+  PlanRange part = range;
+  part.offset = begin.offset;
+  part.size = last.offset + last.stored_size - begin.offset;
+  part.first_chunk = first;
+  part.chunk_count = count;
+  if (part.in_place != nullptr) part.in_place += begin.offset - range.offset;
+  return part;
+}
+
+DividedRanges DivideRanges(const ReadPlanData& plan, const std::vector<ReaderBytes>& shared) {
   DividedRanges divided;
   auto next = shared.begin();  // the first that may hold the chunk; chunks ascend
   for (const PlanRange& range : plan.ranges) {
-    bool was_shared = false;
-    for (std::size_t i = 0; i < range.chunk_count; ++i) {
-      const PlanChunk& chunk = plan.chunks[range.first_chunk + i];
-      const BlobBytes at{range.blob, chunk.offset, chunk.offset};
-      while (next != shared.end() && BlobBytes{next->blob, next->end, next->end} <= at) ++next;
-      const bool is_shared =
-          next != shared.end() && next->blob == range.blob && next->begin <= chunk.offset;
-      std::vector<PlanRange>& ranges = is_shared ? divided.shared : divided.alone;
-      if (i == 0 || is_shared != was_shared) {
-        ranges.push_back({.blob = range.blob,
-                          .offset = chunk.offset,
-                          .first_chunk = range.first_chunk + i,
-                          .in_place = range.in_place});
-        if (range.in_place != nullptr) ranges.back().in_place += chunk.offset - range.offset;
+    const auto is_shared = [&](std::size_t chunk) {
+      const std::uint64_t offset = plan.chunks[chunk].offset;
+      const BlobBytes at{range.blob, offset, offset};
+      while (next != shared.end() &&
+             BlobBytes{next->bytes.blob, next->bytes.end, next->bytes.end} <= at) {
+        ++next;
       }
-      ranges.back().size += chunk.stored_size;
-      ++ranges.back().chunk_count;
-      was_shared = is_shared;
+      return next != shared.end() && next->bytes.blob == range.blob && next->bytes.begin <= offset;
+    };
+    const std::size_t end = range.first_chunk + range.chunk_count;
+    std::size_t first = range.first_chunk;
+    bool of_others = is_shared(first);
+    for (std::size_t i = first + 1; i <= end; ++i) {
+      const bool next_of_others = i < end && is_shared(i);
+      if (i < end && next_of_others == of_others) continue;
+      (of_others ? divided.shared : divided.alone).push_back(PartOf(plan, range, first, i - first));
+      first = i;
+      of_others = next_of_others;
     }
   }
   return divided;

@@ -138,11 +138,11 @@ Result<DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan,
   return RunPlan(SourceOf(plan, ranges, files), options, memory_budget_bytes, phases);
 }
 
-Status CheckpointImpl::ReadChunks(const ReadPlanData& plan, int threads,
-                                  const ChunkReader::Take& take) const {
+std::unique_ptr<RangeReader> CheckpointImpl::OpenRanges(const ReadPlanData& plan,
+                                                        int threads) const {
   BlobFiles files = BlobsToRead();
-  const PlanSource source = SourceOf(plan, plan.ranges, files);
-  return ReadRanges(source, threads, options_.memory_budget_bytes, take);
+  const PlanSource source = SourceOf(plan, {}, files);
+  return std::make_unique<RangeReader>(source, files, threads, options_.memory_budget_bytes);
 }
 
 Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {

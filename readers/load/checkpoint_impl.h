@@ -91,7 +91,8 @@ class CheckpointImpl final : public Checkpoint {
   Result<DeviceBytes> RunRanges(const ReadPlanData& plan, std::span<const PlanRange> ranges,
                                 const ReadOptions& options, std::uint64_t memory_budget_bytes,
                                 PhaseRecorder& phases) const;
-  Status ReadChunks(const ReadPlanData& plan, int threads, const ChunkReader::Take& take) const;
+  // Borrows the plan and the checkpoint.
+  std::unique_ptr<RangeReader> OpenRanges(const ReadPlanData& plan, int threads) const;
 
  private:
   PlanSource SourceOf(const ReadPlanData& plan, std::span<const PlanRange> ranges,

@@ -122,14 +122,35 @@ int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memor
   return static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), affordable));
 }
 
-Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
-                  const ChunkReader::Take& take) {
+RangeReader::RangeReader(const PlanSource& source, BlobFiles files, int threads,
+                         std::uint64_t memory_budget_bytes)
+    : files_(std::move(files)),
+      source_{source.plan, {},          source.index, source.directory_path,
+              files_,      source.pool, source.device} {
   const int affordable = AffordableThreads(source.plan, threads, memory_budget_bytes);
-  std::deque<ChunkReader> readers;
-  for (int i = 0; i < affordable; ++i) readers.emplace_back(source);
-  return ParallelFor(affordable, source.ranges.size(), [&](int worker, std::size_t i) {
-    return readers[static_cast<std::size_t>(worker)].ReadRange(source.ranges[i], take);
-  });
+  for (int i = 0; i < affordable; ++i) readers_.emplace_back(source_);
+}
+
+Status RangeReader::Read(std::span<const PlanRange> ranges, const Take& take) {
+  return ParallelFor(static_cast<int>(readers_.size()), ranges.size(),
+                     [&](int worker, std::size_t i) {
+                       return ReadOne(ranges[i], take, readers_[static_cast<std::size_t>(worker)]);
+                     });
+}
+
+Status RangeReader::ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader) {
+  SEALPOINT_ASSIGN_OR_RETURN(const bool is_in_place, RunInPlace(range, false, reader));
+  if (!is_in_place) {
+    return reader.ReadRange(
+        range, [&](const PlanChunk& chunk, ByteSpan raw) { return take(chunk, raw, false); });
+  }
+  const ByteSpan bytes(range.in_place, range.size);
+  for (std::size_t i = 0; i < range.chunk_count; ++i) {
+    const PlanChunk& chunk = source_.plan.chunks[range.first_chunk + i];
+    const ByteSpan raw = bytes.subspan(chunk.offset - range.offset, chunk.raw_size);
+    SEALPOINT_RETURN_IF_ERROR(take(chunk, raw, true));
+  }
+  return {};
 }
 
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,

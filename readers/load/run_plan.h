@@ -3,6 +3,9 @@
 #define SEALPOINT_READERS_LOAD_RUN_PLAN_H_
 
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
 
 #include "lib/base/phase_recorder.h"
 #include "readers/load/chunk_reader.h"
@@ -16,10 +19,26 @@ namespace sealpoint::internal {
 // decoded chunk, since undoing the byte split takes a second buffer.
 int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes);
 
-// Fetches and verifies all ranges on up to `threads` threads and hands each chunk's raw bytes to
-// `take`, which several threads may call at a time.
-Status ReadRanges(const PlanSource& source, int threads, std::uint64_t memory_budget_bytes,
-                  const ChunkReader::Take& take);
+// Fetches and verifies ranges of one plan, some at a time, with files and decoders that stay open.
+// Thread safety: one call at a time.
+class RangeReader {
+ public:
+  // `source` names no ranges. Uses up to `threads` threads, as many as the budget allows.
+  RangeReader(const PlanSource& source, BlobFiles files, int threads,
+              std::uint64_t memory_budget_bytes);
+
+  // Hands each chunk's raw bytes to `take`, which several threads may call at a time. A range that
+  // may be read in place is: its chunks are at their destination then, and need no copies.
+  using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw, bool is_in_place)>;
+  Status Read(std::span<const PlanRange> ranges, const Take& take);
+
+ private:
+  Status ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader);
+
+  BlobFiles files_;
+  const PlanSource source_;
+  std::deque<ChunkReader> readers_;  // never moves its elements
+};
 
 // Fetches, verifies and copies everything that the ranges hold. When it returns, also with an
 // error, nothing that it queued on a device runs any more. Progress goes to the current phase.

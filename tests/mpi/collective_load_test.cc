@@ -159,6 +159,32 @@ TEST(CollectiveLoadTest, ReadingIsDealtEvenly) {
   });
 }
 
+// So that the reader's own part does not travel, and ranks that want nothing do nothing.
+TEST(CollectiveLoadTest, AChunkIsReadByARankThatWantsIt) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    // The first two want columns of all chunks.
+    Wanted slice = MatrixSlice(Columns(job.rank() * kColumns / 2, (job.rank() + 1) * kColumns / 2));
+    ReadRequest request;
+    if (comm.rank() < 2) slice.AddTo(request);
+    const auto report = reader->Load(request, LoadContract::Partial());
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    if (comm.rank() < 2) {
+      ExpectMatrix(slice);
+    } else {
+      EXPECT_EQ(report->bytes_read, 0u);
+    }
+    // Of two, each has half of what it wants from what it reads itself.
+    const std::uint64_t all_received = job.Sum(report->bytes_received);
+    EXPECT_LE(all_received, comm.size() == 1 ? 0 : kMatrixBytes / 2);
+    const auto plan = reader->Plan(request, LoadContract::Partial()).value();
+    EXPECT_EQ(plan.bytes_received, all_received);
+    EXPECT_EQ(plan.ranks[job.rank()].bytes_received, report->bytes_received);
+  });
+}
+
 // As on the mesh that saved.
 TEST(CollectiveLoadTest, WhatOneRankWantsAloneTravelsNowhere) {
   OnRanks([](Communicator& comm) {

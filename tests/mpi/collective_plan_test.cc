@@ -107,6 +107,7 @@ TEST(CollectivePlanTest, SaysWhatEachRankWantsAndReads) {
     EXPECT_EQ(mine.alone, alone);
     EXPECT_EQ(mine.bytes_read, report->bytes_read);
     EXPECT_EQ(mine.bytes_read, job.PayloadRead());
+    EXPECT_EQ(mine.bytes_received, report->bytes_received);
     EXPECT_EQ(plan->bytes_read, report->all_bytes_read);
     std::uint64_t payload_requests = 0;
     std::set<std::string> files;
@@ -132,18 +133,22 @@ TEST(CollectivePlanTest, AddsTheRanksUp) {
     std::uint64_t wanted = 0;
     std::uint64_t alone = 0;
     std::uint64_t read = 0;
+    std::uint64_t received = 0;
     for (const RankLoad& load : plan->ranks) {
       wanted += load.alone.bytes_wanted;
       alone += load.alone.bytes_read;
       read += load.bytes_read;
+      received += load.bytes_received;
     }
     EXPECT_EQ(plan->bytes_wanted, wanted);
     EXPECT_EQ(plan->bytes_read_alone, alone);
     EXPECT_EQ(plan->bytes_read, read);
+    EXPECT_EQ(plan->bytes_received, received);
     EXPECT_DOUBLE_EQ(plan->amplification, static_cast<double>(read) / static_cast<double>(wanted));
     const std::string text = plan->ToString();
     EXPECT_THAT(text, HasSubstr((comm.size() == 1 ? "1 rank: " : " ranks: ") + BytesText(wanted) +
                                 " wanted; alone " + BytesText(alone) + " (x "));
+    EXPECT_THAT(text, HasSubstr("; " + BytesText(received) + " travel\n"));
     EXPECT_THAT(text, HasSubstr("\n  rank " + std::to_string(comm.size() - 1) + " on "));
   });
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,74 +27,64 @@ namespace {
 using sealpoint::testing::ForgedCommunicator;
 using sealpoint::testing::HasCode;
 
-struct WireSlice {
-  std::uint64_t blob = 0;
-  std::uint64_t tensor = 0;
-  std::uint64_t offset = 128;
-  std::uint64_t stored_size = 5;
-  std::uint64_t raw_size = 5;
-  std::uint64_t element_size = 1;
-};
-
-class ChunkRequestTest : public ::testing::Test {
+// What a rank reads of blob 1: chunks of 10 raw bytes at 100, 200 and 300, of which the second is
+// another rank's.
+class TakeRequestsTest : public ::testing::Test {
  protected:
-  ChunkRequestTest() {
-    testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
-    tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
-    testing::MiniSpec spec{.tensors = {tensor}};
-    // The index alone is used here, and it may tell of a large blob.
-    spec.hooks.pin = [](int, BlobPin& pin) { pin.file_size += kChunkSizeMaxBytes; };
-    spec.hooks.marker = [](Marker& marker) { marker.total_bytes += kChunkSizeMaxBytes; };
-    testing::StoreFiles(*storage_, "ckpt", testing::BuildMini(spec).files);
-    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
+  TakeRequestsTest() {
+    for (const std::uint64_t offset : {100u, 200u, 300u}) {
+      plan_.chunks.push_back({.blob = 1, .offset = offset, .stored_size = 5, .raw_size = 10});
+    }
+    to_read_ = {{.chunk = 0}, {.chunk = 2}};
+  }
+  struct Asked {
+    std::uint32_t blob = 1;
+    std::uint64_t offset = 100;
+    std::uint64_t size = 10;  // of the parts
+  };
+  Status Take(const std::vector<Asked>& requests) {
+    Bytes message;
+    for (const Asked& one : requests) {
+      EncodeRequest({.blob = one.blob, .offset = one.offset}, ChunkParts(one.size), message);
+    }
+    return TakeRequests(message, 3, plan_, to_read_);
   }
 
-  Status Check(const std::function<void(WireSlice&)>& change) {
-    WireSlice slice;
-    change(slice);
-    Bytes bytes;
-    WireWriter out(bytes);
-    for (const std::uint64_t number : {slice.blob, slice.tensor, slice.offset, slice.stored_size,
-                                       slice.raw_size, std::uint64_t{0}, slice.element_size}) {
-      out.Put(number);
-    }
-    out.Put(Digest());
-    out.Put(Digest());
-    ChunkParts(slice.raw_size).Encode(out);
-    return DecodeRequests(bytes, files_->index.contents).status();
+  ReadPlanData plan_;
+  std::vector<ChunkToRead> to_read_;
+};
+
+TEST_F(TakeRequestsTest, NotesWhoWantsWhat) {
+  ASSERT_TRUE(Take({{}, {.offset = 300, .size = 4}}).ok());
+  ASSERT_TRUE(Take({{.offset = 300}}).ok());
+  ASSERT_EQ(to_read_[0].requesters.size(), 1u);
+  ASSERT_EQ(to_read_[1].requesters.size(), 2u);
+  EXPECT_EQ(to_read_[0].requesters[0].rank, 3);
+  EXPECT_EQ(to_read_[1].requesters[0].parts.size_bytes(), 4u);
+}
+
+TEST_F(TakeRequestsTest, RefusesWhatThisRankDoesNotRead) {
+  EXPECT_THAT(Take({{.blob = 0}}), HasCode(Code::kComm));
+  EXPECT_THAT(Take({{.offset = 101}}), HasCode(Code::kComm));
+  EXPECT_THAT(Take({{.offset = 200}}), HasCode(Code::kComm));
+  EXPECT_THAT(Take({{.size = 11}}), HasCode(Code::kComm));
+  EXPECT_THAT(Take({{}, {}}), HasCode(Code::kComm));
+  EXPECT_THAT(Take({{.offset = 300}, {}}), HasCode(Code::kComm));
+  EXPECT_THAT(TakeRequests(Bytes(1), 3, plan_, to_read_), HasCode(Code::kComm));
+}
+
+class CollectiveContractTest : public ::testing::Test {
+ protected:
+  CollectiveContractTest() {
+    testing::MiniTensor tensor{.name = "w", .dtype = DType::kUInt8, .shape = {5}};
+    tensor.shards.push_back({.region = testing::Slice(0, 5), .bytes = testing::NoiseBytes(1, 5)});
+    testing::StoreFiles(*storage_, "ckpt", testing::BuildMini({.tensors = {tensor}}).files);
+    files_.emplace(OpenCommitted(*storage_, "ckpt", Limits{}, false).value());
   }
 
   const std::shared_ptr<Storage> storage_ = MemoryStorage();
   std::optional<CommittedFiles> files_;
 };
-
-TEST_F(ChunkRequestTest, TakesWhatTheCheckpointMayHold) {
-  EXPECT_TRUE(Check([](WireSlice&) {}).ok());
-  EXPECT_TRUE(Check([](WireSlice& slice) { slice.raw_size = kChunkSizeMaxBytes; }).ok());
-  EXPECT_TRUE(Check([](WireSlice& slice) { slice.raw_size = 1; }).ok());
-  EXPECT_TRUE(Check([](WireSlice& slice) { slice.stored_size = 1; }).ok());
-  EXPECT_TRUE(Check([](WireSlice& slice) { slice.stored_size = kChunkSizeMaxBytes; }).ok());
-  EXPECT_TRUE(Check([](WireSlice& slice) { slice.element_size = 256; }).ok());
-}
-
-TEST_F(ChunkRequestTest, RefusesWhatItCannotHold) {
-  const std::vector<std::function<void(WireSlice&)>> changes = {
-      [](WireSlice& slice) { slice.blob = 1; },
-      [](WireSlice& slice) { slice.tensor = 1; },
-      [](WireSlice& slice) { slice.stored_size = 0; },
-      [](WireSlice& slice) { slice.stored_size = kChunkSizeMaxBytes + 1; },
-      [](WireSlice& slice) { slice.offset = kChunkSizeMaxBytes + kMiB; },
-      [](WireSlice& slice) { slice.raw_size = 0; },
-      [](WireSlice& slice) { slice.raw_size = kChunkSizeMaxBytes + 1; },
-      [](WireSlice& slice) { slice.element_size = 257; },
-      [](WireSlice& slice) { slice.offset = std::numeric_limits<std::uint64_t>::max(); },
-  };
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    EXPECT_THAT(Check(changes[i]), HasCode(Code::kComm)) << i;
-  }
-}
-
-using CollectiveContractTest = ChunkRequestTest;
 
 TEST_F(CollectiveContractTest, RefusesATensorThatIsNotInTheIndex) {
   const auto check = [&](std::uint64_t tensor) {
@@ -149,23 +137,26 @@ TEST_F(CollectiveContractTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
   EXPECT_THAT(check(1), HasCode(Code::kComm));
 }
 
-Status PassToSelf(std::vector<Bytes> held, std::vector<ExpectedChunk> expected) {
+// What rank 0 gets of chunks of 4 bytes that it expects.
+Status PassToSelf(const Bytes& message, int expected_count, std::uint64_t size = 4) {
   const auto comm = SelfCommunicator();
-  RequestedChunks requested;
-  requested.requesters.assign(held.size(), {{.rank = 0, .parts = ChunkParts(4)}});
-  return ExchangeChunks(*comm, requested, std::move(held), {std::move(expected)}, 100,
-                        [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); })
-      .status();
+  ExpectedChunks expected(1);
+  for (int i = 0; i < expected_count; ++i) expected.Add(0, {.chunk = 0, .parts = ChunkParts(size)});
+  const auto take = [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); };
+  const auto received = ExchangeChunks(*comm, {message}, expected, take);
+  return received.ok() ? expected.CheckAllArrived() : received.error();
 }
 
 TEST(ExchangeChunks, RefusesWhatWasNotAskedFor) {
-  EXPECT_TRUE(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(4)}}).ok());
-  EXPECT_THAT(PassToSelf({Bytes(4)}, {}), HasCode(Code::kComm));
-  EXPECT_THAT(PassToSelf({Bytes(4)}, {{.chunk = 0, .parts = ChunkParts(5)}}), HasCode(Code::kComm));
+  EXPECT_TRUE(PassToSelf(Bytes(4), 1).ok());
+  EXPECT_TRUE(PassToSelf(Bytes(8), 2).ok());
+  EXPECT_THAT(PassToSelf(Bytes(4), 0), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf(Bytes(4), 1, 5), HasCode(Code::kComm));
 }
 
 TEST(ExchangeChunks, RefusesLessThanWasAskedFor) {
-  EXPECT_THAT(PassToSelf({}, {{.chunk = 0, .parts = ChunkParts(4)}}), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf({}, 1), HasCode(Code::kComm));
+  EXPECT_THAT(PassToSelf(Bytes(4), 2), HasCode(Code::kComm));
 }
 
 TEST(OpenNewest, RefusesAProblemThatIsNoStatus) {

@@ -14,24 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(JoinRanges, WhatOneRankRequestsIsNotShared) {
-  const RequestedBytes joined = JoinRanges({{1, 0, 10}, {0, 0, 10}, {1, 10, 20}, {1, 30, 40}});
-  EXPECT_EQ(joined.size_bytes, 40u);
-  EXPECT_THAT(joined.shared, IsEmpty());
-}
-
-TEST(JoinRanges, WhatTwoOrMoreRequestIs) {
-  // Three ranks; the second one's range holds the third one's, and ends behind the first one's.
-  const RequestedBytes joined = JoinRanges({{0, 0, 50}, {0, 20, 90}, {0, 30, 40}, {0, 80, 100}});
-  EXPECT_EQ(joined.size_bytes, 100u);
-  EXPECT_THAT(joined.shared, ElementsAre(BlobBytes{0, 20, 50}, BlobBytes{0, 80, 90}));
-}
-
-TEST(JoinRanges, AShorterRangeDoesNotHideALongerOne) {
-  const RequestedBytes joined = JoinRanges({{2, 0, 100}, {2, 10, 20}, {2, 60, 70}, {3, 60, 70}});
-  EXPECT_THAT(joined.shared, ElementsAre(BlobBytes{2, 10, 20}, BlobBytes{2, 60, 70}));
-}
-
 // Ranges of chunks of 10 bytes, which all lie back to back.
 class DivideRangesTest : public ::testing::Test {
  protected:
@@ -63,7 +45,8 @@ class DivideRangesTest : public ::testing::Test {
 TEST_F(DivideRangesTest, NothingIsShared) {
   AddRange(0, 100, 3);
   AddRange(1, 100, 2);
-  const DividedRanges divided = DivideRanges(plan_, {{0, 0, 100}, {0, 130, 140}, {2, 0, 900}});
+  const DividedRanges divided =
+      DivideRanges(plan_, {{{0, 0, 100}, 0}, {{0, 130, 140}, 1}, {{2, 0, 900}, 0}});
   EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 100, 30, 0, 3}, Row{1, 100, 20, 3, 2}));
   EXPECT_THAT(divided.shared, IsEmpty());
 }
@@ -72,7 +55,8 @@ TEST_F(DivideRangesTest, CutsWhereChunksOfOthersBeginAndEnd) {
   AddRange(0, 100, 5, true);
   AddRange(1, 0, 2);
   AddRange(1, 50, 1);
-  const DividedRanges divided = DivideRanges(plan_, {{0, 110, 130}, {1, 0, 20}, {1, 50, 70}});
+  const DividedRanges divided = DivideRanges(
+      plan_, {{{0, 110, 120}, 0}, {{0, 120, 130}, 1}, {{1, 0, 20}, 0}, {{1, 50, 70}, 0}});
   EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 100, 10, 0, 1}, Row{0, 130, 20, 3, 2}));
   EXPECT_THAT(RowsOf(divided.shared),
               ElementsAre(Row{0, 110, 20, 1, 2}, Row{1, 0, 20, 5, 2}, Row{1, 50, 10, 7, 1}));
@@ -85,7 +69,7 @@ TEST_F(DivideRangesTest, OneSharedRangeMayHoldSeveralOfThePlan) {
   AddRange(0, 0, 1);
   AddRange(0, 20, 1);
   AddRange(0, 40, 1);
-  const DividedRanges divided = DivideRanges(plan_, {{0, 0, 30}});
+  const DividedRanges divided = DivideRanges(plan_, {{{0, 0, 30}, 0}});
   EXPECT_THAT(RowsOf(divided.shared), ElementsAre(Row{0, 0, 10, 0, 1}, Row{0, 20, 10, 1, 1}));
   EXPECT_THAT(RowsOf(divided.alone), ElementsAre(Row{0, 40, 10, 2, 1}));
 }

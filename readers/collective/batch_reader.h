@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_READERS_COLLECTIVE_BATCH_READER_H_
+#define SEALPOINT_READERS_COLLECTIVE_BATCH_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "readers/collective/chunk_request.h"
+#include "readers/collective/reading_batch.h"
+#include "readers/load/checkpoint_impl.h"
+#include "readers/load/run_plan.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What was read in one batch.
+struct Parcel {
+  struct OwnChunk {
+    std::size_t chunk = 0;  // in this rank's plan
+    Bytes raw{};
+  };
+  std::vector<Bytes> outgoing{};  // the requested parts, by rank, in the order of the chunks
+  std::vector<OwnChunk> own{};    // of this rank; none if they were copied while they were read
+  std::uint64_t bytes_read = 0;   // stored
+};
+
+// Reads the batches of one rank, one after the other: verifies each chunk, copies it to this rank's
+// destinations from where it was verified, and packs what the others requested into their messages.
+// Thread safety: one call at a time, of any thread.
+class BatchReader {
+ public:
+  // `holds_own`: destinations are left alone, and their chunks handed out.
+  BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
+              int rank_count, bool holds_own);
+
+  // `parcel` is overwritten; its memory is reused. Errors: those of reading and converting.
+  Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch, Parcel& parcel);
+
+ private:
+  struct Packing;
+  Status Take(const Packing& packing, const PlanChunk& chunk, ByteSpan raw, bool is_in_place);
+
+  const ReadPlanData& plan_;
+  const std::size_t rank_count_;
+  const bool holds_own_;
+  const std::unique_ptr<RangeReader> ranges_;
+  Bytes kept_;  // the last chunk, if the next batch sends more of it
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_READERS_COLLECTIVE_BATCH_READER_H_
