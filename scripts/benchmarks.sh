@@ -48,6 +48,7 @@ for figure in "$@"; do
       cmake --build "$build" --target bench_reshard bench_slices
       for ranks in 2 4; do
         mpirun -n "$ranks" "$build/benchmarks/load/bench_reshard" --directory "$directory"
+        mpirun -n "$ranks" "$build/benchmarks/load/bench_reshard" --directory "$directory" --warm
       done
       "$build/benchmarks/load/bench_slices" --directory "$directory"
       ;;
