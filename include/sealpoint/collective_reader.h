@@ -20,7 +20,8 @@ namespace sealpoint {
 
 struct CollectiveLoadOptions {
   // Bound on what one rank holds at a time of chunks on their way: read but not sent to all, being
-  // sent, and received but not copied. One chunk of each is always held.
+  // sent, and received but not copied. One chunk of each is always held. What threads read and
+  // verify with is OpenOptions::memory_budget_bytes.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   int threads = 1;  // that read and verify, per rank
   // A chunk that several ranks need is read by one of them, which sends it to the others; all read
@@ -77,9 +78,10 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 
 // A committed checkpoint, read by all ranks of a communicator together: marker and index are read
 // once and sent to all; each chunk that any rank wants is read and verified by exactly one of the
-// ranks that want it and passed on to the others, balanced by bytes, in batches of bounded memory.
-// If no two ranks want the same chunk, as on the mesh that saved, each reads its own, and
-// nothing travels. The ranks may be another number, in another layout, than those that saved.
+// ranks that want it and passed on to the others, balanced by bytes, in batches of bounded memory;
+// while one is exchanged and copied, the next is read, on a thread that never calls the
+// communicator. If no two ranks want the same chunk, as on the mesh that saved, each reads its own,
+// and nothing travels. The ranks may be another number, in another layout, than those that saved.
 //
 // All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank
 // makes the same sequence of collective calls whatever its own outcome; the error of one rank

@@ -6,15 +6,17 @@
 
 #include "lib/base/macros.h"
 #include "lib/comm/agree.h"
+#include "readers/collective/background_job.h"
 #include "readers/load/copy_out.h"
 
 namespace sealpoint::internal {
 namespace {
 
 constexpr std::uint64_t kRangeSizeMax = 8 * kMiB;
-// malloc keeps blocks of this size for reuse; larger ones would be mapped, and page by page faulted
-// in, for every exchange.
-constexpr std::uint64_t kExchangeSizeMax = 8 * kMiB;
+// malloc keeps the blocks of several messages of this size for reuse; larger ones would be mapped,
+// and page by page faulted in, for every exchange. Many ranks get messages that are worth sending.
+constexpr std::uint64_t kExchangeSizeMin = 2 * kMiB;
+constexpr std::uint64_t kExchangeSizePerRank = 64 * kKiB;
 // A window holds chunks of at most so many times the bytes that arrive: a bound on the requests, if
 // each is for a small part of its chunk.
 constexpr std::uint64_t kChunkBytesPerShare = 16;
@@ -51,6 +53,11 @@ std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
   return end;
 }
 
+std::uint64_t CollectiveLoad::BatchSizeMax() const {
+  const std::uint64_t of_ranks = kExchangeSizePerRank * static_cast<std::uint64_t>(comm_.size());
+  return std::min(share(), std::max(kExchangeSizeMin, of_ranks));
+}
+
 // The largest window in which no rank receives more than its share of memory, except for a single
 // chunk that is larger. Every rank proposes where its own share ends; the least counts.
 Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(std::uint64_t begin,
@@ -64,7 +71,7 @@ Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(st
   SEALPOINT_RETURN_IF_ERROR(AskReaders(*window));
   window->batches = DivideIntoBatches(
       plan_, ranges_.shared, window->to_read,
-      {.size_max_bytes = std::min(share(), kExchangeSizeMax),
+      {.size_max_bytes = BatchSizeMax(),
        .range_size_max_bytes = std::min(kRangeSizeMax, checkpoint_.range_size_max_bytes()),
        .holds_own = has_devices()});
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> counts,
@@ -116,7 +123,8 @@ Status CollectiveLoad::OpenDevices() {
   return {};
 }
 
-// Given back after each exchange: memory that is held for long may be what a range needs.
+// Given back after each exchange, also after an error: the batch that is read meanwhile may wait
+// for this memory.
 Status CollectiveLoad::TakeStaging() {
   constexpr std::size_t kBufferCount = 2;
   if (copies_ == nullptr || !staging_.empty()) return {};
@@ -129,10 +137,13 @@ Status CollectiveLoad::TakeStaging() {
 }
 
 void CollectiveLoad::FinishCopies() {
-  if (copies_ == nullptr || !delivered_.ok()) return;
-  delivered_ = copies_->queued().WaitForAll();
-  if (!delivered_.ok()) return;
-  copies_->UseStaging({}, 0);
+  if (copies_ == nullptr) return;
+  if (delivered_.ok()) delivered_ = copies_->queued().WaitForAll();
+  if (delivered_.ok()) {
+    copies_->UseStaging({}, 0);
+  } else {
+    copies_.reset();  // waits for what is queued: nothing uses the buffers then
+  }
   staging_ = StagingBuffer();
 }
 
@@ -171,7 +182,8 @@ Status CollectiveLoad::Exchange(Passing& passing, CollectiveLoadReport& report) 
   FinishCopies();
   report.bytes_received += received;
   ++report.rounds;
-  return passing.is_last ? passing.window->expected.CheckAllArrived() : Status();
+  const bool is_last = passing.number + 1 == passing.window->batch_count;
+  return is_last ? passing.window->expected.CheckAllArrived() : Status();
 }
 
 Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
@@ -184,29 +196,48 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   return {};
 }
 
+// Puts `next` to the batch behind that of `last`, in the next window if there is no more; false if
+// that was the last of the order.
+Result<bool> CollectiveLoad::AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
+                                       std::uint64_t end) {
+  next.window = last.window;
+  next.number = last.number + 1;
+  while (next.window == nullptr || next.number == next.window->batch_count) {
+    next.window.reset();
+    if (begin == end) return false;
+    SEALPOINT_ASSIGN_OR_RETURN(next.window, AgreeOnWindow(begin, end));
+    begin = next.window->end;
+    next.number = 0;
+  }
+  return true;
+}
+
+// Windows and their batches are the same on all ranks, also when this one has nothing to read in
+// them.
 Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phases,
                                   CollectiveLoadReport& report) {
   delivered_ = OpenDevices();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size(), has_devices());
-  Passing passing;
-  for (std::uint64_t begin = 0; begin < order.end(); begin = passing.window->end) {
-    SEALPOINT_ASSIGN_OR_RETURN(passing.window, AgreeOnWindow(begin, order.end()));
-    const Window& window = *passing.window;
-    for (std::size_t i = 0; i < window.batch_count; ++i) {
-      const ReadingBatch batch = i < window.batches.size() ? window.batches[i] : ReadingBatch();
-      passing.is_last = i + 1 == window.batch_count;
-      SEALPOINT_RETURN_IF_ERROR(
-          AgreeOnStatus(comm_, delivered_.ok() ? reader.Read(window.to_read, batch, passing.parcel)
-                                               : delivered_));
-      report.bytes_read += passing.parcel.bytes_read;
-      bytes_done_ += passing.parcel.bytes_read;
-      SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
-      phases.Progress(bytes_done_);
-      if (delivered_.ok()) delivered_ = phases.failure();
-    }
+  Passing passing;  // is exchanged while `next` is read
+  Passing next;
+  BackgroundJob job;
+  for (std::uint64_t begin = 0;;) {
+    SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, passing, begin, order.end()));
+    if (!reads && passing.window == nullptr) return {};
+    next.parcel.bytes_read = 0;
+    job.Begin([&] {
+      return reads ? reader.Read(next.window->to_read, next.batch(), next.parcel) : Status();
+    });
+    if (passing.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
+    const Status read = job.Wait();
+    report.bytes_read += next.parcel.bytes_read;
+    bytes_done_ += next.parcel.bytes_read;
+    phases.Progress(bytes_done_);
+    if (delivered_.ok()) delivered_ = read.ok() ? phases.failure() : read;
+    SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
+    std::swap(passing, next);
   }
-  return AgreeOnStatus(comm_, delivered_);
 }
 
 // Nothing would be gained by passing these bytes on: each would travel that need not.

@@ -55,11 +55,15 @@ class CollectiveLoad {
     std::size_t batch_count = 0;  // of the rank that has most of them
     ExpectedChunks expected;      // from other ranks
   };
-  // A batch that was read and is to be exchanged.
+  // A batch that is read, and then exchanged.
   struct Passing {
-    std::shared_ptr<Window> window{};
-    bool is_last = false;  // of the window
+    std::shared_ptr<Window> window{};  // null: none
+    std::size_t number = 0;            // in the window
     Parcel parcel{};
+
+    ReadingBatch batch() const {
+      return number < window->batches.size() ? window->batches[number] : ReadingBatch();
+    }
   };
 
   // A quarter of the budget each for what is read, what is sent meanwhile, and what arrives; the
@@ -75,6 +79,9 @@ class CollectiveLoad {
   void SortChunks(const ReadingOrder& order);
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
   std::uint64_t EndOfShare(std::uint64_t end);
+  std::uint64_t BatchSizeMax() const;
+  Result<bool> AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
+                         std::uint64_t end);
   Status AskReaders(Window& window);
   Status Exchange(Passing& passing, CollectiveLoadReport& report);
   Status OpenDevices();

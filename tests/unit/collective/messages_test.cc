@@ -13,6 +13,7 @@
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/exchange_chunks.h"
+#include "readers/collective/requested_bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/open_newest.h"
 #include "tests/support/container/mini_container.h"
@@ -71,6 +72,33 @@ TEST_F(TakeRequestsTest, RefusesWhatThisRankDoesNotRead) {
   EXPECT_THAT(Take({{}, {}}), HasCode(Code::kComm));
   EXPECT_THAT(Take({{.offset = 300}, {}}), HasCode(Code::kComm));
   EXPECT_THAT(TakeRequests(Bytes(1), 3, plan_, to_read_), HasCode(Code::kComm));
+}
+
+Bytes Numbers(const std::vector<std::uint64_t>& numbers) {
+  Bytes bytes;
+  WireWriter(bytes).PutAll(numbers);
+  return bytes;
+}
+
+TEST(JoinRequests, RefusesRequestsThatNoRankMakes) {
+  const auto join = [](const std::vector<std::uint64_t>& request) {
+    ForgedCommunicator comm(std::vector<Bytes>{Numbers(request)});
+    return JoinRequests(comm, {}).status();
+  };
+  EXPECT_TRUE(join({0, 10, 11, 1}).ok());
+  EXPECT_THAT(join({0, 10, 10, 1}), HasCode(Code::kComm));
+  EXPECT_THAT(join({0, 11, 10, 1}), HasCode(Code::kComm));
+  EXPECT_THAT(join({0, 10, 11, 0}), HasCode(Code::kComm));
+}
+
+TEST(JoinRequests, RefusesReadersThatAreNoRanks) {
+  const auto join = [](const std::vector<std::uint64_t>& joined) {
+    ForgedCommunicator comm(std::vector<Bytes>{Bytes()}, std::vector<Bytes>{Numbers(joined)});
+    return JoinRequests(comm, {}).status();
+  };
+  EXPECT_TRUE(join({1, 0, 10, 11, 0}).ok());
+  EXPECT_THAT(join({1, 0, 10, 11, 1}), HasCode(Code::kComm));
+  EXPECT_THAT(join({1, 0, 10, 11, 2}), HasCode(Code::kComm));
 }
 
 class CollectiveContractTest : public ::testing::Test {
