@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "benchmarks/common/mpi_main.h"
@@ -29,6 +30,7 @@ struct Options {
   std::uint64_t mib_per_rank = 256;
   std::uint64_t budget_mib = 320;
   int tensors = 16;
+  int threads = 2;
   int rounds = 11;
 };
 
@@ -80,7 +82,9 @@ class Trainer {
     for (std::uint64_t i = 0; i < size; ++i)
       state_[i] = static_cast<std::byte>(i * 2654435761U >> 13);
     memory_before_ = PeakMib();
-    engine_ = Engine::Create({.memory_budget_bytes = options.budget_mib * kMiB}).value();
+    engine_ = Engine::Create({.memory_budget_bytes = options.budget_mib * kMiB,
+                              .snapshot_thread_count = options.threads})
+                  .value();
     saver_ = Saver::Create(*engine_, comm).value();
     const auto ranks = static_cast<std::uint64_t>(comm.size());
     const auto rank = static_cast<std::uint64_t>(comm.rank());
@@ -96,8 +100,7 @@ class Trainer {
 
   void Round(Figures& figures, bool is_counted) {
     const std::uint64_t size = options_.mib_per_rank * kMiB;
-    const double copy_seconds =
-        TimeTogether(comm_, [&] { std::memcpy(copy_.get(), state_.get(), size); });
+    const double copy_seconds = TimeTogether(comm_, [&] { CopyPlainly(size); });
     std::vector<double> alone;
     for (int i = 0; i < 60; ++i) alone.push_back(TimeStep(nullptr));
 
@@ -125,6 +128,19 @@ class Trainer {
   float result() const { return step_.result(); }
 
  private:
+  // On as many threads as the snapshot.
+  void CopyPlainly(std::uint64_t size) {
+    const auto count = static_cast<std::uint64_t>(options_.threads);
+    const auto copy = [&](std::uint64_t i) {
+      const std::uint64_t begin = size / count * i;
+      const std::uint64_t end = i + 1 == count ? size : size / count * (i + 1);
+      std::memcpy(copy_.get() + begin, state_.get() + begin, end - begin);
+    };
+    std::vector<std::thread> others;
+    for (std::uint64_t i = 1; i < count; ++i) others.emplace_back(copy, i);
+    copy(0);
+    for (std::thread& other : others) other.join();
+  }
   std::unique_ptr<PendingSave> Begin(const std::string& target) {
     Sources sources(declaration_);
     const std::uint64_t each =
@@ -188,6 +204,7 @@ int main(int argc, char** argv) {
         arguments.Add("--mib-per-rank", options.mib_per_rank, "size of the state");
         arguments.Add("--budget-mib", options.budget_mib, "memory budget of the engine");
         arguments.Add("--tensors", options.tensors, "tensors that it is made of");
+        arguments.Add("--threads", options.threads, "of the snapshot, and of the plain copy");
         arguments.Add("--rounds", options.rounds, "rounds after the first");
       },
       [&] { return sealpoint::bench::Run(options); });

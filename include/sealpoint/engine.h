@@ -24,6 +24,9 @@ struct EngineOptions {
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
   // Threads that write while the caller's thread copies and hashes; at least 1.
   int io_thread_count = 1;
+  // Threads, the caller's among them, that copy large host memory in SaveAsync if the budget holds
+  // all of it; at least 1. They exist for the time of the call.
+  int snapshot_thread_count = 2;
   // Write blobs past the page cache if the file system can. If not (a RAM disk can not), host
   // memory from 1 MiB on is written from where it lies and needs no staging memory.
   bool direct_io = true;

@@ -146,7 +146,7 @@ class SEALPOINT_EXPORT Saver {
   virtual Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
                                   const Sources& sources) = 0;
 
-  // The same in the background. Returns when the state is copied to staging memory and hashed: the
+  // The same in the background. Returns when the state is copied to staging memory: the
   // sources and their declaration may change then, and what is stored is what they held before.
   // If EngineOptions::memory_budget_bytes holds all that this rank writes (and a little more),
   // on all ranks, that is all it waits for; else it first waits for pending saves, and then until

@@ -61,6 +61,10 @@ Status CheckOptions(const EngineOptions& options) {
     return internal::InvalidArgument("io_thread_count is ", options.io_thread_count,
                                      ", expected at least 1");
   }
+  if (options.snapshot_thread_count < 1) {
+    return internal::InvalidArgument("snapshot_thread_count is ", options.snapshot_thread_count,
+                                     ", expected at least 1");
+  }
   if (buffer == 0 || buffer % kDirectIoAlignmentBytes != 0) {
     return internal::InvalidArgument("staging_buffer_size_bytes is ", buffer,
                                      ", expected a positive multiple of ", kDirectIoAlignmentBytes);

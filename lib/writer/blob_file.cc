@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/errors.h"
@@ -79,6 +80,7 @@ Status BlobFile::Bind(Directory& directory, const AttemptId& attempt) {
   header_.attempt = attempt;
   EncodeHeader(header_, header_bytes_);
   SEALPOINT_ASSIGN_OR_RETURN(file_, CreateFile(engine_, directory, header_.id));
+  later_copies_.Hash(records_);
   // The first buffer cannot have been written yet: the stream had no file.
   stream_.ReplaceFront(header_bytes_);
   stream_.Bind(*file_);
@@ -163,6 +165,9 @@ Result<std::uint32_t> BlobFile::AppendShard(SourceReader& source, const ShardEnc
   if (file_ && !is_direct() && source.is_dense() &&
       MayBorrow(source.view(), encoding.codec, encoding.raw_size)) {
     SEALPOINT_RETURN_IF_ERROR(AppendBorrowedChunks(source, encoding, chunks));
+  } else if (!file_ && source.is_dense() &&
+             MayBorrow(source.view(), encoding.codec, encoding.raw_size)) {
+    SEALPOINT_RETURN_IF_ERROR(AppendLaterCopiedChunks(source, encoding, chunks));
   } else {
     for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
       ChunkRecord record = RecordOfChunk(encoding, chunk, stream_.offset());
@@ -220,9 +225,30 @@ Status BlobFile::AppendBorrowedChunks(SourceReader& source, const ShardEncoding&
   return {};
 }
 
+// The buffers stay with the stream, as it has no file yet: so all copies can be made at once, and
+// hashed when there is one.
+Status BlobFile::AppendLaterCopiedChunks(SourceReader& source, const ShardEncoding& encoding,
+                                         std::uint64_t chunk_count) {
+  for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) {
+    const ChunkRecord record = RecordOfChunk(encoding, chunk, stream_.offset());
+    const ByteSpan from = source.Next(record.raw_size);
+    std::vector<MutableByteSpan> to;
+    for (std::uint64_t done = 0; done < from.size(); done += to.back().size()) {
+      SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan window, stream_.Window());
+      to.push_back(window.first(std::min<std::uint64_t>(window.size(), from.size() - done)));
+      stream_.Advance(to.back().size());
+    }
+    later_copies_.Add(from, std::move(to), records_.size() / kRecordSize);
+    AppendRecord(record);
+  }
+  return {};
+}
+
+// After an error the stream has given its buffers back: then nothing may be copied into them.
 Status BlobFile::CompleteBorrowed() {
-  if (borrowed_.empty()) return {};
+  if (borrowed_.empty() && !later_copies_.has_unmade()) return {};
   const Status status = stream_.WaitForBorrowed();
+  if (status.ok()) later_copies_.Make(engine_.options.snapshot_thread_count);
   for (const BorrowedChunks& chunks : borrowed_) {
     for (std::size_t i = 0; status.ok() && i < chunks.digests.size(); ++i) {
       const MutableByteSpan bytes =

@@ -21,6 +21,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
 #include "lib/writer/in_flight_chunks.h"
+#include "lib/writer/later_copies.h"
 #include "lib/writer/source_reader.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/storage.h"
@@ -86,7 +87,7 @@ class BlobFile {
   bool has_in_flight() const { return in_flight_.first_offset().has_value(); }
   // Waits for the oldest of them and hashes it.
   Status CompleteOldest();
-  // Waits until no source is read any more that was written from where it lies.
+  // Waits until no source is read any more that is written from where it lies, or copied later.
   Status CompleteBorrowed();
 
   // Whether a dense shard in this memory is written from where it lies, without a staging buffer,
@@ -117,6 +118,10 @@ class BlobFile {
   // Appends its chunks. Their digests are known, and their records made, by CompleteBorrowed.
   Status AppendBorrowedChunks(SourceReader& source, const ShardEncoding& encoding,
                               std::uint64_t chunk_count);
+  // The same where there is no file yet: CompleteBorrowed copies them, on several threads, and Bind
+  // hashes the copies.
+  Status AppendLaterCopiedChunks(SourceReader& source, const ShardEncoding& encoding,
+                                 std::uint64_t chunk_count);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
   Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
@@ -151,6 +156,7 @@ class BlobFile {
     std::size_t first_record = 0;
     std::vector<Digest> digests{};  // being filled
   };
+  LaterCopies later_copies_;             // into buffers of the stream
   std::deque<BorrowedChunks> borrowed_;  // filled in by jobs that the stream's end waits for
   FileStream stream_;
   Hasher hasher_;

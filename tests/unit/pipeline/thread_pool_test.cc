@@ -156,6 +156,7 @@ TEST(ParallelFor, ReturnsTheFailureWithTheSmallestIndex) {
 TEST(Engine, NeedsAThread) {
   EXPECT_EQ(Engine::Create({.io_thread_count = 0}).status().code(), Code::kInvalidArgument);
   EXPECT_TRUE(Engine::Create({.io_thread_count = 1}).ok());
+  EXPECT_EQ(Engine::Create({.snapshot_thread_count = 0}).status().code(), Code::kInvalidArgument);
 }
 
 // One buffer is left to a save that streams, and one to spare.
