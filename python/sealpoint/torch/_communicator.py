@@ -193,7 +193,7 @@ class TorchCommunicator:
         """The first messages of all ranks, the sizes, and whether that is all."""
         first = self._first_message([message])
         rows = torch.empty((self.size, first.shape[1]), dtype=torch.uint8)
-        gathered = [list(rows.split(1))]
+        gathered = [[rows[rank : rank + 1] for rank in range(self.size)]]
         self._run(AllgatherOptions(), lambda options: self._group.allgather(gathered, [first], options))
         sizes, longest = self._head_of(rows)
         return rows, sizes, longest <= first.shape[1] - _HEAD_BYTES

@@ -64,10 +64,6 @@ def is_in_boxes(value: Any) -> bool:
     return isinstance(value, DTensor) and len(_shards.boxes_of(value)) > 1
 
 
-def _is_in_one_box(value: Any) -> bool:
-    return isinstance(value, DTensor) and len(_shards.boxes_of(value)) == 1
-
-
 _DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
 
 
@@ -76,12 +72,12 @@ def _gives_state(planner: SavePlanner) -> bool:
     return all(getattr(type(planner), name, None) is getattr(DefaultSavePlanner, name) for name in _DEFAULTS)
 
 
-def _is_whole(items: list[WriteItem], value: DTensor) -> bool:
-    """Whether the plan has the one box of it that this rank has."""
+def _is_whole(items: list[WriteItem], boxes: list[_shards.LocalBox]) -> bool:
+    """Whether a rank has one box of a tensor, and the plan has that box."""
     data = items[0].tensor_data
-    if len(items) != 1 or data is None:
+    if len(boxes) != 1 or len(items) != 1 or data is None:
         return False
-    offset, extent, _ = _shards.boxes_of(value)[0]
+    offset, extent, _ = boxes[0]
     return offset == data.chunk.offsets and extent == data.chunk.sizes
 
 
@@ -124,7 +120,8 @@ class PlannedState(Gathered):
     def _add(self, name: str, items: list[WriteItem], planner: SavePlanner) -> str:
         """The name under which the tensor is stored."""
         value = live_value(planner, name)
-        if is_in_boxes(value) or (self._gives_state and _is_in_one_box(value) and _is_whole(items, value)):
+        boxes = _shards.boxes_of(value) if isinstance(value, DTensor) else []
+        if len(boxes) > 1 or (self._gives_state and _is_whole(items, boxes)):
             stored = self.names.name_of(name, identity_of(value))
             if stored == name:
                 self.slots.extend(_shards.source_slots(value, name, self.kept.append))

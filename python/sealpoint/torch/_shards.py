@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Shard
 
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
@@ -94,22 +96,41 @@ def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Seque
     return held
 
 
-_layouts: dict[Any, list[tuple[Numbers, Numbers, Numbers]]] = {}
+LocalBox = tuple[Numbers, Numbers, Numbers]
+_layouts: dict[Any, list[LocalBox]] = {}
 _LAYOUTS_MAX = 100_000
+_Place = tuple[Numbers, Numbers | None]
+_places: dict[int, tuple[weakref.ref[DeviceMesh], _Place]] = {}  # by id: equal meshes may be those of another job
 
 
-def boxes_of(tensor: DTensor) -> list[tuple[Numbers, Numbers, Numbers]]:
-    """(offset in the whole tensor, extent, offset in the local tensor) of each box that this rank holds."""
-    mesh = tensor.device_mesh
+def _place_of(mesh: DeviceMesh) -> _Place:
+    """The mesh's shape and this rank's coordinate in it, or None. Properties of a mesh are slow, and never change."""
+    found = _places.get(id(mesh))
+    if found is not None and found[0]() is mesh:
+        return found[1]
     coordinate = mesh.get_coordinate()
+    place = (tuple(mesh.shape), None if coordinate is None else tuple(coordinate))
+    key = id(mesh)
+    _places[key] = (weakref.ref(mesh, lambda gone: _forget(key, gone)), place)
+    return place
+
+
+def _forget(key: int, gone: weakref.ref[DeviceMesh]) -> None:
+    if key in _places and _places[key][0] is gone:
+        del _places[key]
+
+
+def boxes_of(tensor: DTensor) -> list[LocalBox]:
+    """(offset in the whole tensor, extent, offset in the local tensor) of each box that this rank holds."""
+    mesh_shape, coordinate = _place_of(tensor.device_mesh)
     if coordinate is None:
         return []
-    key = (tuple(tensor.shape), tuple(mesh.shape), tuple(coordinate), tensor.placements)
+    key = (tuple(tensor.shape), mesh_shape, coordinate, tensor.placements)
     boxes = _layouts.get(key)
     if boxes is not None:
         return boxes
     per_dim = []
-    for ranges in ranges_of(tensor.shape, mesh.shape, coordinate, tensor.placements):
+    for ranges in ranges_of(tensor.shape, mesh_shape, coordinate, tensor.placements):
         starts, at = [], 0
         for begin, end in ranges:
             starts.append((begin, end - begin, at))
