@@ -226,7 +226,7 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
     SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, passing, begin, order.end()));
     if (!reads && passing.window == nullptr) return {};
     next.parcel.bytes_read = 0;
-    job.Begin([&] {
+    job.Begin([&, reads] {  // also behind a return from this block, which waits for it
       return reads ? reader.Read(next.window->to_read, next.batch(), next.parcel) : Status();
     });
     if (passing.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
