@@ -33,10 +33,10 @@ Bytes Numbers() {
   return bytes;
 }
 
-MiniContainer StoredNumbers() {
+MiniContainer Stored(const Bytes& numbers) {
   MiniSpec spec;
   spec.tensors.push_back(
-      CutTensor("w", DType::kF32, kStateShape, Numbers(),
+      CutTensor("w", DType::kF32, kStateShape, numbers,
                 {Region::Of({{0, 0}, {40, kWidth}}), Region::Of({{40, 0}, {56, kWidth}})}, {0, 1}));
   spec.tensors.back().codec = Codec::kZstd;
   return BuildMini(spec);
@@ -44,8 +44,8 @@ MiniContainer StoredNumbers() {
 
 // One rank that loads to memory of its device 0, beside the same to host memory.
 struct DeviceJob : CollectiveLoadJob {
-  explicit DeviceJob(Communicator& communicator)
-      : CollectiveLoadJob(communicator, StoredNumbers()) {
+  explicit DeviceJob(Communicator& communicator, const Bytes& numbers = Numbers())
+      : CollectiveLoadJob(communicator, Stored(numbers)) {
     reader = Open();
     UseDevices(reader->checkpoint(), devices);
   }
@@ -109,6 +109,26 @@ TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
       EXPECT_EQ(error.place().rank, last);
       ASSERT_TRUE(job.reader->Load(request).ok());  // still in step
       EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), Numbers());
+    });
+  }
+}
+
+// The copies of all other chunks succeed, also those behind it.
+TEST(CollectiveDeviceTest, AnElementThatCannotBeConvertedFailsOnAll) {
+  for (const std::size_t at : {std::size_t{0}, kStateBytes / 2, kStateBytes - 4}) {
+    Bytes numbers = Numbers();
+    constexpr float kThird = 1.0F / 3;
+    std::memcpy(numbers.data() + at, &kThird, sizeof(kThird));
+    OnRanks([&](Communicator& comm) {
+      DeviceJob job(comm, numbers);
+      const auto memory = job.Allocate(kStateBytes / 2);
+      ReadRequest request;
+      request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
+      request.items.back().convert = Conversion{DType::kF16};
+      const Status error =
+          job.reader->Load(request, {}, {.memory_budget_bytes = 48 * kKiB}).status();
+      EXPECT_THAT(error, HasCode(Code::kMismatch));
+      EXPECT_EQ(error.place().tensor, "w");
     });
   }
 }
