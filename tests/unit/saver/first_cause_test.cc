@@ -4,6 +4,7 @@
 // on its way into it. What rank 1 then misses is a consequence.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -19,10 +20,11 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::IsEmpty;
 
-// The communicator of rank 0 fails once this operation of rank 0 begins.
+// The communicator of rank 0 fails once this operation of rank 0 begins, and `is_due`.
 struct BreakAt {
   StorageOp op;
   std::string_view name;
+  std::function<bool()> is_due{[] { return true; }};
 };
 
 void WaitFor(const std::function<bool()>& is_over) {
@@ -39,7 +41,9 @@ void SaveWhileRank0GivesUp(const BreakAt& where, const Hook& at_rank_1, const Ex
     SaveJob job(comm);
     job.storage->SetHook([&](StorageOp op, std::string_view name) {
       if (job.is_last()) return at_rank_1(job, op, name);
-      if (op == where.op && name.find(where.name) != name.npos) job.comm.Break();
+      if (op != where.op || name.find(where.name) == name.npos) return;
+      WaitFor(where.is_due);
+      job.comm.Break();
     });
     const Status status = job.Save(UsualDeclaration(comm)).status();
     if (!job.is_last()) {
@@ -76,14 +80,18 @@ TEST(FirstCauseTest, ADirectoryThatRank0RemovedIsNotMissingForABlob) {
 }
 
 TEST(FirstCauseTest, AnErrorOfTheDiskStaysTheCause) {
-  const auto at_rank_1 = [](SaveJob& job, StorageOp op, std::string_view name) {
+  std::atomic<bool> is_on_disk = false;  // rank 1, in the directory that rank 0 will remove
+  const auto at_rank_1 = [&](SaveJob& job, StorageOp op, std::string_view name) {
     if (op == StorageOp::kOpenDirectory) {
       job.storage->Fail(
           {.op = StorageOp::kCreate, .name = ".blob", .error = Status(Code::kNoSpace, "full")});
     }
-    if (op == StorageOp::kCreate && name.find(".blob") != name.npos) job.comm.Break();
+    if (op == StorageOp::kCreate && name.find(".blob") != name.npos) {
+      job.comm.Break();
+      is_on_disk = true;
+    }
   };
-  SaveWhileRank0GivesUp({StorageOp::kCreate, ".blob"}, at_rank_1,
+  SaveWhileRank0GivesUp({StorageOp::kCreate, ".blob", [&] { return is_on_disk.load(); }}, at_rank_1,
                         [](const Status& status) { EXPECT_THAT(status, HasCode(Code::kNoSpace)); });
 }
 
