@@ -54,18 +54,20 @@ make_tools() {
 
 build_wheel() {  # interpreter, version
   local venv=$tools/builder-$2 raw=$tools/raw-$2
-  [ -x "$venv/bin/cmake" ] || {
+  "$venv/bin/python" -c 'import nanobind, scikit_build_core' 2>/dev/null || {
     "$1" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'scikit-build-core>=1.1' 'nanobind>=3.1'
   }
-  rm -rf "$raw" "build/wheel-$2"
+  rm -rf "$raw" "build/wheel-$2" "$out"/sealpoint-*-"cp${2/./}"-*.whl
   # nanobind takes for granted that other headers bring <cstdio>.
   env -u PYTHONPATH PATH="$venv/bin:$PATH" CC="$tools/bin/cc" CXX="$tools/bin/c++" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
     "$venv/bin/pip" wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$raw" \
     "-Cbuild-dir=build/wheel-$2" -Ccmake.define.CMAKE_UNITY_BUILD=ON "-Ccmake.define.CMAKE_CXX_FLAGS=-include cstdio" \
     "-Ccmake.define.CMAKE_AR=$tools/bin/ar" "-Ccmake.define.CMAKE_RANLIB=$tools/bin/ranlib" \
     "-Ccmake.define.CMAKE_PROJECT_INCLUDE=$tools/own_headers.cmake"
-  PATH="$tools/venv/bin:$PATH" "$tools/venv/bin/auditwheel" repair --only-plat --plat "manylinux_${glibc/./_}_x86_64" --wheel-dir "$out" "$raw"/*.whl
+  # Refuses what needs a later glibc.
+  PATH="$tools/venv/bin:$PATH" auditwheel repair --only-plat --plat "manylinux_${glibc/./_}_x86_64" --wheel-dir "$out" \
+    "$raw"/*.whl
 }
 
 # Installed into an empty environment, it saves and reads.
@@ -97,9 +99,7 @@ for version in 3.11 3.12; do
     continue
   fi
   build_wheel "$python" "$version"
-  tag=cp${version/./}
-  wheel=$(ls "$out"/sealpoint-*-"$tag"-*manylinux*.whl)
+  wheel=$(ls "$out"/sealpoint-*-"cp${version/./}"-*.whl)
   check_wheel "$python" "$wheel"
-  "$tools/venv/bin/auditwheel" show "$wheel" | grep -o 'consistent with.*' || true
   echo "$wheel: $(stat -c %s "$wheel") bytes; installed into an empty environment, it saves and reads."
 done
