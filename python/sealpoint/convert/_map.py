@@ -137,10 +137,7 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
         if kind_of(node) != "tensor":
             put(tree, name, node)
             continue
-        found = next(((rule, match) for rule, fits in compiled if (match := fits.fullmatch(name))), None)
-        if found is None:
-            raise NotFoundError("no rule of the mapping fits it", tensor=name)
-        rule, match = found
+        rule, match = first_rule(compiled, name, "fits")
         unused.discard(rule.source)
         if rule.to is None:
             dropped.append(name)
@@ -151,6 +148,14 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
     if unused:
         raise NotFoundError(f"the rule for {min(unused)!r} fits no tensor", path=state.path)
     return _with_tree(state, as_mapping(tree), tensors, state.objects)
+
+
+def first_rule(compiled: Sequence[tuple[Rule, re.Pattern[str]]], name: str, verb: str) -> tuple[Rule, re.Match[str]]:
+    """The first rule whose pattern is all of the name. Errors: NotFoundError."""
+    for rule, fits in compiled:
+        if match := fits.fullmatch(name):
+            return rule, match
+    raise NotFoundError(f"no rule of the mapping {verb} it", tensor=name)
 
 
 def put(tree: dict[str, Node], name: str, node: Node) -> None:

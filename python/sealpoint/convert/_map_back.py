@@ -14,7 +14,7 @@ from sealpoint._tree_paths import kind_of
 from sealpoint.convert import _boxes
 from sealpoint.convert._boxes import Box, Extents
 from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._map import Rule, put
+from sealpoint.convert._map import Rule, first_rule, put
 from sealpoint.convert._select import _with_tree, as_mapping, leaves
 from sealpoint.convert._source import Reader, State, Tensor
 
@@ -105,10 +105,7 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
         if kind_of(node) != "tensor":
             put(tree, name, node)
             continue
-        found = next(((rule, match) for rule, fits in compiled if (match := fits.fullmatch(name))), None)
-        if found is None:
-            raise NotFoundError("no rule of the mapping makes it", tensor=name)
-        rule, match = found
+        rule, match = first_rule(compiled, name, "makes")
         members = match.groupdict()
         group = groups.setdefault(_name(rule, members), _Group(rule))
         key = (int(members.get("layer") or 0), members.get("part") or rule.split[0][0])

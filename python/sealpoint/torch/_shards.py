@@ -110,14 +110,10 @@ def _place_of(mesh: DeviceMesh) -> _Place:
         return found[1]
     coordinate = mesh.get_coordinate()
     place = (tuple(mesh.shape), None if coordinate is None else tuple(coordinate))
-    key = id(mesh)
-    _places[key] = (weakref.ref(mesh, lambda gone: _forget(key, gone)), place)
+    if len(_places) >= _LAYOUTS_MAX:
+        _places.clear()
+    _places[id(mesh)] = (weakref.ref(mesh), place)
     return place
-
-
-def _forget(key: int, gone: weakref.ref[DeviceMesh]) -> None:
-    if key in _places and _places[key][0] is gone:
-        del _places[key]
 
 
 def boxes_of(tensor: DTensor) -> list[LocalBox]:
