@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
+import tarfile
 
 import ml_dtypes
 import numpy
@@ -29,6 +30,19 @@ def noise(shape, dtype, seed=1):
 
 def raw(array):
     return numpy.ascontiguousarray(array).tobytes()
+
+
+@pytest.fixture
+def unpack(tmp_path):
+    """Unpacks one of the archives of fixtures/, and gives its folder."""
+    archives = pathlib.Path(__file__).parent / "fixtures"
+
+    def call(name):
+        with tarfile.open(archives / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return call
 
 
 @pytest.fixture

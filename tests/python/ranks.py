@@ -6,6 +6,7 @@ or, with "all" for the rank, all of them: it imports the module once and forks, 
 alone_NAME runs then, each in a process without a group.
 """
 
+import contextlib
 import ctypes
 import datetime
 import faulthandler
@@ -22,6 +23,8 @@ import sys
 import time
 import traceback
 
+# Frameworks as scripts/python_env.sh unpacked them: a folder each, of their name and version.
+PACKAGES = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
 LIMIT_SECONDS = 240
 _PR_SET_PDEATHSIG = 1  # a rank ends with the process that forked it
 CASE_LIMIT_SECONDS = 60  # a rank that hangs for longer prints where, and ends
@@ -223,6 +226,30 @@ class Running:
 def run(module, size, folder, packages=(), fork=False):
     """Runs all cases of a module, in a job of its own."""
     return Running(module, size, folder, packages, fork).outcomes()
+
+
+@contextlib.contextmanager
+def jobs_of(module, size, name, versions, make_folder, needs=()):
+    """A job of all cases for each version of a framework that is there with what it ``needs`` (names, of any version).
+
+    They run together: one computes while the other waits for its ranks or for the disk.
+    """
+    others = [list(PACKAGES.glob(f"{one}-*")) for one in needs]
+    folders = {version: PACKAGES / f"{name}-{version}" for version in versions}
+    started = {version: Running(module, size, make_folder("job"), [folder, *sum(others, [])], fork=True)
+               for version, folder in folders.items() if folder.is_dir() and all(others)}
+    yield started
+    for job in started.values():
+        job.end()
+
+
+def outcomes_of(jobs, name, version):
+    """Of the job for this version, once it ended; the test is skipped if there is none."""
+    import pytest
+
+    if version not in jobs:
+        pytest.skip(f"no {PACKAGES}/{name}-{version}: see scripts/python_env.sh")
+    return jobs[version].outcomes()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import json
 import pathlib
 import pickle
 import shutil
-import tarfile
 
 import pytest
 
@@ -30,16 +29,6 @@ MEGATRON = ["megatron_0.16.1", "megatron_0.19.2"]
 _spec = importlib.util.spec_from_file_location("make_fixtures", FIXTURES / "make.py")
 make = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(make)
-
-
-@pytest.fixture
-def unpack(tmp_path):
-    def call(name):
-        with tarfile.open(FIXTURES / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return tmp_path / name
-
-    return call
 
 
 def test_they_stay_small():

@@ -9,7 +9,6 @@ import pathlib
 import pickle
 import random
 import subprocess
-import tarfile
 import zipfile
 
 import numpy
@@ -19,7 +18,6 @@ import test_convert_hostile as hostile
 from sealpoint.convert import _listing, open_source
 
 PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
-FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 STATUS = {"Corrupt": 1, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
 NUMBERS = [0, -1, 2**53 - 1, 2**53, -(2**63), 2**63, 2**200, -(2**200), True, None]
 FLOATS = [0.1, 1.0, -0.0, 1e16, 123456789012345680.0, 1e-5, 0.0001, 1e300, 5e-324, float("nan"), float("-inf")]
@@ -47,16 +45,6 @@ def check_same(path):
     assert done.returncode == 0
     assert run(path).stdout.splitlines() == lines
     return None
-
-
-@pytest.fixture
-def unpack(tmp_path):
-    def call(name):
-        with tarfile.open(FIXTURES / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return tmp_path / name
-
-    return call
 
 
 @pytest.mark.parametrize("name", ["dcp", "dcp_per_rank", "hf_sharded", "megatron_0.16.1", "megatron_0.19.2"])

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning: each case of lightning_cases.py is a test, if scripts/python_env.sh got its packages."""
 
-import os
-import pathlib
-
 import pytest
 import ranks
 
 ranks.need_torch()
-PACKAGES = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
 NEEDED = ("lightning-2.6.6", "lightning-utilities-0.15.3", "torchmetrics-1.9.0", "tqdm-4.70.1")
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    packages = [PACKAGES / name for name in NEEDED]
+    packages = [ranks.PACKAGES / name for name in NEEDED]
     for package in packages:
         if not package.is_dir():
             pytest.skip(f"no {package}: see scripts/python_env.sh")

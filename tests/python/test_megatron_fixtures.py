@@ -3,26 +3,22 @@
 
 import pytest
 import ranks
-from test_megatron import PACKAGES, RANKS, VERSIONS
+from test_megatron import RANKS, VERSIONS
 
 MODULE = "mcore_fixture_cases"
 
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory):
-    started = {}
-    for version in VERSIONS:
-        packages = [PACKAGES / f"megatron-core-{version}", *PACKAGES.glob("psutil-*")]
-        if len(packages) > 1 and packages[0].is_dir():
-            started[version] = ranks.Running(MODULE, RANKS, tmp_path_factory.mktemp("job"), packages, fork=True)
-    yield {version: job.outcomes() for version, job in started.items()}
-    for job in started.values():
-        job.end()
+    with ranks.jobs_of(MODULE, RANKS, "megatron-core", VERSIONS, tmp_path_factory.mktemp, needs=["psutil"]) as started:
+        yield started
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.fixture(scope="module", params=VERSIONS)
+def outcomes(request, jobs):
+    return ranks.outcomes_of(jobs, "megatron-core", request.param)
+
+
 @pytest.mark.parametrize("case", [*ranks.names_of(MODULE), "end"])
-def test(case, version, jobs):
-    if version not in jobs:
-        pytest.skip(f"no {PACKAGES}/megatron-core-{version}: see scripts/python_env.sh")
-    assert not jobs[version][case], f"\n{jobs[version][case]}"
+def test(case, outcomes):
+    assert not outcomes[case], f"\n{outcomes[case]}"
