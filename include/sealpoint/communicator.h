@@ -79,8 +79,10 @@ class SEALPOINT_EXPORT Communicator {
   virtual Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) = 0;
   // As Gather, on every rank.
   virtual Result<std::vector<Bytes>> AllGather(ByteSpan bytes) = 0;
-  // `outgoing` has one entry per destination rank; returns one entry per source rank.
-  virtual Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) = 0;
+  // `outgoing` has one entry per destination rank; returns one entry per source rank. Taken by
+  // value: where messages are large, move them in, and an implementation may send from that very
+  // memory.
+  virtual Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) = 0;
   // Element-wise maximum over the ranks; all ranks pass the same count.
   virtual Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) = 0;

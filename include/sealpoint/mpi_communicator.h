@@ -33,8 +33,10 @@ struct MpiCommunicatorOptions {
 // the MPI of the program that includes this one, and the library links none.
 //
 // It works on a duplicate, so that its messages never meet those of the program. Every call is made
-// of non-blocking collectives that are tested until done, which is what allows for a deadline, and
-// gives the processor away between the tests.
+// of non-blocking operations that are tested until done, which is what allows for a deadline, and
+// gives the processor away between the tests. They are collectives, but for what does not fit into
+// the first message of AllToAll: that goes straight from the caller's memory to its place, pair by
+// pair of ranks.
 //
 // After Timeout or Comm no call does anything but return that error again. The operation that was
 // under way cannot be cancelled in MPI: its request and its memory stay alive until the process
@@ -66,7 +68,7 @@ class MpiCommunicator final : public Communicator {
   Status Broadcast(Bytes& bytes, int root) override;
   Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override;
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override;
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
   // The duplicate's MPI calls are all made in its Progress, on the thread that calls it. Its
@@ -92,27 +94,23 @@ class MpiCommunicator final : public Communicator {
   // the bytes as there is room for. Small messages need no second one.
   struct FirstHead {
     std::uint64_t size = 0;  // of all bytes
-    // Of all that the rank sends in this call, where each rank gets something else.
-    std::uint64_t sent = 0;
-    std::uint64_t longest = 0;
-  };
-
-  // How what is left goes: up to `longest` bytes, at most `length` of them in one MPI call.
-  struct Pieces {
-    std::uint64_t longest = 0;
-    std::uint64_t length = 0;
   };
 
   // One operation under way, with all memory that MPI may touch until it is done.
   struct Operation {
-    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<MPI_Request> requests = {MPI_REQUEST_NULL};
     Bytes send;
     Bytes receive;
+    std::vector<Bytes> outgoing;  // by rank
+    std::vector<Bytes> incoming;
     Numbers send_numbers;
     Numbers receive_numbers;
-    Layout send_layout;
     Layout receive_layout;
     MPI_Comm duplicate = MPI_COMM_NULL;
+
+    MPI_Request* request() { return requests.data(); }
+    int request_count() const { return static_cast<int>(requests.size()); }
+    std::uint64_t size_bytes() const;  // that are sent and received
   };
 
   MpiCommunicator(MPI_Comm comm, MpiCommunicatorOptions options);
@@ -149,11 +147,10 @@ class MpiCommunicator final : public Communicator {
   Result<Bytes> GatherFirst(ByteSpan bytes);
   Status BroadcastBytes(Bytes& bytes, int root, std::size_t begin);
   Result<std::vector<Bytes>> GatherInPieces(ByteSpan bytes, int root, bool to_all);
-  Result<std::vector<Bytes>> ExchangeRest(const std::vector<Bytes>& outgoing, ByteSpan messages);
-  Result<std::vector<Bytes>> ExchangeInPieces(const std::vector<Bytes>& outgoing,
-                                              const Numbers& send_sizes,
-                                              const Numbers& receive_sizes,
-                                              std::vector<Bytes> parts, const Pieces& pieces);
+  Result<std::vector<Bytes>> ExchangeRest(std::vector<Bytes> outgoing, std::vector<Bytes> incoming,
+                                          const Numbers& receive_sizes);
+  std::size_t CountRest(const Bytes& bytes) const;
+  int StartRest(Operation& operation) const;
 
   std::uint64_t PieceLength(std::uint64_t total) const;
   static std::uint64_t PieceSize(std::uint64_t size, std::uint64_t done, std::uint64_t piece);

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +39,7 @@ inline Status MpiCommunicator::MpiError(std::string_view operation, int code) {
 // that may call MPI. Only that one, in Progress, makes MPI calls, so MPI_THREAD_FUNNELED is enough.
 class MpiCommunicator::Handover {
  public:
-  // Makes the MPI call that fills in the request; returns its code.
+  // Makes the MPI calls that fill in the requests; returns the first code that is an error.
   using Start = std::function<int()>;
 
   struct End {
@@ -57,12 +58,12 @@ class MpiCommunicator::Handover {
 
   // On the background thread: waits until the operation is over. The deadline is looked at in
   // Progress alone: without Progress there is nobody who could move the operation, nor ask for it.
-  End Run(std::string_view name, const Start& start, MPI_Request& request) {
+  End Run(std::string_view name, const Start& start, std::span<MPI_Request> requests) {
     std::unique_lock lock(mutex_);
     if (!interrupted_.ok()) return {.status = interrupted_};
     name_ = name;
     start_ = &start;
-    request_ = &request;
+    requests_ = requests;
     state_ = State::kWanted;
     error_ = Status();
     changed_.wait(lock, [this] {
@@ -94,7 +95,8 @@ class MpiCommunicator::Handover {
       if (const int code = (*start_)(); code != MPI_SUCCESS) return Finish(code);
     }
     int done = 0;
-    const int code = MPI_Test(request_, &done, MPI_STATUS_IGNORE);
+    const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                                 MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS || done != 0) return Finish(code);
     if (deadline_.IsOver()) {
       state_ = State::kLate;
@@ -131,7 +133,7 @@ class MpiCommunicator::Handover {
   State state_ = State::kIdle;
   std::string_view name_;
   const Start* start_ = nullptr;
-  MPI_Request* request_ = nullptr;
+  std::span<MPI_Request> requests_;
   Status error_;
   Status interrupted_;
   AttendedDeadline deadline_{kForever};

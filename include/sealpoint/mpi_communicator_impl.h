@@ -33,10 +33,10 @@ inline Result<MPI_Comm> MpiCommunicator::Duplicate(MPI_Comm comm,
                                                    std::chrono::milliseconds deadline) {
   const auto began = Clock::now();
   auto operation = std::make_unique<Operation>();
-  int code = MPI_Comm_idup(comm, &operation->duplicate, &operation->request);
+  int code = MPI_Comm_idup(comm, &operation->duplicate, operation->request());
   int done = 0;
   for (int tests = 0; code == MPI_SUCCESS; tests = std::min(tests + 1, 1 << 20)) {
-    code = MPI_Test(&operation->request, &done, MPI_STATUS_IGNORE);
+    code = MPI_Test(operation->request(), &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) break;
     if (IsPast(began, deadline)) {
       KeepForEver(std::move(operation));
@@ -139,6 +139,13 @@ inline void MpiCommunicator::Pause(int tests, bool is_moving) {
   std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
 }
 
+inline std::uint64_t MpiCommunicator::Operation::size_bytes() const {
+  std::uint64_t size = send.size() + receive.size();
+  for (const Bytes& bytes : outgoing) size += bytes.size();
+  for (const Bytes& bytes : incoming) size += bytes.size();
+  return size;
+}
+
 // Starts an operation and tests it until it is done. Its memory belongs to the operation and not
 // to the caller, who may free his own after a timeout while MPI still writes.
 template <typename Start>
@@ -147,12 +154,13 @@ Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::Run(
   if (!broken_.ok()) return broken_;
   if (handover_) return RunElsewhere(name, std::move(operation), start);
   constexpr std::uint64_t kSlowestBytesPerUs = 64;
-  const std::uint64_t size = operation->send.size() + operation->receive.size();
+  const std::uint64_t size = operation->size_bytes();
   const auto moves_until = Clock::now() + std::chrono::microseconds(size / kSlowestBytesPerUs);
   int code = start(*operation);
   int done = 0;
   for (int tests = 0; code == MPI_SUCCESS; tests = std::min(tests + 1, 1 << 20)) {
-    code = MPI_Test(&operation->request, &done, MPI_STATUS_IGNORE);
+    code =
+        MPI_Testall(operation->request_count(), operation->request(), &done, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS || done != 0) break;
     if (IsPast(call_began_, deadline_)) {
       KeepForEver(std::move(operation));
@@ -176,7 +184,7 @@ template <typename Start>
 Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewhere(
     std::string_view name, std::unique_ptr<Operation> operation, Start start) {
   const Handover::Start begin = [&] { return start(*operation); };
-  auto end = handover_->Run(name, begin, operation->request);
+  auto end = handover_->Run(name, begin, operation->requests);
   if (end.status.ok()) return operation;
   if (end.is_under_way) KeepForEver(std::move(operation));
   return Break(end.is_late ? NotOver(name) : std::move(end.status));
@@ -185,7 +193,7 @@ Result<std::unique_ptr<MpiCommunicator::Operation>> MpiCommunicator::RunElsewher
 inline Status MpiCommunicator::Barrier() {
   StartClock();
   return Run("MPI_Ibarrier", std::make_unique<Operation>(),
-             [this](Operation& op) { return MPI_Ibarrier(comm_, &op.request); })
+             [this](Operation& op) { return MPI_Ibarrier(comm_, op.request()); })
       .status();
 }
 
@@ -213,7 +221,7 @@ inline Result<MpiCommunicator::Numbers> MpiCommunicator::ReduceMax(const Numbers
     auto reduced = Run("MPI_Iallreduce", std::move(operation), [this](Operation& op) {
       return MPI_Iallreduce(op.send_numbers.data(), op.receive_numbers.data(),
                             static_cast<int>(op.send_numbers.size()), MPI_INT64_T, MPI_MAX, comm_,
-                            &op.request);
+                            op.request());
     });
     if (!reduced.ok()) return std::move(reduced).error();
     const Numbers& numbers = (*reduced)->receive_numbers;

@@ -53,7 +53,7 @@ inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
   if (rank_ == root) PutFirst({.size = bytes.size()}, bytes, operation->send);
   auto told = Run("MPI_Ibcast", std::move(operation), [this, root](Operation& op) {
     return MPI_Ibcast(op.send.data(), static_cast<int>(op.send.size()), MPI_BYTE, root, comm_,
-                      &op.request);
+                      op.request());
   });
   if (!told.ok()) return std::move(told).error();
   const ByteSpan first = BytesOf((*told)->send);
@@ -71,7 +71,7 @@ inline Status MpiCommunicator::BroadcastBytes(Bytes& bytes, int root, std::size_
     piece->send = std::move(bytes);  // lent to the operation, without a copy
     auto sent = Run("MPI_Ibcast", std::move(piece), [this, root, done, count](Operation& op) {
       return MPI_Ibcast(op.send.data() + done, static_cast<int>(count), MPI_BYTE, root, comm_,
-                        &op.request);
+                        op.request());
     });
     if (!sent.ok()) return std::move(sent).error();
     bytes = std::move((*sent)->send);
@@ -99,7 +99,7 @@ inline Result<Bytes> MpiCommunicator::GatherFirst(ByteSpan bytes) {
   auto done = Run("MPI_Iallgather", std::move(operation), [this](Operation& op) {
     const int count = static_cast<int>(op.send.size());
     return MPI_Iallgather(op.send.data(), count, MPI_BYTE, op.receive.data(), count, MPI_BYTE,
-                          comm_, &op.request);
+                          comm_, op.request());
   });
   if (!done.ok()) return std::move(done).error();
   return std::move((*done)->receive);
@@ -186,11 +186,11 @@ inline Result<std::vector<Bytes>> MpiCommunicator::GatherInPieces(ByteSpan bytes
       if (to_all) {
         return MPI_Iallgatherv(op.send.data(), send_count, MPI_BYTE, op.receive.data(),
                                layout.counts.data(), layout.starts.data(), MPI_BYTE, comm_,
-                               &op.request);
+                               op.request());
       }
       return MPI_Igatherv(op.send.data(), send_count, MPI_BYTE, op.receive.data(),
                           layout.counts.data(), layout.starts.data(), MPI_BYTE, root, comm_,
-                          &op.request);
+                          op.request());
     });
     if (!moved.ok()) return std::move(moved).error();
     Append(parts, (*moved)->receive, (*moved)->receive_layout);
@@ -198,28 +198,23 @@ inline Result<std::vector<Bytes>> MpiCommunicator::GatherInPieces(ByteSpan bytes
   return parts;
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
+inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> outgoing) {
   StartClock();
   // A rank with a wrong number of messages says so to all, instead of leaving them to wait.
   constexpr std::uint64_t kWrong = std::numeric_limits<std::uint64_t>::max();
   const bool is_good = outgoing.size() == ranks();
-  FirstHead head{.size = kWrong};
-  for (const Bytes& bytes : outgoing) {
-    head.sent += bytes.size();
-    head.longest = std::max<std::uint64_t>(head.longest, bytes.size());
-  }
   auto operation = std::make_unique<Operation>();
   const std::size_t size = sizeof(FirstHead) + FirstRoom();
   operation->send.resize(size * ranks());
   operation->receive.resize(size * ranks());
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
     const ByteSpan bytes = is_good ? ByteSpan(outgoing[rank]) : ByteSpan();
-    if (is_good) head.size = bytes.size();
-    PutFirst(head, bytes, std::span(operation->send).subspan(rank * size, size));
+    PutFirst({.size = is_good ? bytes.size() : kWrong}, bytes,
+             std::span(operation->send).subspan(rank * size, size));
   }
   auto told = Run("MPI_Ialltoall", std::move(operation), [this, size](Operation& op) {
     return MPI_Ialltoall(op.send.data(), static_cast<int>(size), MPI_BYTE, op.receive.data(),
-                         static_cast<int>(size), MPI_BYTE, comm_, &op.request);
+                         static_cast<int>(size), MPI_BYTE, comm_, op.request());
   });
   if (!told.ok()) return std::move(told).error();
   const Bytes& messages = (*told)->receive;
@@ -229,62 +224,70 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(const std::vector<By
     return Break(Status(Code::kComm, "rank " + std::to_string(wrong - sizes.begin()) +
                                          " has not one message per rank"));
   }
-  return ExchangeRest(outgoing, messages);
+  return ExchangeRest(std::move(outgoing), PartsOf(messages), sizes);
 }
 
-// The ranks must make the same number of calls, of what all of them know.
-inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(const std::vector<Bytes>& outgoing,
-                                                                ByteSpan messages) {
-  std::uint64_t sent_by_all = 0;
-  std::uint64_t longest = 0;
+// Calls in which what is left of a message behind its first part goes.
+inline std::size_t MpiCommunicator::CountRest(const Bytes& bytes) const {
+  if (bytes.size() <= FirstRoom()) return 0;
+  return (bytes.size() - FirstRoom() - 1) / options_.message_max_bytes + 1;
+}
+
+// Both ends of a pair know the length, so no other rank needs to. Nothing is copied here: what a
+// rank sends lies where the caller put it, and what arrives, where the caller will find it.
+inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Bytes> outgoing,
+                                                                std::vector<Bytes> incoming,
+                                                                const Numbers& receive_sizes) {
+  const auto own = static_cast<std::size_t>(rank_);
+  incoming[own] = std::move(outgoing[own]);
+  outgoing[own].clear();
+  auto operation = std::make_unique<Operation>();
+  operation->requests.clear();
   for (std::size_t rank = 0; rank < ranks(); ++rank) {
-    const FirstHead head = HeadOf(MessageOf(rank, messages));
-    sent_by_all += head.sent;
-    longest = std::max(longest, head.longest);
+    if (rank != own) incoming[rank].resize(static_cast<std::size_t>(receive_sizes[rank]));
+    const std::size_t received = rank == own ? 0 : CountRest(incoming[rank]);
+    operation->requests.resize(operation->requests.size() + received + CountRest(outgoing[rank]),
+                               MPI_REQUEST_NULL);
   }
-  const Numbers receive_sizes = SizesOf(messages);
-  Numbers send_sizes(ranks());
-  std::transform(outgoing.begin(), outgoing.end(), send_sizes.begin(),
-                 [](const Bytes& bytes) { return bytes.size(); });
-  std::uint64_t most = sent_by_all;  // that one rank sends or receives
-  if (longest > FirstRoom() && sent_by_all > options_.message_max_bytes) {
-    const auto total = [](const Numbers& sizes) {
-      return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
-    };
-    auto greatest = ReduceMax({std::max(total(send_sizes), total(receive_sizes))});
-    if (!greatest.ok()) return std::move(greatest).error();
-    most = greatest->front();
-  }
-  return ExchangeInPieces(outgoing, send_sizes, receive_sizes, PartsOf(messages),
-                          {.longest = longest, .length = PieceLength(most)});
+  if (operation->requests.empty()) return incoming;
+  operation->outgoing = std::move(outgoing);
+  operation->incoming = std::move(incoming);
+  auto moved = Run("the exchange by MPI_Isend and MPI_Irecv", std::move(operation),
+                   [this](Operation& op) { return StartRest(op); });
+  if (!moved.ok()) return std::move(moved).error();
+  return std::move((*moved)->incoming);
 }
 
-inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeInPieces(
-    const std::vector<Bytes>& outgoing, const Numbers& send_sizes, const Numbers& receive_sizes,
-    std::vector<Bytes> parts, const Pieces& pieces) {
-  const std::uint64_t piece = pieces.length;
-  for (std::uint64_t done = FirstRoom(); done < pieces.longest; done += piece) {
-    auto operation = std::make_unique<Operation>();
-    operation->send_layout = LayOut(send_sizes, done, piece);
-    operation->receive_layout = LayOut(receive_sizes, done, piece);
-    operation->send.reserve(operation->send_layout.TotalBytes());
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      if (operation->send_layout.counts[rank] == 0) continue;
-      const auto begin = outgoing[rank].begin() + static_cast<std::ptrdiff_t>(done);
-      operation->send.insert(operation->send.end(), begin,
-                             begin + operation->send_layout.counts[rank]);
+// Receives first: what arrives finds its place. All ranks begin with their neighbour, so that they
+// do not all send to the same one. Messages of a pair keep their order in MPI, also those of one
+// call and the next.
+inline int MpiCommunicator::StartRest(Operation& operation) const {
+  constexpr int kTag = 0;
+  auto request = operation.requests.begin();
+  int code = MPI_SUCCESS;
+  const auto for_pieces = [&](Bytes& bytes, const auto& start) {
+    std::size_t done = FirstRoom();
+    for (std::size_t left = CountRest(bytes); left > 0 && code == MPI_SUCCESS; --left) {
+      const std::size_t count = std::min(options_.message_max_bytes, bytes.size() - done);
+      code = start(bytes.data() + done, static_cast<int>(count), &*request++);
+      done += count;
     }
-    operation->receive.resize(operation->receive_layout.TotalBytes());
-    auto moved = Run("MPI_Ialltoallv", std::move(operation), [this](Operation& op) {
-      return MPI_Ialltoallv(op.send.data(), op.send_layout.counts.data(),
-                            op.send_layout.starts.data(), MPI_BYTE, op.receive.data(),
-                            op.receive_layout.counts.data(), op.receive_layout.starts.data(),
-                            MPI_BYTE, comm_, &op.request);
-    });
-    if (!moved.ok()) return std::move(moved).error();
-    Append(parts, (*moved)->receive, (*moved)->receive_layout);
+  };
+  for (int i = 1; i < size_; ++i) {
+    const int from = (rank_ + size_ - i) % size_;
+    for_pieces(operation.incoming[static_cast<std::size_t>(from)],
+               [&](std::byte* at, int count, MPI_Request* started) {
+                 return MPI_Irecv(at, count, MPI_BYTE, from, kTag, comm_, started);
+               });
   }
-  return parts;
+  for (int i = 1; i < size_; ++i) {
+    const int to = (rank_ + i) % size_;
+    for_pieces(operation.outgoing[static_cast<std::size_t>(to)],
+               [&](std::byte* at, int count, MPI_Request* started) {
+                 return MPI_Isend(at, count, MPI_BYTE, to, kTag, comm_, started);
+               });
+  }
+  return code;
 }
 
 }  // namespace sealpoint

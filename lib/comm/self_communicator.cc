@@ -33,7 +33,7 @@ class SelfCommunicatorImpl final : public Communicator {
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
     return std::vector<Bytes>{Bytes(bytes.begin(), bytes.end())};
   }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     if (outgoing.size() == 1) return outgoing;
     return MakeError(Code::kComm, "rank 0 has ", outgoing.size(), " messages, expected 1");
   }

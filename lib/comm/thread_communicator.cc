@@ -29,7 +29,7 @@ class ThreadCommunicator final : public Communicator {
   Status Broadcast(Bytes& bytes, int root) override;
   Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override;
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override;
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
@@ -78,9 +78,9 @@ Result<std::vector<Bytes>> ThreadCommunicator::AllGather(ByteSpan bytes) {
   return CollectParts(*round, 0);
 }
 
-Result<std::vector<Bytes>> ThreadCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
-  SEALPOINT_ASSIGN_OR_RETURN(const auto round,
-                             Exchange({.collective = Collective::kAllToAll, .parts = outgoing}));
+Result<std::vector<Bytes>> ThreadCommunicator::AllToAll(std::vector<Bytes> outgoing) {
+  SEALPOINT_ASSIGN_OR_RETURN(const auto round, Exchange({.collective = Collective::kAllToAll,
+                                                         .parts = std::move(outgoing)}));
   return CollectParts(*round, static_cast<std::size_t>(rank_));
 }
 

@@ -65,7 +65,7 @@ class Exchange {
   // Collective.
   template <typename See>
   Status Run(Communicator& comm, const See& see) {
-    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllToAll(outgoing_));
+    SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllToAll(std::move(outgoing_)));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       WireReader in(all[rank]);
       while (!in.at_end()) {

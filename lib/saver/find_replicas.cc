@@ -220,8 +220,9 @@ Result<FoundReplicas> WithHolders(const Declaration& held, Holders holders, int 
 
 Result<FoundReplicas> FindReplicas(Communicator& comm, const Declaration& held,
                                    std::span<const int> writer_ranks) {
-  const Questions questions = Ask(held, comm.size());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> asked, comm.AllToAll(questions.messages));
+  Questions questions = Ask(held, comm.size());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> asked,
+                             comm.AllToAll(std::move(questions.messages)));
   Owner owner(asked);
   const Status read = owner.Read();
   SEALPOINT_ASSIGN_OR_RETURN(

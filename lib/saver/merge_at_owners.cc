@@ -120,8 +120,7 @@ Result<Bytes> MergeAtOwners(Communicator& comm, std::span<const BlobSummary> own
   // One message at a time is in memory, or two: each is as large as the index.
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm.size()));
   if (blobs.ok()) outgoing = EncodeForOwners(own, *blobs, comm.size());
-  auto received = comm.AllToAll(outgoing);
-  outgoing = {};
+  auto received = comm.AllToAll(std::move(outgoing));
   SEALPOINT_RETURN_IF_ERROR(received.status());
   const Result<Bytes> part =
       blobs.ok() ? MergeEntries(*received, *blobs, limits) : Result<Bytes>(blobs.error());

@@ -138,7 +138,7 @@ Result<std::vector<Bytes>> PythonCommunicator::AllGather(ByteSpan bytes) {
   return WithGil([&] { return MessagesOf(object_.attr("all_gather")(ViewOf(bytes)), size_); });
 }
 
-Result<std::vector<Bytes>> PythonCommunicator::AllToAll(const std::vector<Bytes>& outgoing) {
+Result<std::vector<Bytes>> PythonCommunicator::AllToAll(std::vector<Bytes> outgoing) {
   return WithGil([&] {
     nb::list messages;
     for (const Bytes& bytes : outgoing) messages.append(ViewOf(bytes));

@@ -36,7 +36,7 @@ class PythonCommunicator final : public Communicator {
   Status Broadcast(Bytes& bytes, int root) override;
   Result<std::vector<Bytes>> Gather(ByteSpan bytes, int root) override;
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override;
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override;
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override;
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override;
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;

@@ -29,8 +29,8 @@ struct BatchReader::Packing {
         size += requester.parts.size_bytes();
       }
     }
-    parcel.outgoing.resize(rank_count);
-    for (std::size_t rank = 0; rank < rank_count; ++rank) parcel.outgoing[rank].resize(sizes[rank]);
+    parcel.messages.resize(rank_count);
+    for (std::size_t rank = 0; rank < rank_count; ++rank) parcel.messages[rank].resize(sizes[rank]);
   }
 
   // The requesters of a chunk that this batch serves.
@@ -45,7 +45,7 @@ struct BatchReader::Packing {
     for (std::size_t j = FirstOf(i); j < EndOf(i); ++j) {
       const ChunkToRead::Requester& requester = to_read[i].requesters[j];
       const std::uint64_t begin = begins[firsts[i - batch.begin.chunk] + j - FirstOf(i)];
-      const MutableByteSpan message = parcel.outgoing[static_cast<std::size_t>(requester.rank)];
+      const MutableByteSpan message = parcel.messages[static_cast<std::size_t>(requester.rank)];
       requester.parts.Pack(raw, message.subspan(begin, requester.parts.size_bytes()));
     }
   }

@@ -22,7 +22,7 @@ struct Parcel {
     std::size_t chunk = 0;  // in this rank's plan
     Bytes raw{};
   };
-  std::vector<Bytes> outgoing{};  // the requested parts, by rank, in the order of the chunks
+  std::vector<Bytes> messages{};  // the requested parts, by rank, in the order of the chunks
   std::vector<OwnChunk> own{};    // of this rank; none if they were copied while they were read
   std::uint64_t bytes_read = 0;   // stored
 };

@@ -99,7 +99,8 @@ Status CollectiveLoad::AskReaders(Window& window) {
     window.expected.Add(one->place.reader, {one->chunk, *std::move(one->parts)});
     one->parts.reset();
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm_.AllToAll(outgoing));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
+                             comm_.AllToAll(std::move(outgoing)));
   for (int rank = 0; rank < comm_.size(); ++rank) {
     SEALPOINT_RETURN_IF_ERROR(
         TakeRequests(incoming[static_cast<std::size_t>(rank)], rank, plan_, window.to_read));
@@ -177,7 +178,7 @@ Status CollectiveLoad::Exchange(Passing& passing, CollectiveLoadReport& report) 
   SEALPOINT_ASSIGN_OR_RETURN(
       const std::uint64_t received,
       ExchangeChunks(
-          comm_, passing.parcel.outgoing, passing.window->expected,
+          comm_, passing.parcel.messages, passing.window->expected,
           [&](const ExpectedChunk& expected, ByteSpan packed) { Deliver(expected, packed); }));
   FinishCopies();
   report.bytes_received += received;

@@ -37,13 +37,13 @@ Status ExpectedChunks::CheckAllArrived() const {
   return {};
 }
 
-Result<std::uint64_t> ExchangeChunks(Communicator& comm, const std::vector<Bytes>& outgoing,
+Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
                                      ExpectedChunks& expected, const ExpectedChunks::Take& take) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
+  SEALPOINT_ASSIGN_OR_RETURN(messages, comm.AllToAll(std::move(messages)));
   std::uint64_t received = 0;
-  for (std::size_t rank = 0; rank < incoming.size(); ++rank) {
-    received += incoming[rank].size();
-    SEALPOINT_RETURN_IF_ERROR(expected.TakeMessage(rank, incoming[rank], take));
+  for (std::size_t rank = 0; rank < messages.size(); ++rank) {
+    received += messages[rank].size();
+    SEALPOINT_RETURN_IF_ERROR(expected.TakeMessage(rank, messages[rank], take));
   }
   return received;
 }

@@ -43,9 +43,10 @@ class ExpectedChunks {
   std::uint64_t size_bytes_ = 0;
 };
 
-// Sends each rank its message and takes what arrives. Collective. Returns the bytes that other
-// ranks sent. Errors: Comm, Timeout.
-Result<std::uint64_t> ExchangeChunks(Communicator& comm, const std::vector<Bytes>& outgoing,
+// Sends each rank its message and takes what arrives. `messages` are replaced by those that
+// arrived, whose memory can be used again. Collective. Returns the bytes that other ranks sent.
+// Errors: Comm, Timeout; the messages are gone then.
+Result<std::uint64_t> ExchangeChunks(Communicator& comm, std::vector<Bytes>& messages,
                                      ExpectedChunks& expected, const ExpectedChunks::Take& take);
 
 }  // namespace sealpoint::internal

@@ -57,7 +57,7 @@ Result<RequestedBytes> JoinOwnBlobs(Communicator& comm, const ReadPlanData& plan
     EncodeBytes(request.bytes, out);
     out.Put(request.chunk_size_max);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(outgoing));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming, comm.AllToAll(std::move(outgoing)));
   std::vector<RankBytes> requested;
   for (std::size_t rank = 0; rank < incoming.size(); ++rank) {
     WireReader in(incoming[rank]);

@@ -58,10 +58,11 @@ class MeasuringCommunicator final : public Communicator {
     return inner_.Gather(bytes, root);
   }
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override { return inner_.AllGather(bytes); }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
-    if (before_exchange) before_exchange(SizeOf(outgoing));
-    auto incoming = inner_.AllToAll(outgoing);
-    sent_max_bytes = std::max(sent_max_bytes, SizeOf(outgoing));
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
+    const std::uint64_t sent = SizeOf(outgoing);
+    if (before_exchange) before_exchange(sent);
+    auto incoming = inner_.AllToAll(std::move(outgoing));
+    sent_max_bytes = std::max(sent_max_bytes, sent);
     if (incoming.ok()) received_max_bytes = std::max(received_max_bytes, SizeOf(*incoming));
     if (incoming.ok() && loses_payload && SizeOf(*incoming) >= kChunkBytes) {
       std::fill(incoming->begin(), incoming->end(), Bytes());

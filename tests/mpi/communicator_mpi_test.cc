@@ -49,13 +49,10 @@ int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void
   return PMPI_Ialltoall(send, send_count, send_type, receive, receive_count, receive_type, comm,
                         request);
 }
-int MPI_Ialltoallv(const void* send, const int send_counts[], const int send_starts[],
-                   MPI_Datatype send_type, void* receive, const int receive_counts[],
-                   const int receive_starts[], MPI_Datatype receive_type, MPI_Comm comm,
-                   MPI_Request* request) {
+int MPI_Isend(const void* bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   ++g_exchange_count;
-  return PMPI_Ialltoallv(send, send_counts, send_starts, send_type, receive, receive_counts,
-                         receive_starts, receive_type, comm, request);
+  return PMPI_Isend(bytes, count, type, to, tag, comm, request);
 }
 int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op operation,
                    MPI_Comm comm, MPI_Request* request) {
@@ -256,19 +253,27 @@ TEST(MpiCommunicator, MakingOneHasADeadline) {
 }
 
 // The last rank comes too late; the memory of the others' calls is gone by then.
-TEST(MpiCommunicator, DeadlineEndsTheWaitAndTheLateRankHarmsNobody) {
+class MpiDeadline : public testing::TestWithParam<bool> {
+ protected:
+  static Result<std::vector<Bytes>> Call(MpiCommunicator& comm) {
+    if (GetParam()) return comm.AllGather(Bytes(100'000));
+    return comm.AllToAll(std::vector<Bytes>(static_cast<std::size_t>(comm.size()), Bytes(100'000)));
+  }
+};
+
+TEST_P(MpiDeadline, EndsTheWaitAndTheLateRankHarmsNobody) {
   const auto comm = CreateWorld();
   if (comm->size() == 1) GTEST_SKIP() << "needs somebody to wait for";
   const bool is_late = comm->rank() == comm->size() - 1;
   if (is_late) {
     comm->set_deadline(milliseconds(500));
     std::this_thread::sleep_for(milliseconds(400));
-    const auto late = comm->AllGather(Bytes(100'000));
+    const auto late = Call(*comm);
     EXPECT_TRUE(late.ok() || late.error().code() == Code::kTimeout) << late.error().ToString();
   } else {
     comm->set_deadline(milliseconds(50));
     const auto begin = std::chrono::steady_clock::now();
-    const auto result = comm->AllGather(Bytes(100'000));
+    const auto result = Call(*comm);
     EXPECT_EQ(result.error().code(), Code::kTimeout);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(390));
@@ -276,6 +281,10 @@ TEST(MpiCommunicator, DeadlineEndsTheWaitAndTheLateRankHarmsNobody) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+INSTANTIATE_TEST_SUITE_P(Calls, MpiDeadline, testing::Bool(), [](const auto& instance) {
+  return instance.param ? "AllGather" : "AllToAll";
+});
 
 }  // namespace
 }  // namespace sealpoint

@@ -42,10 +42,10 @@ class CapturingCommunicator final : public Communicator {
     if (gathered_.empty()) return NoAnswer();
     return gathered_;
   }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     sent_sizes_.clear();
     for (const Bytes& message : outgoing) sent_sizes_.push_back(message.size());
-    to_owner_ = outgoing[checker_];
+    to_owner_ = std::move(outgoing[checker_]);
     return exchanged_;
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(

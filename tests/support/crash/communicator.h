@@ -37,8 +37,8 @@ class CrashCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
     return Run(All(), [&] { return inner_.AllGather(bytes); });
   }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
-    return Run(All(), [&] { return inner_.AllToAll(outgoing); });
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
+    return Run(All(), [&] { return inner_.AllToAll(std::move(outgoing)); });
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {

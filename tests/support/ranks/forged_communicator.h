@@ -38,7 +38,7 @@ class ForgedCommunicator final : public Communicator {
   Arriving AllGather(ByteSpan bytes) override {
     return gathered_ ? *gathered_ : self_->AllGather(bytes);
   }
-  Arriving AllToAll(const std::vector<Bytes>&) override { return exchanged_; }
+  Arriving AllToAll(std::vector<Bytes>) override { return exchanged_; }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {
     return self_->AllReduceMax(values);

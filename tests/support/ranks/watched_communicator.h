@@ -97,9 +97,9 @@ class WatchedCommunicator final : public Communicator {
   Result<std::vector<Bytes>> AllGather(ByteSpan bytes) override {
     return Watched(&Watch::all_gathers_left, [&] { return inner_.AllGather(bytes); });
   }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>& outgoing) override {
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) override {
     if (Broken().ok()) Locked([](Watch& watch) { return ++watch.exchange_count; });
-    return Watched(&Watch::all_to_alls_left, [&] { return inner_.AllToAll(outgoing); });
+    return Watched(&Watch::all_to_alls_left, [&] { return inner_.AllToAll(std::move(outgoing)); });
   }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {

@@ -171,7 +171,8 @@ Status PassToSelf(const Bytes& message, int expected_count, std::uint64_t size =
   ExpectedChunks expected(1);
   for (int i = 0; i < expected_count; ++i) expected.Add(0, {.chunk = 0, .parts = ChunkParts(size)});
   const auto take = [](const ExpectedChunk&, ByteSpan packed) { EXPECT_EQ(packed.size(), 4u); };
-  const auto received = ExchangeChunks(*comm, {message}, expected, take);
+  std::vector<Bytes> messages = {message};
+  const auto received = ExchangeChunks(*comm, messages, expected, take);
   return received.ok() ? expected.CheckAllArrived() : received.error();
 }
 

@@ -32,9 +32,7 @@ class LyingCommunicator final : public Communicator {
   }
   Result<std::vector<Bytes>> Gather(ByteSpan, int) override { return std::vector<Bytes>(); }
   Result<std::vector<Bytes>> AllGather(ByteSpan) override { return std::vector<Bytes>(); }
-  Result<std::vector<Bytes>> AllToAll(const std::vector<Bytes>&) override {
-    return std::vector<Bytes>();
-  }
+  Result<std::vector<Bytes>> AllToAll(std::vector<Bytes>) override { return std::vector<Bytes>(); }
   Result<std::vector<std::uint64_t>> AllReduceMax(const std::vector<std::uint64_t>&) override {
     return maxima_;
   }
