@@ -177,20 +177,35 @@ begin_ahead() {  # the stage that was built, later stages...
   trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
 }
 
+# Sets cpu to the seconds of the processors that ended children of this shell took. A builder ahead is none of them.
+count_cpu() {
+  local user sys part
+  times >build/times  # no pipe: it would be a shell of its own, with children of its own
+  { read -r _; read -r user sys; } <build/times
+  cpu=0
+  for part in "$user" "$sys"; do
+    part=${part%[.,]*}  # 1m23.456s
+    cpu=$((cpu + 60 * ${part%m*} + ${part#*m}))
+  done
+}
+
 # What a stage prints is kept in build/STAGE.log; the end of a failed stage's is printed once more at the very end.
 # A new shell for each, because -e has no effect in the condition of an if.
 run_stages() {
-  local started failed=() report=()
+  local started failed=() report=() cpu before outcome
   while (($#)); do
     printf '\n======== %s ========\n' "$1"
     started=$SECONDS
-    if "$BASH" "$0" --build "$1" 2>&1 | tee "build/$1.log" && begin_ahead "$@" &&
-      "$BASH" "$0" --run "$1" 2>&1 | tee -a "build/$1.log"; then
-      report+=("$(printf '%-12s passed %5d s' "$1" $((SECONDS - started)))")
-    else
+    count_cpu
+    before=$cpu
+    outcome=passed
+    if ! { "$BASH" "$0" --build "$1" 2>&1 | tee "build/$1.log" && begin_ahead "$@" &&
+      "$BASH" "$0" --run "$1" 2>&1 | tee -a "build/$1.log"; }; then
       failed+=("$1")
-      report+=("$(printf '%-12s FAILED %5d s' "$1" $((SECONDS - started)))")
+      outcome=FAILED
     fi
+    count_cpu
+    report+=("$(printf '%-12s %s %5d s, %5d s of the processors' "$1" "$outcome" $((SECONDS - started)) $((cpu - before)))")
     shift
   done
   local stage

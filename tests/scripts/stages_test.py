@@ -7,6 +7,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -71,6 +72,7 @@ class StagesTest(unittest.TestCase):
                 status, output, calls = self.run_stages(**slow)
                 self.assertEqual(self.outcomes(output), [(stage, "passed") for stage in STAGES], output)
                 self.assertEqual(status, 0, output)
+                self.assertEqual(len(re.findall(r"passed +\d+ s, +\d+ s of the processors\n", output)), len(STAGES), output)
                 for call in ("ctest --test-dir build/check", "mutants.py --quick", "tidy.py build/tidy"):
                     self.assertTrue(any(one.startswith(call) for one in calls), call)
 
