@@ -101,6 +101,8 @@ class SEALPOINT_EXPORT ReadableFile {
   // the bytes behind the end are zero only up to the next alignment boundary.
   // Errors: Io; Incomplete if the file ends before the range does.
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
+  // A hint that this range is read soon, so that it may be fetched ahead. Does not wait for that.
+  virtual void WillRead(std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
   virtual bool is_direct() const = 0;
   // The file descriptor behind it, open as long as this is: devices can read a file of the system
   // without this process. Nothing if there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +44,28 @@ Status PosixReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) cons
   SEALPOINT_RETURN_IF_ERROR(ReadAll(offset, out, needed_bytes));
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(needed_bytes), out.end(), std::byte{0});
   return {};
+}
+
+// Whether a byte can be read without waiting for the device. If not, its page may be fetched.
+bool PosixReadableFile::IsCached(std::uint64_t offset) const {
+  std::byte byte{};
+  const iovec place = {.iov_base = &byte, .iov_len = 1};
+  return ::preadv2(fd_.get(), &place, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;
+}
+
+// The kernel's own reading ahead goes past the end of what is wanted, by as much as 8 MiB where
+// that is set, and was half as fast on two ranks' files. Of each call it fetches no more than it
+// reads ahead at most, 128 KiB by default, so it is asked in pieces. That takes some 10 µs per MiB
+// also if all of it is in the page cache, which the first and the last byte tell.
+void PosixReadableFile::WillRead(std::uint64_t offset, std::uint64_t size) const {
+  constexpr std::uint64_t kPieceBytes = 128 * kKiB;
+  if (is_direct() || size == 0 || !RangeFits(offset, size, size_bytes_)) return;
+  if (IsCached(offset) && IsCached(offset + size - 1)) return;
+  for (std::uint64_t done = 0; done < size; done += kPieceBytes) {
+    static_cast<void>(::posix_fadvise(fd_.get(), static_cast<off_t>(offset + done),
+                                      static_cast<off_t>(std::min(kPieceBytes, size - done)),
+                                      POSIX_FADV_WILLNEED));
+  }
 }
 
 Status PosixReadableFile::ReadAll(std::uint64_t offset, MutableByteSpan out,

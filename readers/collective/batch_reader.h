@@ -38,6 +38,8 @@ class BatchReader {
 
   // `parcel` is overwritten; its memory is reused. Errors: those of reading and converting.
   Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch, Parcel& parcel);
+  // Tells the storage that the batch is read soon.
+  void WillRead(const ReadingBatch& batch) { ranges_->WillRead(batch.ranges); }
 
  private:
   struct Packing;

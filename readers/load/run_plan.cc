@@ -14,6 +14,7 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/copy_out.h"
+#include "readers/load/read_ahead.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -34,11 +35,14 @@ Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
 
 // Runs `read` for all ranges in parallel and reports the bytes read as progress.
 using ReadOne = std::function<Status(std::size_t worker, const PlanRange& range)>;
-Status ReadAll(const PlanSource& source, int threads, PhaseRecorder& phases, const ReadOne& read) {
+Status ReadAll(const PlanSource& source, int threads, bool reads_ahead, PhaseRecorder& phases,
+               const ReadOne& read) {
   std::mutex mutex;  // guards `phases` and `bytes_done`
   std::uint64_t bytes_done = 0;
+  ReadAhead ahead(source.files, source.ranges);
   return ParallelFor(threads, source.ranges.size(), [&](int worker, std::size_t i) -> Status {
     const PlanRange& range = source.ranges[i];
+    if (reads_ahead) ahead.Reach(i);
     SEALPOINT_RETURN_IF_ERROR(read(static_cast<std::size_t>(worker), range));
     const std::lock_guard lock(mutex);
     bytes_done += range.size;
@@ -97,13 +101,16 @@ Result<DeviceBytes> RunWithDevices(const PlanSource& source, const ReadOptions& 
     readers[i]->UseMemory(
         memory.bytes().subspan(i * staging.thread_bytes(), staging.thread_bytes()));
   }
-  SEALPOINT_RETURN_IF_ERROR(
-      ReadAll(source, staging.threads, phases, [&](std::size_t worker, const PlanRange& range) {
-        DeviceReader& reader = *readers[worker];
-        Result<bool> in_place = RunInPlace(range, options.isolate, reader.chunk_reader());
-        if (!in_place) return std::move(in_place).error();
-        return *in_place ? Status() : reader.ReadRange(range);
-      }));
+  // What devices read by themselves does not pass through the page cache.
+  const bool reads_ahead = !direct_files.has_value();
+  SEALPOINT_RETURN_IF_ERROR(ReadAll(source, staging.threads, reads_ahead, phases,
+                                    [&](std::size_t worker, const PlanRange& range) {
+                                      DeviceReader& reader = *readers[worker];
+                                      Result<bool> in_place =
+                                          RunInPlace(range, options.isolate, reader.chunk_reader());
+                                      if (!in_place) return std::move(in_place).error();
+                                      return *in_place ? Status() : reader.ReadRange(range);
+                                    }));
   DeviceBytes bytes;
   for (const auto& reader : readers) {
     SEALPOINT_RETURN_IF_ERROR(reader->Finish());
@@ -138,6 +145,12 @@ Status RangeReader::Read(std::span<const PlanRange> ranges, const Take& take) {
                      });
 }
 
+void RangeReader::WillRead(std::span<const PlanRange> ranges) {
+  for (const PlanRange& range : ranges) {
+    if (const auto file = files_.Open(range.blob)) (*file)->WillRead(range.offset, range.size);
+  }
+}
+
 Status RangeReader::ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader) {
   SEALPOINT_ASSIGN_OR_RETURN(const bool is_in_place, RunInPlace(range, false, reader));
   if (!is_in_place) {
@@ -162,7 +175,7 @@ Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options
   std::deque<ChunkReader> readers;  // never moves its elements
   for (int i = 0; i < threads; ++i) readers.emplace_back(source);
   SEALPOINT_RETURN_IF_ERROR(
-      ReadAll(source, threads, phases, [&](std::size_t worker, const PlanRange& range) {
+      ReadAll(source, threads, true, phases, [&](std::size_t worker, const PlanRange& range) {
         return RunRange(plan, range, options.isolate, readers[worker]);
       }));
   return DeviceBytes();

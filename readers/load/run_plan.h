@@ -31,6 +31,8 @@ class RangeReader {
   // may be read in place is: its chunks are at their destination then, and need no copies.
   using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw, bool is_in_place)>;
   Status Read(std::span<const PlanRange> ranges, const Take& take);
+  // Tells the storage that these are read soon. Thread safety: also beside Read.
+  void WillRead(std::span<const PlanRange> ranges);
 
  private:
   Status ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader);

@@ -25,6 +25,9 @@ class ForwardingReader : public ReadableFile {
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override {
     return inner_->ReadAt(offset, out);
   }
+  void WillRead(std::uint64_t offset, std::uint64_t size) const override {
+    inner_->WillRead(offset, size);
+  }
   bool is_direct() const override { return inner_->is_direct(); }
   std::optional<int> descriptor() const override { return inner_->descriptor(); }
 

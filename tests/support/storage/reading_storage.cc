@@ -36,6 +36,14 @@ class ReadingStorage::LoggedFile final : public ForwardingReader {
     state_->log.reads.push_back(call);
     return {};
   }
+  void WillRead(std::uint64_t offset, std::uint64_t size) const override {
+    {
+      const std::lock_guard lock(state_->mutex);
+      ReadLog& log = state_->log;
+      log.named.push_back({{.name = name_, .offset = offset, .size = size}, log.reads.size()});
+    }
+    ForwardingReader::WillRead(offset, size);
+  }
 
  private:
   const std::string name_;
@@ -88,6 +96,7 @@ ReadLog ReadingStorage::log() const {
 void ReadingStorage::ClearLog() {
   const std::lock_guard lock(state_->mutex);
   state_->log.reads.clear();
+  state_->log.named.clear();
   state_->log.stats.clear();
 }
 

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_TESTS_SUPPORT_STORAGE_READING_STORAGE_H_
 #define SEALPOINT_TESTS_SUPPORT_STORAGE_READING_STORAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,9 +20,17 @@ struct ReadCall {
   friend auto operator<=>(const ReadCall&, const ReadCall&) = default;
 };
 
+// A range that was named as one that is read soon.
+struct NamedRange {
+  ReadCall range;
+  std::size_t reads_before = 0;  // completed until then
+  friend auto operator<=>(const NamedRange&, const NamedRange&) = default;
+};
+
 // The log of a ReadingStorage, shared with all its directories and files.
 struct ReadLog {
   std::vector<ReadCall> reads;     // in the order of completion
+  std::vector<NamedRange> named;   // by WillRead
   std::vector<std::string> stats;  // names
   std::uint64_t open_file_count = 0;
   std::uint64_t open_file_count_max = 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/storage/storage_fixture.h"
 
@@ -47,6 +49,63 @@ class DirectFileTest : public ::testing::Test {
   const AlignedMemory memory_ = Allocate(4);
   const MutableByteSpan bytes_{memory_.get(), 4 * kBlock};
 };
+
+// Pages of a file that are in the page cache. Looking fetches none.
+class Residency {
+ public:
+  explicit Residency(const ReadableFile& file)
+      : size_(file.size_bytes()),
+        memory_(::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor().value(), 0)) {}
+  ~Residency() { ::munmap(memory_, size_); }
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  std::uint64_t CountIn(std::uint64_t offset, std::uint64_t size) const {
+    std::vector<unsigned char> pages(size / kBlock);
+    EXPECT_EQ(::mincore(static_cast<std::byte*>(memory_) + offset, size, pages.data()), 0);
+    return static_cast<std::uint64_t>(
+        std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }));
+  }
+
+ private:
+  const std::uint64_t size_;
+  void* const memory_;
+};
+
+TEST(WillReadTest, WhatIsNamedIsFetchedAndWhatFollowsIsNot) {
+  const TempDir temp;
+  const auto directory = PosixStorage()->OpenDirectory(temp.path()).value();
+  WriteFile(*directory, "a", std::string(32 * kMiB, 'x'));
+  const auto file = std::move(directory->OpenForRead("a", IoMode::kBuffered)).value();
+  ASSERT_EQ(::fsync(*file->descriptor()), 0);
+  ASSERT_EQ(::posix_fadvise(*file->descriptor(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  const Residency resident(*file);
+  if (resident.CountIn(0, file->size_bytes()) > 0) GTEST_SKIP() << "files stay in memory here";
+  constexpr std::uint64_t kOffset = 4 * kMiB;
+  constexpr std::uint64_t kSize = 3 * kMiB;
+  file->WillRead(kOffset, kSize);
+  for (int i = 0; i < 5000 && resident.CountIn(kOffset, kSize) < kSize / kBlock; ++i) {
+    ::usleep(1000);
+  }
+  EXPECT_EQ(resident.CountIn(kOffset, kSize), kSize / kBlock);
+  Bytes bytes(kSize);
+  ASSERT_TRUE(file->ReadAt(kOffset, bytes).ok());
+  ::usleep(100'000);  // for what the kernel might read ahead on its own
+  EXPECT_EQ(resident.CountIn(0, kOffset), 0u);
+  EXPECT_EQ(resident.CountIn(kOffset + kSize, 16 * kMiB), 0u);
+}
+
+TEST(WillReadTest, WhatIsNotInTheFileIsIgnored) {
+  const TempDir temp;
+  const auto directory = PosixStorage()->OpenDirectory(temp.path()).value();
+  WriteFile(*directory, "a", "abc");
+  const auto file = std::move(directory->OpenForRead("a", IoMode::kBuffered)).value();
+  file->WillRead(0, 0);
+  file->WillRead(2, 2);
+  file->WillRead(~std::uint64_t{0}, 1);
+  Bytes bytes(3);
+  EXPECT_TRUE(file->ReadAt(0, bytes).ok());
+}
 
 TEST(DescriptorTest, ReadsTheFileAndIsThatOfAFileOfTheSystemOnly) {
   const TempDir temp;
