@@ -141,8 +141,9 @@ def main():
     options.cases = options.cases or ["small", "sharded", "large", "model", "columns"]
     import torch.multiprocessing as mp
 
+    if options.folder:
+        pathlib.Path(options.folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        pathlib.Path(folder).mkdir(exist_ok=True)
         mp.start_processes(run_rank, args=(options, folder), nprocs=options.ranks, start_method="spawn")
 
 
