@@ -23,7 +23,7 @@ namespace sealpoint {
 
 struct MpiCommunicatorOptions {
   // Bytes that one MPI call may move per rank, at most 2^31-1, since MPI 3.1 counts in int. Longer
-  // messages go in several calls. The same on all ranks.
+  // messages go in several calls, those of AllToAll all at a time. The same on all ranks.
   std::size_t message_max_bytes = std::size_t{1} << 30;
   // The deadline to begin with (set_deadline), which also bounds Create.
   std::chrono::milliseconds deadline = kDefaultDeadline;
@@ -39,7 +39,7 @@ struct MpiCommunicatorOptions {
 // pair of ranks.
 //
 // After Timeout or Comm no call does anything but return that error again. The operation that was
-// under way cannot be cancelled in MPI: its request and its memory stay alive until the process
+// under way cannot be cancelled in MPI: its requests and its memory stay alive until the process
 // ends, and the duplicate is not freed. The content of the `bytes` of a Broadcast is then
 // unspecified.
 //
@@ -81,7 +81,7 @@ class MpiCommunicator final : public Communicator {
   using Clock = std::chrono::steady_clock;
   using Numbers = std::vector<std::uint64_t>;
 
-  // How many bytes go to, or come from, each rank in one MPI call, and where they lie in memory.
+  // How many bytes come from each rank in one MPI call, and where they go in memory.
   struct Layout {
     std::vector<int> counts;
     std::vector<int> starts;
@@ -109,7 +109,6 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm duplicate = MPI_COMM_NULL;
 
     MPI_Request* request() { return requests.data(); }
-    int request_count() const { return static_cast<int>(requests.size()); }
     std::uint64_t size_bytes() const;  // that are sent and received
   };
 
@@ -136,7 +135,8 @@ class MpiCommunicator final : public Communicator {
                                                   std::unique_ptr<Operation> operation,
                                                   Start start);
 
-  Result<Numbers> ReduceMax(const Numbers& values);
+  // MPI_Test of each of them; sets `done` if all are. Returns the first code that is an error.
+  static int TestAll(std::span<MPI_Request> requests, bool& done);
   std::size_t FirstRoom() const;
   static void PutFirst(const FirstHead& head, ByteSpan bytes, std::span<std::byte> message);
   static FirstHead HeadOf(ByteSpan message);

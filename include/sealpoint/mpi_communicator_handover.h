@@ -94,10 +94,9 @@ class MpiCommunicator::Handover {
       deadline_.Resume();  // no other rank had anything to wait for
       if (const int code = (*start_)(); code != MPI_SUCCESS) return Finish(code);
     }
-    int done = 0;
-    const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                                 MPI_STATUSES_IGNORE);
-    if (code != MPI_SUCCESS || done != 0) return Finish(code);
+    bool done = false;
+    const int code = TestAll(requests_, done);
+    if (code != MPI_SUCCESS || done) return Finish(code);
     if (deadline_.IsOver()) {
       state_ = State::kLate;
       changed_.notify_all();

@@ -50,8 +50,7 @@ bool BlobFiles::CloseFiles() {
 Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) {
   if (File file = open_->Find(blob)) return file;
   // Two threads may open the same blob; both files are good.
-  const BlobPin pin = index_.blob(blob);
-  const std::string name = BlobName(pin.id);
+  const std::string name = BlobName(index_.blob(blob).id);
   Result<std::unique_ptr<ReadableFile>> opened = directory_.OpenForRead(name, mode_);
   // Other threads may close files, or take those that this one closed: hence several tries.
   for (int i = 0; i < kTriesMax && !opened && opened.error().is_out_of_files(); ++i) {
@@ -63,8 +62,21 @@ Result<std::shared_ptr<const ReadableFile>> BlobFiles::Open(std::uint32_t blob) 
         .AtPath(JoinPath(directory_.path(), name));
   }
   if (!opened) return std::move(opened).error();
-  SEALPOINT_RETURN_IF_ERROR(CheckBlobSize(directory_.path(), pin, (*opened)->size_bytes()));
-  File file = std::move(*opened);
+  return Check(blob, std::move(*opened));
+}
+
+std::shared_ptr<const ReadableFile> BlobFiles::TryOpen(std::uint32_t blob) {
+  if (File file = open_->Find(blob)) return file;
+  auto opened = directory_.OpenForRead(BlobName(index_.blob(blob).id), mode_);
+  if (!opened) return nullptr;
+  return Check(blob, std::move(*opened)).value_or(nullptr);
+}
+
+Result<std::shared_ptr<const ReadableFile>> BlobFiles::Check(std::uint32_t blob,
+                                                             std::unique_ptr<ReadableFile> opened) {
+  SEALPOINT_RETURN_IF_ERROR(
+      CheckBlobSize(directory_.path(), index_.blob(blob), opened->size_bytes()));
+  File file = std::move(opened);
   open_->Keep({.blob = blob, .file = file});
   return file;
 }

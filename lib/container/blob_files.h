@@ -29,6 +29,9 @@ class BlobFiles {
 
   // Errors: Incomplete (R-BLB-01: missing or short), Corrupt (R-BLB-09: longer), Io.
   Result<std::shared_ptr<const ReadableFile>> Open(std::uint32_t blob);
+  // The same for a hint, which does not matter: null after any error, and no other file is closed.
+  std::shared_ptr<const ReadableFile> TryOpen(std::uint32_t blob);
+  IoMode mode() const { return mode_; }
 
  private:
   using File = std::shared_ptr<const ReadableFile>;
@@ -51,6 +54,7 @@ class BlobFiles {
   BlobFiles(const Directory& directory, const Metadata& index, IoMode mode,
             std::shared_ptr<OpenFiles> others)
       : directory_(directory), index_(index), mode_(mode), others_(std::move(others)) {}
+  Result<File> Check(std::uint32_t blob, std::unique_ptr<ReadableFile> opened);
   // Closes what is open for speed only; false if nothing was.
   bool CloseFiles();
 

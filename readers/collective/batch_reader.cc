@@ -30,7 +30,16 @@ struct BatchReader::Packing {
       }
     }
     parcel.messages.resize(rank_count);
-    for (std::size_t rank = 0; rank < rank_count; ++rank) parcel.messages[rank].resize(sizes[rank]);
+    for (std::size_t rank = 0; rank < rank_count; ++rank) {
+      SetSize(parcel.messages[rank], sizes[rank]);
+    }
+  }
+
+  // Of memory that is used again, and may have had another size: what does not fit is not grown,
+  // which would copy what nobody needs, and much too large memory is not kept.
+  static void SetSize(Bytes& message, std::uint64_t size) {
+    if (message.capacity() < size || message.capacity() / 2 > size) message = Bytes();
+    message.resize(size);
   }
 
   // The requesters of a chunk that this batch serves.
@@ -59,7 +68,7 @@ BatchReader::BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& p
       ranges_(checkpoint.OpenRanges(plan, threads)) {}
 
 Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-                         Parcel& parcel) {
+                         RangesAhead& ahead, Parcel& parcel) {
   const Packing packing(to_read, batch, parcel, rank_count_);
   parcel.bytes_read = 0;
   std::size_t chunk_count = 0;
@@ -69,9 +78,10 @@ Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingB
   }
   parcel.own.assign(holds_own_ ? chunk_count : 0, {});
   if (batch.begin.requester > 0) packing.Pack(batch.begin.chunk, kept_);
-  return ranges_->Read(batch.ranges, [&](const PlanChunk& chunk, ByteSpan raw, bool is_in_place) {
+  const auto take = [&](const PlanChunk& chunk, ByteSpan raw, bool is_in_place) {
     return Take(packing, chunk, raw, is_in_place);
-  });
+  };
+  return ranges_->Read(batch.ranges, take, ahead, batch.first_range);
 }
 
 // Several threads at a time, each with another chunk.

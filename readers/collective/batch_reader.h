@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "readers/collective/chunk_request.h"
@@ -37,9 +38,13 @@ class BatchReader {
               int rank_count, bool holds_own);
 
   // `parcel` is overwritten; its memory is reused. Errors: those of reading and converting.
-  Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch, Parcel& parcel);
-  // Tells the storage that the batch is read soon.
-  void WillRead(const ReadingBatch& batch) { ranges_->WillRead(batch.ranges); }
+  // `ahead` has the ranges of this batch and its neighbours.
+  Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
+              RangesAhead& ahead, Parcel& parcel);
+  // Borrows this and the ranges.
+  std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
+    return ranges_->Ahead(ranges);
+  }
 
  private:
   struct Packing;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/collective/collective_load.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -214,13 +213,16 @@ Result<bool> CollectiveLoad::AdvanceTo(Passing& next, const Passing& last, std::
   return true;
 }
 
-// While batch `number` is verified and exchanged, the storage fetches the next ones.
-void CollectiveLoad::ReadAhead(Window& window, std::size_t number, BatchReader& reader) {
-  constexpr std::size_t kBatchesAhead = 2;
-  const std::size_t end = std::min(window.batches.size(), number + 1 + kBatchesAhead);
-  for (; window.told_count < end; ++window.told_count) {
-    reader.WillRead(window.batches[window.told_count]);
+// While a batch is verified and exchanged, the storage fetches the next ones of its window.
+Status CollectiveLoad::Read(Passing& passing, BatchReader& reader) {
+  Window& window = *passing.window;
+  if (window.ahead == nullptr) {
+    for (const ReadingBatch& batch : window.batches) {
+      window.ranges.insert(window.ranges.end(), batch.ranges.begin(), batch.ranges.end());
+    }
+    window.ahead = reader.Ahead(window.ranges);
   }
+  return reader.Read(window.to_read, passing.batch(), *window.ahead, passing.parcel);
 }
 
 // Windows and their batches are the same on all ranks, also when this one has nothing to read in
@@ -238,9 +240,7 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
     if (!reads && passing.window == nullptr) return {};
     next.parcel.bytes_read = 0;
     job.Begin([&, reads] {  // also behind a return from this block, which waits for it
-      if (!reads) return Status();
-      ReadAhead(*next.window, next.number, reader);
-      return reader.Read(next.window->to_read, next.batch(), next.parcel);
+      return reads ? Read(next, reader) : Status();
     });
     if (passing.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
     const Status read = job.Wait();

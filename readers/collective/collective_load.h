@@ -52,9 +52,10 @@ class CollectiveLoad {
     std::uint64_t end = 0;               // position
     std::vector<ChunkToRead> to_read{};  // by this rank
     std::vector<ReadingBatch> batches{};
-    std::size_t batch_count = 0;  // of the rank that has most of them
-    ExpectedChunks expected;      // from other ranks
-    std::size_t told_count = 0;   // of the batches, so many are on their way from the storage
+    std::size_t batch_count = 0;      // of the rank that has most of them
+    ExpectedChunks expected;          // from other ranks
+    std::vector<PlanRange> ranges{};  // of all batches
+    std::unique_ptr<RangesAhead> ahead{};
   };
   // A batch that is read, and then exchanged.
   struct Passing {
@@ -84,7 +85,7 @@ class CollectiveLoad {
   Result<bool> AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
                          std::uint64_t end);
   Status AskReaders(Window& window);
-  static void ReadAhead(Window& window, std::size_t number, BatchReader& reader);
+  static Status Read(Passing& passing, BatchReader& reader);
   Status Exchange(Passing& passing, CollectiveLoadReport& report);
   Status OpenDevices();
   Status TakeStaging();

@@ -44,8 +44,9 @@ class Divider {
 
   void CutAt(SendingPlace place) {
     batch_.end = place;
+    const std::size_t first_range = batch_.first_range + batch_.ranges.size();
     batches_.push_back(std::move(batch_));
-    batch_ = {.begin = place};
+    batch_ = {.begin = place, .first_range = first_range};
     size_ = 0;
   }
 

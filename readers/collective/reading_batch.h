@@ -24,6 +24,7 @@ struct ReadingBatch {
   SendingPlace begin{};
   SendingPlace end{};
   std::vector<PlanRange> ranges{};  // of the rank's plan
+  std::size_t first_range = 0;      // so many are in the batches before it
 };
 
 struct BatchLimits {

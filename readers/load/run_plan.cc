@@ -14,7 +14,7 @@
 #include "lib/base/macros.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/load/copy_out.h"
-#include "readers/load/read_ahead.h"
+#include "readers/load/ranges_ahead.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -35,14 +35,13 @@ Status RunRange(const ReadPlanData& plan, const PlanRange& range, bool isolate,
 
 // Runs `read` for all ranges in parallel and reports the bytes read as progress.
 using ReadOne = std::function<Status(std::size_t worker, const PlanRange& range)>;
-Status ReadAll(const PlanSource& source, int threads, bool reads_ahead, PhaseRecorder& phases,
-               const ReadOne& read) {
+Status ReadAll(const PlanSource& source, int threads, PhaseRecorder& phases, const ReadOne& read) {
   std::mutex mutex;  // guards `phases` and `bytes_done`
   std::uint64_t bytes_done = 0;
-  ReadAhead ahead(source.files, source.ranges);
+  RangesAhead ahead(source.files, source.ranges);
   return ParallelFor(threads, source.ranges.size(), [&](int worker, std::size_t i) -> Status {
     const PlanRange& range = source.ranges[i];
-    if (reads_ahead) ahead.Reach(i);
+    ahead.Reach(i);
     SEALPOINT_RETURN_IF_ERROR(read(static_cast<std::size_t>(worker), range));
     const std::lock_guard lock(mutex);
     bytes_done += range.size;
@@ -101,16 +100,13 @@ Result<DeviceBytes> RunWithDevices(const PlanSource& source, const ReadOptions& 
     readers[i]->UseMemory(
         memory.bytes().subspan(i * staging.thread_bytes(), staging.thread_bytes()));
   }
-  // What devices read by themselves does not pass through the page cache.
-  const bool reads_ahead = !direct_files.has_value();
-  SEALPOINT_RETURN_IF_ERROR(ReadAll(source, staging.threads, reads_ahead, phases,
-                                    [&](std::size_t worker, const PlanRange& range) {
-                                      DeviceReader& reader = *readers[worker];
-                                      Result<bool> in_place =
-                                          RunInPlace(range, options.isolate, reader.chunk_reader());
-                                      if (!in_place) return std::move(in_place).error();
-                                      return *in_place ? Status() : reader.ReadRange(range);
-                                    }));
+  SEALPOINT_RETURN_IF_ERROR(
+      ReadAll(source, staging.threads, phases, [&](std::size_t worker, const PlanRange& range) {
+        DeviceReader& reader = *readers[worker];
+        Result<bool> in_place = RunInPlace(range, options.isolate, reader.chunk_reader());
+        if (!in_place) return std::move(in_place).error();
+        return *in_place ? Status() : reader.ReadRange(range);
+      }));
   DeviceBytes bytes;
   for (const auto& reader : readers) {
     SEALPOINT_RETURN_IF_ERROR(reader->Finish());
@@ -138,17 +134,13 @@ RangeReader::RangeReader(const PlanSource& source, BlobFiles files, int threads,
   for (int i = 0; i < affordable; ++i) readers_.emplace_back(source_);
 }
 
-Status RangeReader::Read(std::span<const PlanRange> ranges, const Take& take) {
+Status RangeReader::Read(std::span<const PlanRange> ranges, const Take& take, RangesAhead& ahead,
+                         std::size_t first) {
   return ParallelFor(static_cast<int>(readers_.size()), ranges.size(),
                      [&](int worker, std::size_t i) {
+                       ahead.Reach(first + i);
                        return ReadOne(ranges[i], take, readers_[static_cast<std::size_t>(worker)]);
                      });
-}
-
-void RangeReader::WillRead(std::span<const PlanRange> ranges) {
-  for (const PlanRange& range : ranges) {
-    if (const auto file = files_.Open(range.blob)) (*file)->WillRead(range.offset, range.size);
-  }
 }
 
 Status RangeReader::ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader) {
@@ -175,7 +167,7 @@ Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options
   std::deque<ChunkReader> readers;  // never moves its elements
   for (int i = 0; i < threads; ++i) readers.emplace_back(source);
   SEALPOINT_RETURN_IF_ERROR(
-      ReadAll(source, threads, true, phases, [&](std::size_t worker, const PlanRange& range) {
+      ReadAll(source, threads, phases, [&](std::size_t worker, const PlanRange& range) {
         return RunRange(plan, range, options.isolate, readers[worker]);
       }));
   return DeviceBytes();

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "lib/base/phase_recorder.h"
 #include "readers/load/chunk_reader.h"
 #include "readers/load/device_reader.h"
+#include "readers/load/ranges_ahead.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
 
@@ -28,11 +30,15 @@ class RangeReader {
               std::uint64_t memory_budget_bytes);
 
   // Hands each chunk's raw bytes to `take`, which several threads may call at a time. A range that
-  // may be read in place is: its chunks are at their destination then, and need no copies.
+  // may be read in place is: its chunks are at their destination then, and need no copies. The
+  // ranges are those of `ahead` from number `first` on.
   using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw, bool is_in_place)>;
-  Status Read(std::span<const PlanRange> ranges, const Take& take);
-  // Tells the storage that these are read soon. Thread safety: also beside Read.
-  void WillRead(std::span<const PlanRange> ranges);
+  Status Read(std::span<const PlanRange> ranges, const Take& take, RangesAhead& ahead,
+              std::size_t first);
+  // For ranges that are read in several calls. Borrows this and them.
+  std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
+    return std::make_unique<RangesAhead>(files_, ranges);
+  }
 
  private:
   Status ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader);

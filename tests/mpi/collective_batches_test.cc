@@ -160,6 +160,24 @@ TEST(CollectiveBatchesTest, TheNextBatchIsReadWhileOneIsExchanged) {
   });
 }
 
+TEST(CollectiveBatchesTest, WhatIsReadIsNamedToTheStorageBefore) {
+  OnRanks([](Communicator& inner) {
+    ReplicaJob rank(inner);
+    const auto report = rank.Load({.memory_budget_bytes = 16 * kChunkBytes});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    const ReadLog log = rank.job.storage->log();
+    std::uint64_t named_bytes = 0;
+    for (const NamedRange& named : log.named) {
+      named_bytes += named.range.size;
+      const auto first_after = log.reads.begin() + static_cast<std::ptrdiff_t>(named.reads_before);
+      EXPECT_TRUE(std::any_of(first_after, log.reads.end(), [&](const ReadCall& read) {
+        return read.name == named.range.name && read.offset == named.range.offset;
+      })) << named.range.offset;
+    }
+    EXPECT_EQ(named_bytes, rank.job.PayloadRead());
+  });
+}
+
 TEST(CollectiveBatchesTest, WhatDoesNotArriveIsNoticed) {
   OnRanks([](Communicator& inner) {
     if (inner.size() == 1) return;

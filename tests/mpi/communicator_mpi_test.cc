@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sealpoint/mpi_communicator.h"
@@ -14,6 +16,8 @@
 
 // Calls that exchange messages, of this process; MPI lets a program put itself before them.
 static int g_exchange_count = 0;
+// Called before each MPI_Isend; what it returns is the code of the call, if that is an error.
+static std::function<int()> g_before_send;
 
 extern "C" {
 int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
@@ -52,6 +56,9 @@ int MPI_Ialltoall(const void* send, int send_count, MPI_Datatype send_type, void
 int MPI_Isend(const void* bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
   ++g_exchange_count;
+  if (const int code = g_before_send ? g_before_send() : MPI_SUCCESS; code != MPI_SUCCESS) {
+    return code;
+  }
   return PMPI_Isend(bytes, count, type, to, tag, comm, request);
 }
 int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op operation,
@@ -278,6 +285,56 @@ TEST_P(MpiDeadline, EndsTheWaitAndTheLateRankHarmsNobody) {
     EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(390));
     EXPECT_EQ(comm->Barrier(), result.error()) << "stays broken";
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Now all know the sizes, and the last rank begins to send too late. What the others gave up stays
+// where MPI sends it from: the late rank gets the right bytes.
+TEST(MpiCommunicator, AnExchangeThatWasGivenUpKeepsItsMemory) {
+  const auto comm = CreateWorld();
+  if (comm->size() == 1) GTEST_SKIP() << "needs somebody to wait for";
+  constexpr std::size_t kLength = 1'000'000;
+  const int rank = comm->rank();
+  const bool is_late = rank == comm->size() - 1;
+  std::vector<Bytes> outgoing;
+  for (int to = 0; to < comm->size(); ++to) outgoing.push_back(Pattern(rank, to, kLength));
+  if (is_late) {
+    bool has_slept = false;
+    g_before_send = [&] {
+      if (!std::exchange(has_slept, true)) std::this_thread::sleep_for(milliseconds(400));
+      return MPI_SUCCESS;
+    };
+    const auto incoming = comm->AllToAll(std::move(outgoing));
+    ASSERT_TRUE(incoming.ok()) << incoming.error().ToString();
+    for (int from = 0; from < comm->size(); ++from) {
+      EXPECT_EQ((*incoming)[static_cast<std::size_t>(from)], Pattern(from, rank, kLength)) << from;
+    }
+  } else {
+    comm->set_deadline(milliseconds(100));
+    EXPECT_EQ(comm->AllToAll(std::move(outgoing)).error().code(), Code::kTimeout);
+    // Memory that was freed would be used again.
+    const std::vector<Bytes> others(4 * static_cast<std::size_t>(comm->size()), Bytes(kLength));
+    EXPECT_EQ(comm->Barrier().code(), Code::kTimeout) << "stays broken";
+  }
+  g_before_send = nullptr;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiCommunicator, ASendThatFailsIsAnErrorWithItsCause) {
+  const auto comm = CreateWorld();
+  if (comm->size() == 1) GTEST_SKIP() << "needs somebody to send to";
+  comm->set_deadline(milliseconds(200));
+  const bool fails = comm->rank() == 0;
+  if (fails) g_before_send = [] { return MPI_ERR_OTHER; };
+  const auto result =
+      comm->AllToAll(std::vector<Bytes>(static_cast<std::size_t>(comm->size()), Bytes(100'000)));
+  g_before_send = nullptr;
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code(), fails ? Code::kComm : Code::kTimeout);
+  if (fails) {
+    EXPECT_NE(result.error().message().find("MPI_Isend"), std::string::npos);
+    EXPECT_NE(result.error().message().find(std::to_string(MPI_ERR_OTHER)), std::string::npos);
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }

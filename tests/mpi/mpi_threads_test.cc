@@ -8,7 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "sealpoint/mpi_communicator.h"
 #include "tests/support/state/save_job.h"
 
 namespace {
@@ -16,6 +19,7 @@ namespace {
 std::thread::id main_thread;
 std::atomic<int> calls{0};
 std::atomic<int> calls_elsewhere{0};
+std::atomic<int> sends{0};  // of what does not fit into the first message of an AllToAll
 
 void NoteCall() {
   ++calls;
@@ -42,6 +46,19 @@ int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type
                    MPI_Comm comm, MPI_Request* request) {
   NoteCall();
   return PMPI_Iallreduce(send, receive, count, type, op, comm, request);
+}
+
+int MPI_Isend(const void* bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  NoteCall();
+  ++sends;
+  return PMPI_Isend(bytes, count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void* bytes, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  NoteCall();
+  return PMPI_Irecv(bytes, count, type, from, tag, comm, request);
 }
 
 }  // extern "C"
@@ -76,6 +93,29 @@ TEST(MpiThreads, ASaveInTheBackgroundCallsMpiOnTheCallersThreadAlone) {
     EXPECT_GT(calls, calls_before);
     EXPECT_EQ(calls_elsewhere, 0);
   });
+}
+
+// Several requests at a time, on a thread that must not make them.
+TEST(MpiThreads, LongMessagesInTheBackgroundGoByTheCallersThread) {
+  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  const auto background = comm->DuplicateForBackground().value();
+  const auto size = static_cast<std::size_t>(comm->size());
+  const int sends_before = sends;
+  std::atomic<bool> is_over = false;
+  Result<std::vector<Bytes>> incoming = std::vector<Bytes>();
+  std::thread thread([&] {
+    std::vector<Bytes> outgoing(size, Bytes(100'000, static_cast<std::byte>(comm->rank())));
+    incoming = background->communicator().AllToAll(std::move(outgoing));
+    is_over = true;
+  });
+  while (!is_over) background->Progress();
+  thread.join();
+  ASSERT_TRUE(incoming.ok()) << incoming.error().ToString();
+  for (std::size_t from = 0; from < size; ++from) {
+    EXPECT_EQ((*incoming)[from], Bytes(100'000, static_cast<std::byte>(from)));
+  }
+  EXPECT_EQ(sends - sends_before, comm->size() - 1);
+  EXPECT_EQ(calls_elsewhere, 0);
 }
 
 }  // namespace

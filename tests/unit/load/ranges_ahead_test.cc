@@ -8,7 +8,7 @@
 namespace sealpoint::testing {
 namespace {
 
-class ReadAheadTest : public LoadFixture {
+class RangesAheadTest : public LoadFixture {
  protected:
   void OpenTensor(std::uint64_t size, std::uint64_t chunk_size) {
     MiniSpec spec;
@@ -43,7 +43,7 @@ class ReadAheadTest : public LoadFixture {
   }
 };
 
-TEST_F(ReadAheadTest, SmallRangesThatLieApartAreNamedSixteenAhead) {
+TEST_F(RangesAheadTest, SmallRangesThatLieApartAreNamedSixteenAhead) {
   constexpr std::uint64_t kChunk = 4096;
   constexpr std::size_t kRanges = 40;
   OpenTensor(2 * kRanges * kChunk, kChunk);
@@ -61,7 +61,7 @@ TEST_F(ReadAheadTest, SmallRangesThatLieApartAreNamedSixteenAhead) {
   }
 }
 
-TEST_F(ReadAheadTest, LargeRangesAreNamedEightMebibytesAhead) {
+TEST_F(RangesAheadTest, LargeRangesAreNamedEightMebibytesAhead) {
   constexpr std::uint64_t kSize = 32 * kMiB;
   OpenTensor(kSize, 4 * kMiB);
   Bytes memory(kSize);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_LOAD_READ_AHEAD_H_
-#define SEALPOINT_READERS_LOAD_READ_AHEAD_H_
+#ifndef SEALPOINT_READERS_LOAD_RANGES_AHEAD_H_
+#define SEALPOINT_READERS_LOAD_RANGES_AHEAD_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "lib/container/blob_files.h"
 #include "readers/load/read_plan_data.h"
@@ -13,19 +13,20 @@
 namespace sealpoint::internal {
 
 // Tells the storage which ranges are read soon, so that the next ones are under way while one is
-// verified and copied, and nothing is fetched that no plan asks for.
+// verified and copied.
 // Thread safety: all functions.
-class ReadAhead {
+class RangesAhead {
  public:
   // Borrows both.
-  ReadAhead(BlobFiles& files, std::span<const PlanRange> ranges) : files_(files), ranges_(ranges) {}
+  RangesAhead(BlobFiles& files, std::span<const PlanRange> ranges)
+      : files_(files), ranges_(ranges) {}
 
   // Before range `i` is read. What cannot be opened is not told; whoever reads it gets the error.
   void Reach(std::size_t i);
 
  private:
-  // The first range that is not to be told yet when range `i` is read.
-  std::size_t EndFor(std::size_t i) const;
+  // Those that are to be told when range `i` is read, and that nobody else tells: [first, second).
+  std::pair<std::size_t, std::size_t> Take(std::size_t i);
 
   BlobFiles& files_;
   const std::span<const PlanRange> ranges_;
@@ -35,4 +36,4 @@ class ReadAhead {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_LOAD_READ_AHEAD_H_
+#endif  // SEALPOINT_READERS_LOAD_RANGES_AHEAD_H_
