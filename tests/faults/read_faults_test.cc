@@ -72,7 +72,10 @@ TEST(ReadFaultsTest, OpenAndLoad) {
         ExpectTells(loaded.error(), fault);
       }
       const bool is_met = job.storage->fault_count() > before;
-      EXPECT_EQ(is_met, !loaded.ok()) << "no fault is passed over, none is invented";
+      // A file that could not be opened for a hint is opened again to be read.
+      const bool may_be_hint = fault.op == StorageOp::kOpenForRead && !fault.persists;
+      EXPECT_TRUE(is_met == !loaded.ok() || (is_met && may_be_hint))
+          << "no fault is passed over, none is invented";
       return is_met;
     }));
   }
