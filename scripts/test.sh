@@ -177,7 +177,7 @@ begin_ahead() {  # the stage that was built, later stages...
   trap 'kill -- "-$ahead" 2>/dev/null || true' EXIT
 }
 
-# Sets cpu to the seconds of the processors that ended children of this shell took. A builder ahead is none of them.
+# Sets cpu to the seconds of the processors that ended children of this shell took; the builder ahead is the last of them.
 count_cpu() {
   local user sys part
   times >build/times  # no pipe: it would be a shell of its own, with children of its own
