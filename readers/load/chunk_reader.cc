@@ -2,6 +2,7 @@
 #include "readers/load/chunk_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -19,13 +20,37 @@ std::span<const PlanChunk> ChunksOf(const ReadPlanData& plan, const PlanRange& r
   return std::span(plan.chunks).subspan(range.first_chunk, range.chunk_count);
 }
 
-// What is read in place is hashed while it is in the cache: a hash block is half of a small L2.
-constexpr std::uint64_t kHashBlockBytes = 256 * kKiB;
+// What is read in blocks is hashed while it is in the cache: a block is half of a small L2.
+constexpr std::uint64_t kBlockBytes = 256 * kKiB;
 
-// R-CHK-02.
-Status CheckRaw(const PlanChunk& chunk, const Digest& found) {
-  if (found == chunk.raw_digest) return {};
-  return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
+// A file of the system, of which a read of a block costs little. Direct reads need aligned memory,
+// and of other storages each call may be a request.
+bool IsReadInBlocks(const ReadableFile& file) {
+  return file.descriptor().has_value() && !file.is_direct();
+}
+
+// Of the stored bytes.
+Status CheckStored(const PlanChunk& chunk, const Digest& found) {
+  if (chunk.codec == Codec::kNone) {
+    if (found == chunk.raw_digest) return {};
+    return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
+  }
+  if (found == chunk.stored_digest) return {};
+  return DigestError("R-CHK-01", "stored chunk", found, chunk.stored_digest);
+}
+
+// The first chunks that go into a block, one at least.
+std::span<const PlanChunk> FirstPiece(std::span<const PlanChunk> chunks) {
+  std::size_t count = 1;
+  for (std::uint64_t size = chunks.front().stored_size; count < chunks.size(); ++count) {
+    size += chunks[count].stored_size;
+    if (size > kBlockBytes) break;
+  }
+  return chunks.first(count);
+}
+
+std::uint64_t SizeOf(std::span<const PlanChunk> chunks) {
+  return chunks.back().offset + chunks.back().stored_size - chunks.front().offset;
 }
 
 }  // namespace
@@ -34,9 +59,39 @@ Status ChunkReader::ReadRange(const PlanRange& range, const Take& take) {
   const PlanChunk& first = source_.plan.chunks[range.first_chunk];
   const auto file = source_.files.Open(range.blob);
   if (!file) return At(range, first, file.error());
+  if (IsReadInBlocks(**file)) return ReadInPieces(**file, range, take);
   const auto fetched = internal::ReadRange(**file, source_.pool, range.offset, range.size);
   if (!fetched) return At(range, first, fetched.error());
   return Deliver(range, fetched->bytes, take);
+}
+
+// Little memory, used again and again, stays in the cache.
+Status ChunkReader::ReadInPieces(const ReadableFile& file, const PlanRange& range,
+                                 const Take& take) {
+  const std::span<const PlanChunk> chunks = ChunksOf(source_.plan, range);
+  Status status = CheckHoldsRange(file, range.offset, range.size);
+  if (!status.ok()) return At(range, chunks.front(), std::move(status));
+  std::uint64_t memory_size = 0;
+  for (auto rest = chunks; !rest.empty(); rest = rest.subspan(FirstPiece(rest).size())) {
+    memory_size = std::max(memory_size, SizeOf(FirstPiece(rest)));
+  }
+  const auto memory = source_.pool.AcquireScratch(memory_size);
+  if (!memory) return At(range, chunks.front(), memory.error());
+  for (auto rest = chunks; !rest.empty();) {
+    const std::span<const PlanChunk> piece = FirstPiece(rest);
+    const MutableByteSpan stored = memory->bytes().first(SizeOf(piece));
+    SEALPOINT_RETURN_IF_ERROR(Fetch(file, range, piece, stored));
+    for (const PlanChunk& chunk : piece) {
+      const ByteSpan of_chunk =
+          stored.subspan(chunk.offset - piece.front().offset, chunk.stored_size);
+      Result<ByteSpan> raw = Decode(chunk, of_chunk);
+      if (!raw) return At(range, chunk, std::move(raw).error());
+      Status taken = take(chunk, *raw);
+      if (!taken.ok()) return At(range, chunk, std::move(taken));
+    }
+    rest = rest.subspan(piece.size());
+  }
+  return {};
 }
 
 Status ChunkReader::ReadRangeInto(MutableByteSpan memory, const PlanRange& range,
@@ -65,44 +120,59 @@ Result<bool> ChunkReader::ReadInPlace(const PlanRange& range) {
   const auto file = source_.files.Open(range.blob);
   if (!file) return At(range, first, file.error());
   if ((*file)->is_direct()) return false;
-  const MutableByteSpan target(range.in_place, range.size);
-  std::uint64_t fetched = 0;
-  for (const PlanChunk& chunk : ChunksOf(source_.plan, range)) {
-    const std::uint64_t end = chunk.offset - range.offset + chunk.raw_size;
-    for (std::uint64_t at = chunk.offset - range.offset; at < end;) {
-      if (at == fetched) {
-        const MutableByteSpan block =
-            target.subspan(fetched, std::min(kHashBlockBytes, range.size - fetched));
-        Status status = (*file)->ReadAt(range.offset + fetched, block);
-        if (!status.ok()) return At(range, chunk, std::move(status));
-        fetched += block.size();
-      }
-      const std::uint64_t hashed_end = std::min(end, fetched);
-      hasher_.Update(target.subspan(at, hashed_end - at));
-      at = hashed_end;
-    }
-    Status status = CheckRaw(chunk, hasher_.Finish());
-    if (!status.ok()) return At(range, chunk, std::move(status));
-  }
+  SEALPOINT_RETURN_IF_ERROR(Fetch(**file, range, ChunksOf(source_.plan, range),
+                                  MutableByteSpan(range.in_place, range.size)));
   return true;
 }
 
-Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
-  ByteSpan raw = stored;
-  if (chunk.codec != Codec::kNone) {
-    // Before the decoder sees them: it must not run over bytes that nobody vouches for.
-    if (const Digest found = ComputeDigest(stored); found != chunk.stored_digest) {
-      return DigestError("R-CHK-01", "stored chunk", found, chunk.stored_digest);
+Status ChunkReader::Fetch(const ReadableFile& file, const PlanRange& range,
+                          std::span<const PlanChunk> chunks, MutableByteSpan to) {
+  const std::uint64_t offset = chunks.front().offset;
+  const std::uint64_t block_size = IsReadInBlocks(file) ? kBlockBytes : to.size();
+  std::uint64_t fetched = 0;
+  for (const PlanChunk& chunk : chunks) {
+    const std::uint64_t begin = chunk.offset - offset;
+    const std::uint64_t end = begin + chunk.stored_size;
+    std::optional<Digest> found;  // at once, if all of it is in one block
+    for (std::uint64_t at = begin; at < end;) {
+      if (at == fetched) {
+        const MutableByteSpan block =
+            to.subspan(fetched, std::min(block_size, to.size() - fetched));
+        Status status = file.ReadAt(offset + fetched, block);
+        if (!status.ok()) return At(range, chunk, std::move(status));
+        fetched += block.size();
+      }
+      const ByteSpan part = to.subspan(at, std::min(end, fetched) - at);
+      if (part.size() == chunk.stored_size) {
+        found = ComputeDigest(part);
+      } else {
+        hasher_.Update(part);
+      }
+      at += part.size();
     }
-    if (decoded_.size() < chunk.raw_size) {
-      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(decoded_, chunk.raw_size));
-    }
-    const MutableByteSpan out = MutableByteSpan(decoded_).first(chunk.raw_size);
-    SEALPOINT_RETURN_IF_ERROR(codec_.Decode(chunk.codec, chunk.element_size, stored, out));
-    raw = out;
+    Status status = CheckStored(chunk, found ? *found : hasher_.Finish());
+    if (!status.ok()) return At(range, chunk, std::move(status));
   }
-  SEALPOINT_RETURN_IF_ERROR(CheckRaw(chunk, ComputeDigest(raw)));
-  return raw;
+  return {};
+}
+
+// The decoder does not run over bytes that nobody vouches for.
+Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
+  SEALPOINT_RETURN_IF_ERROR(CheckStored(chunk, ComputeDigest(stored)));
+  return Decode(chunk, stored);
+}
+
+Result<ByteSpan> ChunkReader::Decode(const PlanChunk& chunk, ByteSpan verified) {
+  if (chunk.codec == Codec::kNone) return verified;
+  if (decoded_.size() < chunk.raw_size) {
+    SEALPOINT_RETURN_IF_ERROR(ResizeBytes(decoded_, chunk.raw_size));
+  }
+  const MutableByteSpan raw = MutableByteSpan(decoded_).first(chunk.raw_size);
+  SEALPOINT_RETURN_IF_ERROR(codec_.Decode(chunk.codec, chunk.element_size, verified, raw));
+  if (const Digest found = ComputeDigest(raw); found != chunk.raw_digest) {
+    return DigestError("R-CHK-02", "chunk", found, chunk.raw_digest);
+  }
+  return ByteSpan(raw);
 }
 
 // What an inner frame named already stays: the offset of a codec's error is one in the chunk.

@@ -45,7 +45,7 @@ class ChunkReader {
   // chunks without a codec lie in it, and stay valid until it changes.
   Status ReadRangeInto(MutableByteSpan memory, const PlanRange& range, const Take& take);
   // Reads the range where its bytes belong and verifies them there; false if the file is opened
-  // for direct I/O, which needs aligned memory. Each block is hashed while it is in the cache.
+  // for direct I/O, which needs aligned memory.
   // Precondition: range.in_place.
   Result<bool> ReadInPlace(const PlanRange& range);
 
@@ -53,8 +53,15 @@ class ChunkReader {
   Status At(const PlanRange& range, const PlanChunk& chunk, Status error) const;
 
  private:
+  Status ReadInPieces(const ReadableFile& file, const PlanRange& range, const Take& take);
+  // Reads chunks of the range, which lie back to back, to `to`, and compares their stored bytes
+  // with their digests.
+  Status Fetch(const ReadableFile& file, const PlanRange& range, std::span<const PlanChunk> chunks,
+               MutableByteSpan to);
   Status Deliver(const PlanRange& range, ByteSpan bytes, const Take& take);
   Result<ByteSpan> Verify(const PlanChunk& chunk, ByteSpan stored);
+  // The raw bytes of stored ones that were compared, compared in turn if they had to be decoded.
+  Result<ByteSpan> Decode(const PlanChunk& chunk, ByteSpan verified);
 
   const PlanSource& source_;
   ChunkCodec codec_;

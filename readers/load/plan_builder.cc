@@ -251,9 +251,12 @@ void PlanBuilder::CutRanges() {
                              range->size + chunk.stored_size <= range_size_max_;
     const bool stays_in_place = is_adjacent && target != nullptr && range->in_place != nullptr &&
                                 range->in_place + range->size == target;
-    // Reading in place saves a pass over the bytes; worth a read of its own for a longer range.
-    const bool is_cut = is_adjacent && !stays_in_place && range->in_place != nullptr &&
-                        range->size >= kInPlaceMinBytes;
+    // Reading in place saves a pass over the bytes; worth a read of its own for a longer range, be
+    // it the one that ends here or one that begins with this chunk.
+    const bool was_in_place =
+        is_adjacent && range->in_place != nullptr && range->size >= kInPlaceMinBytes;
+    const bool begins_in_place = target != nullptr && chunk.stored_size >= kInPlaceMinBytes;
+    const bool is_cut = is_adjacent && !stays_in_place && (was_in_place || begins_in_place);
     if (is_adjacent && !is_cut) {
       if (!stays_in_place) range->in_place = nullptr;
       range->size += chunk.stored_size;

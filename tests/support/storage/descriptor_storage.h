@@ -18,6 +18,7 @@ namespace sealpoint::testing {
 struct DescriptorOptions {
   bool is_direct = true;
   bool has_descriptors = true;
+  bool for_buffered = false;  // also if no direct I/O is requested
 };
 
 // Presents a file of any storage as one of a file system with direct I/O: its descriptor is that of
@@ -45,7 +46,7 @@ class FileWithDescriptor final : public ForwardingReader {
   const int descriptor_;
 };
 
-// A storage that opens its files that way if direct I/O is requested.
+// A storage that opens its files that way if direct I/O is requested, or always.
 class DescriptorStorage final : public ForwardingStorage {
  public:
   explicit DescriptorStorage(std::shared_ptr<Storage> inner, DescriptorOptions options = {})
@@ -66,7 +67,7 @@ class DescriptorStorage final : public ForwardingStorage {
     Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
                                                       IoMode mode) const override {
       SEALPOINT_ASSIGN_OR_RETURN(auto file, ForwardingDirectory::OpenForRead(name, mode));
-      if (mode != IoMode::kDirect) return file;
+      if (mode != IoMode::kDirect && !options_.for_buffered) return file;
       return std::unique_ptr<ReadableFile>(
           std::make_unique<FileWithDescriptor>(std::move(file), options_));
     }

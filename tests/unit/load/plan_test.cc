@@ -64,6 +64,8 @@ TEST_F(PlanTest, ChunksForSeparateMemoryAreReadApartWhereEachGoesInPlace) {
   const Region half = Region::Of({{2 * kElements}, {kElements / 2}});
   const Region next = Region::Of({{3 * kElements}, {kElements / 2}});
   EXPECT_EQ(Summary({half, next}).requests, 1u);
+  // A chunk that can be is not drawn into a range that is copied.
+  EXPECT_EQ(Summary({half, Part(3, 1)}).requests, 2u);
 }
 
 TEST_F(PlanTest, ChunkThatTwoItemsWantIsReadOnce) {
