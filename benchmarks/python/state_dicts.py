@@ -15,6 +15,7 @@ Prints the median of the rounds, which alternate, and the ratio of the medians. 
 """
 
 import argparse
+import gc
 import os
 import pathlib
 import shutil
@@ -69,6 +70,8 @@ def warm(folder):
 def timed(call):
     import torch.distributed as dist
 
+    # A full collection takes as long as a save of many small tensors, and may be due at any time.
+    gc.collect()
     dist.barrier()
     started = time.perf_counter()
     call()
