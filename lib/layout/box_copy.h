@@ -51,6 +51,13 @@ void VisitRows(const StridedCopy& copy, const Visit& visit);
 // overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
+// Whether a copy takes its source elements in ascending order, each once, as those made by
+// CopyFromLinear do.
+bool AscendsInSource(const StridedCopy& copy);
+// The same copy from the source elements alone, packed one behind the other. Precondition:
+// AscendsInSource(copy).
+StridedCopy CopyFromPacked(StridedCopy copy);
+
 // Byte strides of densely packed row-major extents.
 std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& extent,
                                             std::uint64_t element_size);

@@ -152,6 +152,7 @@ void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
   const PlanChunk& chunk = plan_.chunks[expected.chunk];
   bytes_done_ += chunk.stored_size;
   if (packed.size() == chunk.raw_size) return CopyToDestinations(chunk, packed);
+  if (!delivered_.ok() || CopyOutPacked(plan_, chunk, packed)) return;
   if (unpacked_.size() < chunk.raw_size) unpacked_.resize(chunk.raw_size);
   const MutableByteSpan raw = MutableByteSpan(unpacked_).first(chunk.raw_size);
   expected.parts.Unpack(packed, raw);

@@ -108,4 +108,15 @@ Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
   return {};
 }
 
+bool CopyOutPacked(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan packed) {
+  if (chunk.copy_count != 1) return false;
+  const PlanCopy& copy = plan.CopiesOf(chunk).front();
+  if (copy.device() != kHostDevice || copy.is_converted()) return false;
+  return copy.With([&](const StridedCopy& strided) {
+    if (strided.byte_count() != packed.size() || !AscendsInSource(strided)) return false;
+    RunStridedCopy(CopyFromPacked(strided), packed.data(), copy.target());
+    return true;
+  });
+}
+
 }  // namespace sealpoint::internal

@@ -18,6 +18,11 @@ namespace sealpoint::internal {
 Status CopyOut(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan raw,
                CopiesToDevices* devices = nullptr, bool raw_stays = false);
 
+// The same from the requested bytes alone, which lie in `packed` without gaps, in the chunk's
+// order. False if they must be put back into their places first: if several copies need the chunk,
+// or one to a device or in another dtype.
+bool CopyOutPacked(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan packed);
+
 }  // namespace sealpoint::internal
 
 #endif  // SEALPOINT_READERS_LOAD_COPY_OUT_H_

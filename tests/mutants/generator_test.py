@@ -94,7 +94,7 @@ class ListsTest(unittest.TestCase):
         quick = {mutant.name for mutant in self.all if mutants.is_quick(mutant)}
         self.assertIn("writer/commit_steps:WriteIndexAndMarker:Sync:1", quick)
         self.assertIn("storage/durable:PublishDurably:Sync:1", quick)
-        self.assertIn("load/chunk_reader:CheckRaw:R-CHK-02:1", quick)
+        self.assertIn("load/chunk_reader:CheckStored:R-CHK-02:2", quick)
 
 
 if __name__ == "__main__":

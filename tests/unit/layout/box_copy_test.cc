@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace sealpoint::internal {
@@ -228,6 +229,60 @@ TEST(CopyFromLinear, FindsARunFarInsideAHugeBox) {
   EXPECT_EQ(copy.source_offset_bytes, 8);
   EXPECT_EQ(copy.target_offset_bytes, 0);
   EXPECT_EQ(copy.byte_count(), 24u);
+}
+
+TEST(AscendsInSource, HoldsIfEachElementIsTakenOnceAndForwards) {
+  const auto ascends = [](std::vector<std::uint64_t> extent, std::vector<std::int64_t> strides) {
+    const std::vector<std::int64_t> target(extent.size(), 4);
+    return AscendsInSource({.extent = std::move(extent),
+                            .source_stride_bytes = std::move(strides),
+                            .target_stride_bytes = target,
+                            .element_size = 4});
+  };
+  EXPECT_TRUE(ascends({}, {}));
+  EXPECT_TRUE(ascends({3, 5}, {20, 4}));
+  EXPECT_TRUE(ascends({3, 5}, {100, 8}));
+  EXPECT_TRUE(ascends({2, 3, 5}, {200, 36, 8}));
+  EXPECT_FALSE(ascends({3, 5}, {4, 12})) << "transposed";
+  EXPECT_FALSE(ascends({3, 5}, {35, 8})) << "rows of 36 bytes overlap";
+  EXPECT_FALSE(ascends({3, 5}, {-20, 4})) << "backwards";
+  EXPECT_FALSE(ascends({3, 5}, {0, 4})) << "each row several times";
+  EXPECT_FALSE(ascends({5}, {3})) << "elements overlap";
+  EXPECT_FALSE(ascends({1u << 31, 1u << 31}, {std::int64_t{1} << 62, std::int64_t{1} << 31}));
+}
+
+// Every second element of three rows, to the last place first.
+TEST(CopyFromPacked, CopiesTheSameFromWhatItNeeds) {
+  const StridedCopy copy{.extent = {3, 2},
+                         .source_stride_bytes = {10, 4},
+                         .target_stride_bytes = {-4, -2},
+                         .element_size = 2,
+                         .source_offset_bytes = 1,
+                         .target_offset_bytes = 10};
+  ASSERT_TRUE(AscendsInSource(copy));
+  const Bytes source = Counting(32);
+  Bytes packed;
+  for (const std::size_t at : {1, 5, 11, 15, 21, 25}) {
+    packed.insert(packed.end(), {source[at], source[at + 1]});
+  }
+  Bytes expected(12);
+  RunStridedCopy(copy, source.data(), expected.data());
+  Bytes found(12);
+  RunStridedCopy(CopyFromPacked(copy), packed.data(), found.data());
+  EXPECT_EQ(Values(found), Values(expected));
+}
+
+TEST(CopyFromPacked, OfColumnsIntoDenseMemoryIsOnePiece) {
+  const StridedCopy copy{.extent = {3},
+                         .source_stride_bytes = {100},
+                         .target_stride_bytes = {10},
+                         .element_size = 10,
+                         .source_offset_bytes = 30,
+                         .target_offset_bytes = 5};
+  const StridedCopy packed = CopyFromPacked(copy);
+  EXPECT_TRUE(packed.is_contiguous());
+  EXPECT_EQ(packed.element_size, 30u);
+  EXPECT_EQ(packed.target_offset_bytes, 5);
 }
 
 TEST(CopyToLinear, IsTheWayBack) {
