@@ -45,8 +45,9 @@ for figure in "$@"; do
       mpirun -n 4 "$build/benchmarks/plan/bench_plan" --directory "$directory"
       ;;
     load)
-      cmake --build "$build" --target bench_reshard bench_slices
+      cmake --build "$build" --target bench_load bench_reshard bench_slices
       for ranks in 2 4; do
+        mpirun -n "$ranks" "$build/benchmarks/load/bench_load" --directory "$directory"
         mpirun -n "$ranks" "$build/benchmarks/load/bench_reshard" --directory "$directory"
         mpirun -n "$ranks" "$build/benchmarks/load/bench_reshard" --directory "$directory" --warm
       done

@@ -64,4 +64,21 @@ void RawReader::Read(std::uint64_t offset, std::uint64_t length,
   }
 }
 
+CachedReader::CachedReader(const std::string& path)
+    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  CheckCall(fd_ >= 0, "open", path_);
+}
+
+CachedReader::~CachedReader() { close(fd_); }
+
+void CachedReader::Read(std::uint64_t offset, std::span<std::byte> out) const {
+  constexpr std::size_t kBlockSize = std::size_t{256} << 10;
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t size = std::min(kBlockSize, out.size() - done);
+    const ssize_t got = pread(fd_, out.data() + done, size, static_cast<off_t>(offset + done));
+    CheckCall(got > 0, "pread", path_);
+    done += static_cast<std::size_t>(got);
+  }
+}
+
 }  // namespace sealpoint::bench

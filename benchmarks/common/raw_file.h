@@ -41,6 +41,21 @@ class RawReader {
 };
 inline constexpr std::size_t kRawPieceSize = std::size_t{4} << 20;
 
+// A file that is open for plain pread(2) through the page cache, 256 KiB at a time.
+class CachedReader {
+ public:
+  explicit CachedReader(const std::string& path);
+  ~CachedReader();
+  CachedReader(const CachedReader&) = delete;
+  CachedReader& operator=(const CachedReader&) = delete;
+
+  void Read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
 }  // namespace sealpoint::bench
 
 #endif  // SEALPOINT_BENCHMARKS_COMMON_RAW_FILE_H_
