@@ -145,18 +145,6 @@ void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte*
   });
 }
 
-bool AscendsInSource(const StridedCopy& copy) {
-  std::uint64_t reach = copy.element_size;  // bytes from the first to behind the last, so far
-  for (std::size_t d = copy.extent.size(); d-- > 0;) {
-    const std::int64_t stride = copy.source_stride_bytes[d];
-    std::uint64_t steps = 0;
-    if (stride < 0 || Bits(stride) < reach) return false;
-    if (__builtin_mul_overflow(Bits(stride), copy.extent[d] - 1, &steps)) return false;
-    if (__builtin_add_overflow(reach, steps, &reach)) return false;
-  }
-  return true;
-}
-
 StridedCopy CopyFromPacked(StridedCopy copy) {
   copy.source_offset_bytes = 0;
   copy.source_stride_bytes = DenseStridesBytes(copy.extent, copy.element_size);

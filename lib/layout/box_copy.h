@@ -51,11 +51,8 @@ void VisitRows(const StridedCopy& copy, const Visit& visit);
 // overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
-// Whether a copy takes its source elements in ascending order, each once, as those made by
-// CopyFromLinear do.
-bool AscendsInSource(const StridedCopy& copy);
-// The same copy from the source elements alone, packed one behind the other. Precondition:
-// AscendsInSource(copy).
+// The same copy from its source elements alone, packed one behind the other. Precondition: it takes
+// them in ascending order, each once, as a copy of CopyFromLinear does.
 StridedCopy CopyFromPacked(StridedCopy copy);
 
 // Byte strides of densely packed row-major extents.

@@ -10,6 +10,13 @@
 namespace sealpoint::internal {
 namespace {
 
+Status CheckLength(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
+  if (RangeFits(offset, length, file.size_bytes())) return {};
+  return std::move(MakeError(Code::kIncomplete, "file has ", file.size_bytes(),
+                             " bytes, expected at least ", offset, " + ", length))
+      .AtOffset(offset);
+}
+
 // The range [begin, end) of the file that is read.
 struct WidenedRange {
   std::uint64_t begin = 0;
@@ -22,16 +29,9 @@ WidenedRange Widen(const ReadableFile& file, std::uint64_t offset, std::uint64_t
 
 }  // namespace
 
-Status CheckHoldsRange(const ReadableFile& file, std::uint64_t offset, std::uint64_t length) {
-  if (RangeFits(offset, length, file.size_bytes())) return {};
-  return std::move(MakeError(Code::kIncomplete, "file has ", file.size_bytes(),
-                             " bytes, expected at least ", offset, " + ", length))
-      .AtOffset(offset);
-}
-
 Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
                                       std::uint64_t offset, std::uint64_t length) {
-  SEALPOINT_RETURN_IF_ERROR(CheckHoldsRange(file, offset, length));
+  SEALPOINT_RETURN_IF_ERROR(CheckLength(file, offset, length));
   if (length == 0) return MutableByteSpan();
   const WidenedRange range = Widen(file, offset, length);
   SEALPOINT_RETURN_IF_ERROR(file.ReadAt(range.begin, memory.first(range.end - range.begin)));
@@ -40,7 +40,7 @@ Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan 
 
 Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                              std::uint64_t length) {
-  SEALPOINT_RETURN_IF_ERROR(CheckHoldsRange(file, offset, length));
+  SEALPOINT_RETURN_IF_ERROR(CheckLength(file, offset, length));
   if (length == 0) return RangeBytes{};
   const WidenedRange range = Widen(file, offset, length);
   SEALPOINT_ASSIGN_OR_RETURN(StagingBuffer buffer, pool.AcquireScratch(range.end - range.begin));

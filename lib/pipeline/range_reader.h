@@ -18,10 +18,6 @@ struct RangeBytes {
   MutableByteSpan bytes;
 };
 
-// Incomplete if the file is too short for the range: to be asked before memory is taken for a
-// length that may come from a hostile file.
-Status CheckHoldsRange(const ReadableFile& file, std::uint64_t offset, std::uint64_t length);
-
 // As ReadRange below, into `memory`, which must be page-aligned and have room for the range widened
 // to whole pages if the file is direct. Returns the part that was asked for.
 Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan memory,
@@ -29,8 +25,9 @@ Result<MutableByteSpan> ReadRangeInto(const ReadableFile& file, MutableByteSpan 
 
 // Reads [offset, offset + length) of a file with the alignment that direct I/O requires: if the
 // file is direct, the range is widened to whole pages in the buffer, and `bytes` is the part that
-// was asked for. May wait for scratch memory. Thread safety: any. Errors: those of CheckHoldsRange,
-// ReadAt and AcquireScratch.
+// was asked for. May wait for scratch memory. Thread safety: any. Errors: those of ReadAt and
+// AcquireScratch; Incomplete if the file is too short, which is checked before memory is taken for
+// a length that may come from a hostile file.
 Result<RangeBytes> ReadRange(const ReadableFile& file, StagingPool& pool, std::uint64_t offset,
                              std::uint64_t length);
 

@@ -69,8 +69,6 @@ Status ChunkReader::ReadRange(const PlanRange& range, const Take& take) {
 Status ChunkReader::ReadInPieces(const ReadableFile& file, const PlanRange& range,
                                  const Take& take) {
   const std::span<const PlanChunk> chunks = ChunksOf(source_.plan, range);
-  Status status = CheckHoldsRange(file, range.offset, range.size);
-  if (!status.ok()) return At(range, chunks.front(), std::move(status));
   std::uint64_t memory_size = 0;
   for (auto rest = chunks; !rest.empty(); rest = rest.subspan(FirstPiece(rest).size())) {
     memory_size = std::max(memory_size, SizeOf(FirstPiece(rest)));

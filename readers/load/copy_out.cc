@@ -112,11 +112,11 @@ bool CopyOutPacked(const ReadPlanData& plan, const PlanChunk& chunk, ByteSpan pa
   if (chunk.copy_count != 1) return false;
   const PlanCopy& copy = plan.CopiesOf(chunk).front();
   if (copy.device() != kHostDevice || copy.is_converted()) return false;
-  return copy.With([&](const StridedCopy& strided) {
-    if (strided.byte_count() != packed.size() || !AscendsInSource(strided)) return false;
+  // A plan's copies take their source forwards, each element once.
+  copy.With([&](const StridedCopy& strided) {
     RunStridedCopy(CopyFromPacked(strided), packed.data(), copy.target());
-    return true;
   });
+  return true;
 }
 
 }  // namespace sealpoint::internal

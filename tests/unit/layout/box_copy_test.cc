@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 namespace sealpoint::internal {
@@ -231,26 +230,6 @@ TEST(CopyFromLinear, FindsARunFarInsideAHugeBox) {
   EXPECT_EQ(copy.byte_count(), 24u);
 }
 
-TEST(AscendsInSource, HoldsIfEachElementIsTakenOnceAndForwards) {
-  const auto ascends = [](std::vector<std::uint64_t> extent, std::vector<std::int64_t> strides) {
-    const std::vector<std::int64_t> target(extent.size(), 4);
-    return AscendsInSource({.extent = std::move(extent),
-                            .source_stride_bytes = std::move(strides),
-                            .target_stride_bytes = target,
-                            .element_size = 4});
-  };
-  EXPECT_TRUE(ascends({}, {}));
-  EXPECT_TRUE(ascends({3, 5}, {20, 4}));
-  EXPECT_TRUE(ascends({3, 5}, {100, 8}));
-  EXPECT_TRUE(ascends({2, 3, 5}, {200, 36, 8}));
-  EXPECT_FALSE(ascends({3, 5}, {4, 12})) << "transposed";
-  EXPECT_FALSE(ascends({3, 5}, {35, 8})) << "rows of 36 bytes overlap";
-  EXPECT_FALSE(ascends({3, 5}, {-20, 4})) << "backwards";
-  EXPECT_FALSE(ascends({3, 5}, {0, 4})) << "each row several times";
-  EXPECT_FALSE(ascends({5}, {3})) << "elements overlap";
-  EXPECT_FALSE(ascends({1u << 31, 1u << 31}, {std::int64_t{1} << 62, std::int64_t{1} << 31}));
-}
-
 // Every second element of three rows, to the last place first.
 TEST(CopyFromPacked, CopiesTheSameFromWhatItNeeds) {
   const StridedCopy copy{.extent = {3, 2},
@@ -259,7 +238,6 @@ TEST(CopyFromPacked, CopiesTheSameFromWhatItNeeds) {
                          .element_size = 2,
                          .source_offset_bytes = 1,
                          .target_offset_bytes = 10};
-  ASSERT_TRUE(AscendsInSource(copy));
   const Bytes source = Counting(32);
   Bytes packed;
   for (const std::size_t at : {1, 5, 11, 15, 21, 25}) {

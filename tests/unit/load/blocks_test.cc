@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/container/rule_matchers.h"
+#include "tests/support/process/in_child.h"
 #include "tests/support/storage/descriptor_storage.h"
 #include "tests/unit/load/load_fixture.h"
 
@@ -142,6 +143,15 @@ TEST_F(BlocksTest, ADamagedByteOfACodedChunk) {
     EXPECT_THAT(ReadDense("w", Columns()).status(),
                 BreaksRule(Code::kCorrupt, "R-CHK-01", last_chunk_offset()));
   }
+}
+
+// After a fork the child must not use the staging memory.
+TEST_F(BlocksTest, WithoutMemoryTheErrorNamesTheTensor) {
+  OpenRows(1000, 512);
+  EXPECT_TRUE(HoldsInChild([&] {
+    const Status error = ReadDense("w", Columns()).status();
+    return error.code() == Code::kInvalidArgument && error.place().tensor == "w";
+  }));
 }
 
 // Of other storages each call may be a request.
