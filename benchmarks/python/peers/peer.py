@@ -29,6 +29,7 @@ class Peer:
 
     def __init__(self, workload, rank, ranks):
         self.workload, self.rank, self.ranks = workload, rank, ranks
+        self.saved_tensors = {tensor.name: tensor for tensor in workload.tensors}
         self.is_cold = False  # what is read next is not in the page cache
 
     @classmethod
@@ -78,8 +79,7 @@ class FilePerRank(Peer):
 
     def stored_boxes(self, held):
         """(rank, stored box, box in common) of the files that have parts of a box."""
-        saved = next(tensor for tensor in self.workload.tensors if tensor.name == held.tensor.name)
-        for rank, box in saved.written(self.ranks):
+        for rank, box in self.saved_tensors[held.tensor.name].written(self.ranks):
             common = held.box.overlap(box)
             if common is not None:
                 yield rank, box, common
