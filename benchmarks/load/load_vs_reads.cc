@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +26,7 @@ struct Options {
   int rounds = 11;
 };
 
-constexpr double kAloneTarget = 0.9;
+constexpr double kAloneTarget = 0.8;
 constexpr double kTogetherTarget = 0.95;
 
 // The file that has as much as one rank's parts: each rank wrote one.
@@ -57,12 +56,7 @@ int Run(const Options& options) {
   PairedSeries from_alone{.name = "together / each rank alone, " + ranks};
   for (int round = 0; round <= options.rounds; ++round) {
     const double reads = TimeTogether(*comm, [&] {
-      std::uint64_t offset = 0;
-      for (std::vector<float>& matrix : parts.matrices) {
-        const auto bytes = std::as_writable_bytes(std::span(matrix));
-        blob.Read(offset, bytes);
-        offset += bytes.size();
-      }
+      for (std::size_t i = 0; i < kMatrixCount; ++i) blob.Read(i * parts.part_bytes, parts.part(i));
     });
     const double alone =
         TimeTogether(*comm, [&] { static_cast<void>(reader->checkpoint().Load(request).value()); });

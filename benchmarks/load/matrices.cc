@@ -9,7 +9,7 @@
 namespace sealpoint::bench {
 namespace {
 
-std::string NameOf(int matrix) { return "layers." + std::to_string(matrix) + ".weight"; }
+std::string NameOf(std::size_t matrix) { return "layers." + std::to_string(matrix) + ".weight"; }
 
 }  // namespace
 
@@ -23,9 +23,11 @@ MatrixParts MakeParts(const Communicator& comm, const Shape& shape, int dim) {
   const Mesh mesh = Mesh::Create({{"rank", static_cast<std::uint32_t>(comm.size())}}).value();
   const Placement placement = {Shard{.dim = dim, .axis = "rank"}};
   MatrixParts parts{.layout = PlaceTensor(mesh, comm.rank(), shape, placement).value()};
-  std::uint64_t elements = 1;
-  for (const std::uint64_t extent : parts.layout.shape) elements *= extent;
-  parts.matrices.assign(kMatrixCount, std::vector<float>(elements));
+  parts.part_bytes = sizeof(float);
+  for (const std::uint64_t extent : parts.layout.shape) parts.part_bytes *= extent;
+  for (std::size_t i = 0; i < kMatrixCount; ++i) {
+    parts.memory.push_back(AllocateAligned(parts.part_bytes, Pages::kOrdinary));
+  }
   return parts;
 }
 
@@ -35,7 +37,7 @@ void SaveMatrices(Communicator& comm, const std::string& target, const Shape& sh
   const auto saver = Saver::Create(*engine, comm).value();
   Declaration declaration;
   std::vector<std::vector<std::size_t>> slots;
-  for (int i = 0; i < kMatrixCount; ++i) {
+  for (std::size_t i = 0; i < kMatrixCount; ++i) {
     slots.push_back(
         declaration.Add({.name = NameOf(i), .dtype = DType::kF32, .shape = shape}, parts.layout)
             .value());
@@ -43,7 +45,7 @@ void SaveMatrices(Communicator& comm, const std::string& target, const Shape& sh
   Sources sources(declaration);
   Status status;
   for (std::size_t i = 0; i < slots.size() && status.ok(); ++i) {
-    status = sources.Bind(slots[i], parts.layout, MemoryView::Host(parts.matrices[i]));
+    status = sources.Bind(slots[i], parts.layout, MemoryView::Host(parts.part(i)));
   }
   if (status.ok()) {
     status = saver->Save(SaveTarget::Directory(target), {.step = 1}, sources).status();
@@ -55,9 +57,8 @@ void SaveMatrices(Communicator& comm, const std::string& target, const Shape& sh
 
 ReadRequest RequestFor(MatrixParts& parts) {
   ReadRequest request;
-  for (int i = 0; i < kMatrixCount; ++i) {
-    request.Add(NameOf(i), parts.layout,
-                MutableMemoryView::Host(parts.matrices[static_cast<std::size_t>(i)]));
+  for (std::size_t i = 0; i < kMatrixCount; ++i) {
+    request.Add(NameOf(i), parts.layout, MutableMemoryView::Host(parts.part(i)));
   }
   return request;
 }

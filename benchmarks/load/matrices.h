@@ -2,10 +2,13 @@
 #ifndef SEALPOINT_BENCHMARKS_LOAD_MATRICES_H_
 #define SEALPOINT_BENCHMARKS_LOAD_MATRICES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "benchmarks/common/raw_file.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/mesh.h"
@@ -13,15 +16,19 @@
 
 namespace sealpoint::bench {
 
-inline constexpr int kMatrixCount = 8;
+inline constexpr std::size_t kMatrixCount = 8;
 
 // Square matrices of f32, of at most so many MiB in all.
 Shape MatrixShape(std::uint64_t mib);
 
-// What one rank holds of all of them, each in memory of its own.
+// What one rank holds of all of them, each in memory of its own, which is aligned: into memory at
+// an address that is no multiple of 64, read(2) may take twice the time.
 struct MatrixParts {
   LocalLayout layout{};
-  std::vector<std::vector<float>> matrices{};
+  std::size_t part_bytes = 0;  // of each matrix
+  std::vector<AlignedMemory> memory{};
+
+  std::span<std::byte> part(std::size_t matrix) const { return {memory[matrix].get(), part_bytes}; }
 };
 // Sharded over all ranks along a dimension: 0 by rows, 1 by columns.
 MatrixParts MakeParts(const Communicator& comm, const Shape& shape, int dim);

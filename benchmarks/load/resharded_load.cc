@@ -60,7 +60,7 @@ int Run(const Options& options) {
   if (comm->rank() == 0) {
     std::filesystem::remove_all(target);
     std::printf(
-        "payload read / union of what is wanted, %d ranks, %d matrices of %llu x %llu: "
+        "payload read / union of what is wanted, %d ranks, %zu matrices of %llu x %llu: "
         "%.4f, target <= %.2f: %s (each rank alone: %.2f of its part)\n",
         comm->size(), kMatrixCount, static_cast<unsigned long long>(shape[0]),
         static_cast<unsigned long long>(shape[1]), together_ratio, kRatioTarget,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ Path = str | bytes | os.PathLike[str]
 Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
+
+_ALIGNMENT = 64  # bytes; a cache line
 
 
 class Shard(NamedTuple):
@@ -186,10 +189,7 @@ class Tensor:
     def _read_new(self, selection: Selection, threads: int | None = None) -> Any:
         dtype = numpy_dtype(self.dtype_name)
         shape = selection.shape
-        if dtype is None:
-            array = numpy().empty((*shape, self.itemsize), dtype="uint8")
-        else:
-            array = numpy().empty(shape, dtype=dtype)
+        array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
         self._read_into(selection, array, threads=threads)
         return array
 
@@ -198,6 +198,15 @@ class Tensor:
     ) -> None:
         item = (self.name, selection.offset, selection.extent, selection.kept, out)
         self._checkpoint._read([item], threads=threads, convert=convert)
+
+
+def _aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """A new array at an address that is a multiple of 64. numpy's own are 16 bytes off, and the system then takes twice
+    the time to copy a file's bytes to it."""
+    size = math.prod(shape) * numpy().dtype(dtype).itemsize
+    memory = numpy().empty(size + _ALIGNMENT, dtype="uint8")
+    begin = -memory.__array_interface__["data"][0] % _ALIGNMENT
+    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 class Objects(Mapping[str, bytes]):
