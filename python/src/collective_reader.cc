@@ -19,6 +19,7 @@
 #include "python/src/contract.h"
 #include "python/src/module.h"
 #include "python/src/slots.h"
+#include "python/src/values.h"
 #include "python/src/watch.h"
 
 namespace sealpoint::python {
