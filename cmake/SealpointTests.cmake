@@ -19,7 +19,7 @@ target_compile_options(
 # Half of the time of compiling a test goes into reading these. The program carries them; g++ takes them only if the
 # optimisation is the same, and ccache needs CCACHE_SLOPPINESS (scripts/test.sh). Off in the presets for development, in
 # which a test must include what it uses.
-if(SEALPOINT_PRECOMPILE_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(SEALPOINT_FAST_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled/main.cc CONTENT "int main() {}\n")
   add_executable(sealpoint_test_headers ${PROJECT_BINARY_DIR}/precompiled/main.cc)
   set_target_properties(sealpoint_test_headers PROPERTIES UNITY_BUILD OFF)

@@ -60,6 +60,9 @@ function(sealpoint_unite_target target folder)
     list(APPEND result ${piece})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF SOURCES "${result}")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes the private types of a source for those of a header
+  endif()
   # Looked into last, behind the folder of the copies.
   target_compile_options(${target} PRIVATE "SHELL:-idirafter ${PROJECT_SOURCE_DIR}")
 endfunction()

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of PyTorch against another version than the pinned one; not a part of scripts/test.sh.
+# Runs the project's own tests of sealpoint.torch (not PyTorch's) with another torch than the pinned one; by night, or on demand.
 #   scripts/newest_torch.sh            the newest one that pip finds
 #   scripts/newest_torch.sh 2.14.1     this one
 # The environment, some gigabytes if it is a build for CUDA, stays in build/venv-torch.

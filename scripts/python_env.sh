@@ -4,6 +4,7 @@
 #   scripts/python_env.sh               with torch, if pip can get it
 #   scripts/python_env.sh --no-torch    without
 # With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
+# Into build/wheelhouse goes what pip builds the package with, so that the tests of `pip install .` need no network.
 # PYTHON names another interpreter (3.11 or later) than python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +15,15 @@ python=${PYTHON:-python3}
 stamp_of() { { "$python" --version; cat python/requirements.txt "$@"; } | sha256sum; }
 
 install() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
+
+# What pyproject.toml requires, at the versions that python/requirements.txt pins.
+wheelhouse() {
+  [ ! -d build/wheelhouse ] || return 0
+  rm -rf build/wheelhouse.part
+  grep -E '^(nanobind|scikit-build-core)==' python/requirements.txt |
+    xargs "$venv/bin/pip" download --quiet --disable-pip-version-check --dest build/wheelhouse.part
+  mv build/wheelhouse.part build/wheelhouse
+}
 
 # Versions for a later Python are taken as well: of these packages only what is written in Python is used.
 frameworks() {
@@ -36,17 +46,19 @@ without_torch=$(stamp_of)
 stamp=$(cat "$venv/stamp" 2>/dev/null || true)
 if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-}" = --no-torch ]; }; then
   echo "Python: $venv is up to date."
+  wheelhouse
   [ "${1:-}" = --no-torch ] || frameworks
   exit 0
 fi
 
 if [ "$stamp" != "$without_torch" ]; then
-  rm -rf "$venv"
+  rm -rf "$venv" build/wheelhouse
   mkdir -p build
   "$python" -m venv "$venv"
   install -r python/requirements.txt
   echo "$without_torch" >"$venv/stamp"
 fi
+wheelhouse
 if [ "${1:-}" != --no-torch ]; then
   if install -r python/requirements-torch.txt; then
     echo "$with_torch" >"$venv/stamp"

@@ -1,13 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds Sealpoint in every supported way and runs its tests.
-#   scripts/test.sh            all stages
-#   scripts/test.sh --quick    packages and g++ only
-#   scripts/test.sh STAGE...   the named ones of: packages gcc sanitizers threads minimal python builds mutants lint
+# Builds Sealpoint as users do and runs the tests that show that it works (docs/testing.md says which, and why these).
+#   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
+#   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
+#   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint demo
+#   scripts/test.sh --nightly   models mutants-full newest-torch frameworks-full fuzz-long peers scale: hours
+#   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all_stages=(packages gcc sanitizers threads minimal python builds mutants lint)
+product_stages=(packages gcc python)
+rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint demo)
+nightly_stages=(models mutants-full newest-torch frameworks-full fuzz-long peers scale)
+all_stages=("${product_stages[@]}" "${rest_stages[@]}")
+# Kinds of tests that go through many states, faults or processes: the stage deep. All others are those of the stage gcc.
+deep_kinds=(background crash damage deep fault model mutants scale system)
 jobs=$(nproc)
 fuzz_seconds=${FUZZ_SECONDS:-3}
 # One more than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -65,14 +72,42 @@ count_hits() {  # preset
 
 stage_packages() { scripts/install_packages.sh; }
 
-# g++, everything; every test; and what tests counted is what docs/testing-counts.md says.
+# g++, each source of library, tools and examples by itself and without -Werror, as users build; so a warning is looked for in
+# what the compiler printed, which ccache repeats.
+build_check() {  # targets...
+  build check "$@" 2>&1 | tee build/check.compiled.log
+  if grep -q 'warning:' build/check.compiled.log; then
+    echo "The compiler warns: a project that takes warnings for errors could not build this."
+    return 1
+  fi
+}
+kinds() {  # a separator; the kinds of the stage deep
+  local IFS=$1
+  echo "${deep_kinds[*]}"
+}
 build_gcc() {
+  local targets
   configure check
-  build check
+  mapfile -t targets < <(ninja -C build/check -t targets all | sed -nE 's/^(sealpoint_tests_[a-z_]+): phony$/\1/p' |
+    grep -vxE "sealpoint_tests_($(kinds '|')|single_process|threaded)")
+  build_check sealpoint tools/all examples/all tests/install/all tests/readme/all "${targets[@]}"
 }
 stage_gcc() {
   rm -f "$SEALPOINT_RESULTS"/*.json
-  ctest --test-dir build/check -j "$tests_at_once"
+  ctest --test-dir build/check -j "$tests_at_once" -LE "^($(kinds '|'))\$"
+  scripts/testing_table.py --check "$SEALPOINT_RESULTS"
+}
+
+# The rest of that build, the tests that need many runs, and each source of the tests alone.
+build_deep() {
+  configure check
+  build_check
+  cmake --preset clang -D SEALPOINT_WITH_CUDA=OFF >build/clang.configure.log
+  build clang sealpoint_schema_generated
+}
+stage_deep() {
+  scripts/each_source.py build/clang
+  ctest --test-dir build/check -j "$tests_at_once" -L "^($(kinds '|'))\$"
   scripts/testing_table.py --check "$SEALPOINT_RESULTS"
 }
 
@@ -112,13 +147,18 @@ stage_minimal() {
   ctest --test-dir build/no-mpi -j "$tests_at_once" -R '^(unit\.(device|pipeline|load.*)|conformance\.readers|readme\..*)$'
 }
 
-# The Python package, with the interpreter and the packages that python/requirements*.txt pin. Objects are those of the stage gcc.
+# The Python package, with the interpreter and the packages that python/requirements*.txt pin, and as pip installs it from a
+# clone. Objects are those of the stage gcc.
 build_python() {
   scripts/python_env.sh
   configure python
   build python sealpoint_python ckpt-verify ckpt-inspect safetensors_for_python
 }
 stage_python() { ctest --test-dir build/python -j "$tests_at_once" -L '^python$'; }
+
+# The same with Megatron-core, torchtitan and others, beside the peers, and the newest wheel.
+build_frameworks() { build_python; }
+stage_frameworks() { ctest --test-dir build/python -j "$tests_at_once" -L '^frameworks$'; }
 
 # As a stranger builds: no preset, CMake's own generator, here with clang. Of the other ordinary ways, g++ Release is the
 # stage gcc, whose tests of the label install build without a build type, and a shared library for debugging. Each module and
@@ -146,6 +186,24 @@ stage_lint() {
   git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-19 --dry-run --Werror
   scripts/tidy.py build/tidy
 }
+
+# The demonstration of README.
+stage_demo() { scripts/demo.sh; }
+
+# By night: the same questions at full length.
+stage_models() { scripts/model.sh; }
+stage_mutants-full() {
+  scripts/mutants.py
+  scripts/testing_table.py --check "$SEALPOINT_RESULTS"
+}
+stage_newest-torch() { scripts/newest_torch.sh; }
+stage_frameworks-full() { scripts/frameworks.sh; }
+stage_fuzz-long() {
+  build_sanitizers
+  scripts/fuzz.sh --build build/asan-ubsan --seconds "${FUZZ_SECONDS:-300}"
+}
+stage_peers() { scripts/peers.sh; }
+stage_scale() { scripts/scale.sh hsdp 1 64; }
 
 # Makes what a stage needs. A stage waits while that is being made ahead of it.
 build_stage() {  # stage
@@ -222,13 +280,15 @@ case ${1:-} in
   --build) build_stage "$2" ;;
   --ahead) build_ahead "${@:2}" ;;
   --run) "stage_$2" ;;
-  --quick) run_stages packages gcc ;;
-  -h | --help) sed -n '3,6s/^# *//p' scripts/test.sh ;;
-  '') run_stages "${all_stages[@]}" ;;
+  --all) run_stages "${all_stages[@]}" ;;
+  --rest) run_stages "${rest_stages[@]}" ;;
+  --nightly) run_stages "${nightly_stages[@]}" ;;
+  -h | --help) sed -n '3,8s/^# *//p' scripts/test.sh ;;
+  '') run_stages "${product_stages[@]}" ;;
   *)
     for stage in "$@"; do
-      [[ " ${all_stages[*]} " == *" $stage "* ]] || {
-        echo "No stage $stage; there are: ${all_stages[*]}" >&2
+      [[ " ${all_stages[*]} ${nightly_stages[*]} " == *" $stage "* ]] || {
+        echo "No stage $stage; there are: ${all_stages[*]} ${nightly_stages[*]}" >&2
         exit 64
       }
     done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: built as pip builds it, installed into an empty environment, small, quick to import."""
+"""The package as users get it: `pip install .` of a clone, and of the source package that it makes, in empty environments."""
 
 import os
 import pathlib
@@ -7,32 +7,48 @@ import re
 import shutil
 import subprocess
 import sys
-import venv
 import zipfile
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+WHEELHOUSE = ROOT / "build/wheelhouse"  # what pip builds with, fetched by scripts/python_env.sh
 WHEEL_SIZE_MAX_BYTES = 10_000_000
 IMPORT_MAX_SECONDS = 0.15
+# Objects that another build has compiled come from the compiler cache if the folders lie to each other as there.
+BUILD_FOLDER = "-Cbuild-dir=build/pip"
 
 
-def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
+def run(*command, root=ROOT, **variables):
+    """Runs it as a user of a shell without settings of Python; returns what it printed."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    if WHEELHOUSE.is_dir():  # no network
+        environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELHOUSE)}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **variables}
+    done = subprocess.run([str(part) for part in command], cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def build(python, folder, out, *, isolated_path=None):
-    """As `pip wheel .`, with the same flags as the build folder of this test, so that a compiler cache is used."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    if isolated_path:
-        environment["PYTHONPATH"] = str(isolated_path)
-    run(python, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "--wheel-dir", out,
-        f"-Cbuild-dir={folder}", "-Ccmake.define.SEALPOINT_WERROR=ON", "-Ccmake.define.CMAKE_UNITY_BUILD=ON",
-        cwd=ROOT, env=environment)
-    (wheel,) = out.glob("*.whl")
-    return wheel
+def empty_environment(folder, python=sys.executable):
+    # Of the interpreter below this virtual environment, which is otherwise looked through for packages, too.
+    run(python, "-m", "venv", folder, root=folder.parent)
+    assert run(folder / "bin/python", "-c", "import importlib.util as u; print(u.find_spec('nanobind'))",
+               root=folder).strip() == "None"
+    return folder / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """What a clone would hold: the files that git knows, as they are now. A file that was never added is not there."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone: git is asked what belongs to it")
+    folder = tmp_path_factory.mktemp("stranger") / "sealpoint"
+    for name in run("git", "ls-files", "-z").split("\0"):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
 
 
 def check_installed(python, site):
@@ -41,8 +57,7 @@ def check_installed(python, site):
             "taken = [m for m in ('numpy', 'torch', 'ml_dtypes') if m in sys.modules]; "
             "sealpoint.save({'w': b'abcd'}, sys.argv[1]); "
             "print(passed, taken, bytes(sealpoint.open(sys.argv[1])['w'].tobytes()), sealpoint.__file__)")
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    outputs = [run(python, "-I", "-c", code, site / f"c{i}", env=environment) for i in range(3)]
+    outputs = [run(python, "-I", "-c", code, site / f"c{i}") for i in range(3)]
     fastest = min(float(output.split()[0]) for output in outputs)
     assert " [] b'abcd' " in outputs[0] and str(site) in outputs[0]
     assert fastest < IMPORT_MAX_SECONDS
@@ -73,16 +88,35 @@ def check_content(wheel):
         assert [name for name in exported if re.search("sealpoint|ZSTD|XXH|flatbuffers", name)] == ["PyInit__sealpoint"]
 
 
-def test_wheel_for_this_python(tmp_path):
-    wheel = build(sys.executable, "build/wheel", tmp_path / "wheels")
+def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
+    python = empty_environment(tmp_path / "empty")
+    run(python, "-m", "pip", "install", ".", BUILD_FOLDER, root=clone)
+    passed = check_installed(python, tmp_path / "empty")
+    print(f"import {passed * 1e3:.1f} ms")
+    assert run(python.parent / "sealpoint", "--help", root=tmp_path).startswith("usage: sealpoint")
+    block = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)[1]
+    (tmp_path / "train.py").write_text(block)
+    try:
+        import torch
+    except ImportError:
+        return
+    for _ in range(2):  # the second process goes on where the first one ended
+        run(python, "train.py", root=tmp_path, PYTHONPATH=str(pathlib.Path(torch.__file__).parents[1]))
+
+
+def test_the_source_package_has_all_that_a_build_needs(clone, tmp_path):
+    made = "import scikit_build_core.build as build, sys; print(build.build_sdist(sys.argv[1]))"
+    name = run(sys.executable, "-c", made, tmp_path, root=clone).split()[-1]
+    run(sys.executable, "-m", "pip", "wheel", tmp_path / name, "--no-deps", "--no-build-isolation", BUILD_FOLDER, "--wheel-dir",
+        tmp_path / "wheels", root=tmp_path, TMPDIR=str(tmp_path))
+    (wheel,) = (tmp_path / "wheels").glob("*.whl")
     check_content(wheel)
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     assert ("-cp312-abi3-" if sys.version_info >= (3, 12) else f"-{tag}-{tag}-") in wheel.name
-    venv.create(tmp_path / "empty", with_pip=False)
-    python = tmp_path / "empty/bin/python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel)
-    passed = check_installed(python, tmp_path / "empty")
-    print(f"wheel {wheel.stat().st_size} bytes, import {passed * 1e3:.1f} ms")
+    python = empty_environment(tmp_path / "empty")
+    run(python, "-m", "pip", "install", "--no-deps", wheel)
+    check_installed(python, tmp_path / "empty")
+    print(f"wheel {wheel.stat().st_size} bytes")
 
 
 def pythons(version):
@@ -96,25 +130,20 @@ def pythons(version):
             yield candidate
 
 
-def test_one_wheel_for_later_pythons(tmp_path):
+def test_one_wheel_for_later_pythons(clone, tmp_path):
     builder = next(pythons("3.12"), None)
     if builder is None:
         pytest.skip("no Python 3.12 with headers: the abi3 wheel is not built")
-    run(builder, "-m", "venv", tmp_path / "builder")
-    # What it is built with is pure Python, that of this environment.
-    import nanobind
-    import scikit_build_core
-
-    path = {str(pathlib.Path(module.__file__).parents[1]) for module in (nanobind, scikit_build_core)}
-    wheel = build(tmp_path / "builder/bin/python", "build/wheel-abi3", tmp_path / "wheels", isolated_path=":".join(path))
+    python = empty_environment(tmp_path / "builder", builder)
+    run(python, "-m", "pip", "wheel", ".", "--no-deps", "-Cbuild-dir=build/abi3", "--wheel-dir", tmp_path / "wheels", root=clone)
+    (wheel,) = (tmp_path / "wheels").glob("*.whl")
     assert "-cp312-abi3-" in wheel.name
     check_content(wheel)
     with zipfile.ZipFile(wheel) as archive:
         assert any(name.endswith("_sealpoint.abi3.so") for name in archive.namelist())
     for version in ("3.12", "3.13"):
-        for python in list(pythons(version))[:1]:
-            run(python, "-m", "venv", "--without-pip", tmp_path / version)
-            installed = tmp_path / version / "bin/python"
-            run(sys.executable, "-m", "pip", "--python", installed, "install", "--no-deps", "--no-index", wheel)
+        for later in list(pythons(version))[:1]:
+            installed = empty_environment(tmp_path / version, later)
+            run(installed, "-m", "pip", "install", "--no-deps", wheel)
             check_installed(installed, tmp_path / version)
             print(f"{wheel.name} works with Python {version}")

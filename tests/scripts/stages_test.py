@@ -17,7 +17,9 @@ import time
 import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
-STAGES = ["packages", "gcc", "sanitizers", "threads", "minimal", "python", "builds", "mutants", "lint"]
+PRODUCT = ["packages", "gcc", "python"]
+REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "demo"]
+NIGHTLY = ["models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "peers", "scale"]
 # Writes down how it was called; SLOW and FAILING are expressions for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -41,7 +43,8 @@ class StagesTest(unittest.TestCase):
         self.calls.touch()
         shutil.copy(SCRIPT, self.root / "scripts/test.sh")
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19", "ninja", "ccache")]
-        names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py")
+        names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
+                 "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh")
         for name in [*stubs, *(f"scripts/{one}" for one in names), "build/plain/tools/ckpt-verify/ckpt-verify"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
@@ -69,24 +72,43 @@ class StagesTest(unittest.TestCase):
     def test_all_passed_is_status_0_whether_or_not_all_was_built_ahead(self):
         for slow in ({}, {"SLOW": "ctest --test-dir build/check"}, {"SLOW": "scripts/tidy.py"}):
             with self.subTest(slow):
-                status, output, calls = self.run_stages(**slow)
-                self.assertEqual(self.outcomes(output), [(stage, "passed") for stage in STAGES], output)
+                status, output, calls = self.run_stages("--all", **slow)
+                self.assertEqual(self.outcomes(output), [(stage, "passed") for stage in PRODUCT + REST], output)
                 self.assertEqual(status, 0, output)
-                self.assertEqual(len(re.findall(r"passed +\d+ s, +\d+ s of the processors\n", output)), len(STAGES), output)
+                lines = re.findall(r"passed +\d+ s, +\d+ s of the processors\n", output)
+                self.assertEqual(len(lines), len(PRODUCT + REST), output)
                 for call in ("ctest --test-dir build/check", "mutants.py --quick", "tidy.py build/tidy"):
                     self.assertTrue(any(one.startswith(call) for one in calls), call)
 
     def test_a_failure_is_named_and_the_others_run(self):
         for failing, stage in (
             ("ctest --test-dir build/check", "gcc"), ("cmake --build build/tsan", "threads"),
-            ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("cmake --preset python", "python"),
+            ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("cmake --preset python", "python"), ("each_source.py", "deep"),
         ):  # fmt: skip
             with self.subTest(failing):
-                status, output, _ = self.run_stages(FAILING=failing)
+                status, output, _ = self.run_stages("--all", FAILING=failing)
                 self.assertEqual(status, 1, output)
                 self.assertIn((stage, "FAILED"), self.outcomes(output))
-                self.assertEqual(len(self.outcomes(output)), len(STAGES))
+                self.assertEqual(len(self.outcomes(output)), len(PRODUCT + REST))
                 self.assertIn(f"======== {stage} failed; its last lines ========", output)
+
+    def test_each_group_of_stages_is_what_its_name_says(self):
+        for option, stages in ((), PRODUCT), (("--rest",), REST), (("--nightly",), NIGHTLY):
+            with self.subTest(option):
+                status, output, _ = self.run_stages(*option)
+                self.assertEqual((status, self.outcomes(output)), (0, [(stage, "passed") for stage in stages]), output)
+
+    def test_each_test_of_gcc_belongs_to_one_stage(self):
+        calls = self.run_stages("gcc", "deep")[2]
+        left_out = [one.split(" -LE ")[1] for one in calls if " -LE " in one]
+        taken = [one.split(" -L ")[1] for one in calls if " -L " in one]
+        self.assertEqual(left_out, taken)
+        self.assertEqual(len(taken), 1)
+
+    def test_a_warning_fails_although_it_is_no_error_for_users(self):
+        (self.root / "bin/cmake").write_text(STUB + "echo 'lib/a.cc:3:1: warning: unused'\n")
+        status, output, _ = self.run_stages("gcc")
+        self.assertEqual((status, self.outcomes(output)), (1, [("gcc", "FAILED")]), output)
 
     def test_stages_are_chosen_by_name(self):
         status, output, calls = self.run_stages("minimal", "lint")
@@ -98,7 +120,7 @@ class StagesTest(unittest.TestCase):
 
     def test_what_is_built_ahead_ends_with_the_script(self):
         slow = {"SLOW": "ctest --test-dir build/check|cmake --build build/tsan", "SECONDS_OF_SLOW": "50"}
-        job = self.start(**slow)
+        job = self.start("--all", **slow)
         deadline = time.monotonic() + 30
         while "cmake --build build/tsan" not in self.calls.read_text() and time.monotonic() < deadline:
             time.sleep(0.05)
