@@ -209,6 +209,14 @@ def test_other_destinations_are_refused(checkpoint, out, text):
     assert before is None or (before == out).all(), "no byte moves"
 
 
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**31 - 1])
+def test_numbers_of_threads_are_bounded(checkpoint, saved, weights, threads):
+    for call in (lambda: checkpoint.read({"w": numpy.empty_like(weights)}, threads=threads),
+                 lambda: checkpoint["w"].read(threads=threads), lambda: sealpoint.verify(saved, threads=threads)):
+        with pytest.raises(sealpoint.InvalidArgumentError, match=f"threads is {threads}, expected 1 to 1024"):
+            call()
+
+
 def test_many_at_once(checkpoint, weights):
     outs = {"w": numpy.empty_like(weights), "layers.0.w": numpy.empty_like(weights)}
     report = checkpoint.read(outs, threads=2, isolate=True)
