@@ -61,7 +61,8 @@ def save(
 
     Args:
         tensors: names to arrays of numpy, or to what has the buffer protocol; strides may be any. No thread may
-            change them before this returns, or old and new values are stored. For dtypes that numpy lacks: (array, name), where the name is one of the specification
+            change them before this returns, or old and new values are stored. For dtypes that numpy lacks: (array,
+            name), where the name is one of the specification
             ("bf16") and the array has integers of its size, or bytes with one more axis of it.
         path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series.
         objects: names to bytes, or to (bytes, media type).

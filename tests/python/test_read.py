@@ -198,7 +198,7 @@ def read_only():
      (numpy.zeros((8, 12), [("a", "f4")]), "no counterpart"), (numpy.zeros((8, 12), object), "no counterpart"),
      (read_only(), "read-only"), (bytes(384), "not writable"), (bytearray(383), "383 bytes, expected 384"),
      (bytearray(385), "385 bytes, expected 384"), (3.0, "float is no array"), ([1.0], "list is no array"),
-     *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "elements share bytes")
+     *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "share bytes")
        for strides in [(0, 4), (4, 4), (8, 4), (44, 4), (4, 28)]],
      (numpy.zeros((8, 12, 8), "u1"), r"expected \[8, 12\]"), ((1, 2, 3), "a tuple of 3")])
 def test_other_destinations_are_refused(checkpoint, out, text):
