@@ -22,6 +22,7 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
@@ -83,7 +84,7 @@ struct OpenOptions {
 };
 
 struct ReadOptions {
-  int threads = 1;
+  int threads = 1;  // at most kThreadsMax
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
   // Of device memory it is always on, but with gpudirect_storage: nothing is copied there that was

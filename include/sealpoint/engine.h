@@ -9,6 +9,7 @@
 #include "sealpoint/export.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint {
 
@@ -22,13 +23,13 @@ struct EngineOptions {
   // Size of one staging buffer and of one write; a positive multiple of 4096. From 1 MiB on within
   // a few per cent of the best rate; 4 MiB is the knee.
   std::uint64_t staging_buffer_size_bytes = 4 * kMiB;
-  // Threads that write while the caller's thread copies and hashes; at least 1.
+  // Threads that write while the caller's thread copies and hashes; 1 to kThreadsMax.
   int io_thread_count = 1;
   // Threads, the caller's among them, that copy large host memory in SaveAsync if the budget holds
-  // all of it; at least 1. They exist for the time of the call.
+  // all of it; 1 to kThreadsMax. They exist for the time of the call.
   int snapshot_thread_count = 2;
   // Write blobs past the page cache if the file system can. If not (a RAM disk can not), host
-  // memory from 1 MiB on is written from where it lies and needs no staging memory.
+  // memory from 1 MiB on is written through blocks of 128 KiB and needs no staging memory.
   bool direct_io = true;
   // PosixStorage() if null.
   std::shared_ptr<Storage> storage{};

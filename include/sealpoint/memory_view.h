@@ -35,16 +35,23 @@ concept MutableElementRange =
 // Borrowed: the caller keeps it alive, and a source unchanged, for as long as the call that takes
 // it says. A value type; the functions below never fail.
 //
+// A source that another thread changes all the same cannot make a checkpoint corrupt. Each byte is
+// read into a copy of the library's, and digest, codec and storage see that copy alone: what is
+// stored has the digests that are stored with it. It may mix what the source held at different
+// moments of the call, which nobody can tell later. Work on a device that changes it counts as such
+// a thread.
+//
 // What is checked before a byte moves, always as InvalidArgument with the tensor's name: the dtype
 // of a view that has one is that of the tensor (of a destination that is converted: the one that it
 // is converted to); a dense view has exactly the bytes of the region; each element of a strided one
-// lies in its bytes.
+// lies in its bytes, and of a strided destination apart from all others.
 //
 // Without strides the elements of the region lie densely in row-major order (of a run: in run
 // order), from `data` on. With strides, one per dimension in bytes, element (i0, i1, …) of the
 // region's *box* lies at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, whatever part of
 // the box the run is. Strides may be negative; those of a destination are for plain boxes only and
-// must not make two elements share a byte. Any alignment is fine.
+// must not make two elements share a byte: taken from the least on, each stride of an extent above
+// one steps, either way, over all that the elements of smaller strides span. Any alignment is fine.
 //
 // Device memory: `data` is an address of `device`, never dereferenced by the host. Memory and
 // stream belong to the device's primary context, as all that the CUDA runtime API makes.

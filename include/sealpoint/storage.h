@@ -175,10 +175,12 @@ class SEALPOINT_EXPORT Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  // Errors: NotFound, Io (also for what is not a directory).
+  // Errors: NotFound, Io (also for what is not a directory); of PosixStorage Unsupported for what
+  // begins with a scheme, such as "s3://bucket".
   virtual Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const = 0;
   // Makes the directory and missing parents and syncs the parent of each level that it made, so
-  // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace.
+  // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace; those of
+  // a path with a scheme as above.
   virtual Status CreateDirectories(std::string_view path) = 0;
 
  protected:

@@ -14,6 +14,7 @@
 #include "sealpoint/limits.h"
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
+#include "sealpoint/threads.h"
 #include "sealpoint/verdict.h"
 
 namespace sealpoint {
@@ -32,7 +33,7 @@ struct VerifyProgress {
 
 struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
-  int threads = 1;
+  int threads = 1;  // at most kThreadsMax
   // At full level, read past the page cache, so that the disk is checked. Falls back to buffered.
   bool direct_io = true;
   Limits limits{};
@@ -86,6 +87,8 @@ struct VerifyReport {
 
 // Verifies a directory and lists what it finds; damage is in the report, not in the Status. Single
 // process, reads only. Hostile content costs time linear in its size and bounded memory.
+// A checkpoint that is deleted meanwhile is one violation, NotFound, and the verdict kUnreadable,
+// whatever of it was missing; on_violation may have been told of that before.
 // Errors: InvalidArgument (options); Cancelled (on_progress threw).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,
                                              const VerifyOptions& options = {});

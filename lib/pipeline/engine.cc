@@ -8,6 +8,7 @@
 #include "lib/base/macros.h"
 #include "lib/device/cuda_runtime.h"
 #include "lib/pipeline/engine_parts.h"
+#include "lib/pipeline/thread_pool.h"
 
 namespace sealpoint {
 namespace internal {
@@ -57,14 +58,9 @@ namespace {
 
 Status CheckOptions(const EngineOptions& options) {
   const std::uint64_t buffer = options.staging_buffer_size_bytes;
-  if (options.io_thread_count < 1) {
-    return internal::InvalidArgument("io_thread_count is ", options.io_thread_count,
-                                     ", expected at least 1");
-  }
-  if (options.snapshot_thread_count < 1) {
-    return internal::InvalidArgument("snapshot_thread_count is ", options.snapshot_thread_count,
-                                     ", expected at least 1");
-  }
+  SEALPOINT_RETURN_IF_ERROR(internal::CheckThreads("io_thread_count", options.io_thread_count));
+  SEALPOINT_RETURN_IF_ERROR(
+      internal::CheckThreads("snapshot_thread_count", options.snapshot_thread_count));
   if (buffer == 0 || buffer % kDirectIoAlignmentBytes != 0) {
     return internal::InvalidArgument("staging_buffer_size_bytes is ", buffer,
                                      ", expected a positive multiple of ", kDirectIoAlignmentBytes);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -14,7 +16,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of borrowed memory hashed and written at a time: it is still in the cache when it is written.
+// Of borrowed memory copied, hashed and written at a time: it is still in the cache when it is
+// written.
 constexpr std::size_t kBorrowedBlockBytes = 128 * kKiB;
 
 }  // namespace
@@ -73,15 +76,17 @@ struct FileStream::Borrowed {
   std::uint64_t unit = 0;
   std::span<Digest> digests{};
 
+  // Through a copy: the memory may change meanwhile, and what is hashed must be what is written.
   Status Write(WritableFile& file) const {
     Hasher hasher;
+    const auto copy = std::make_unique_for_overwrite<std::byte[]>(kBorrowedBlockBytes);
     std::uint64_t done = 0;
     for (Digest& digest : digests) {
       const std::uint64_t end = std::min<std::uint64_t>(bytes.size(), done + unit);
       while (done < end) {
         const std::uint64_t size = std::min<std::uint64_t>(end - done, kBorrowedBlockBytes);
-        const ByteSpan block = bytes.subspan(done, size);
-        hasher.Update(block);
+        const MutableByteSpan block(copy.get(), size);
+        hasher.CopyAndUpdate(bytes.subspan(done, size), block);
         SEALPOINT_RETURN_IF_ERROR(file.WriteAt(offset + done, block));
         done += size;
       }

@@ -54,11 +54,12 @@ class FileStream {
   Status Append(ByteSpan bytes);
   Status Append(ByteSpan bytes, Hasher& hasher);
   Status AppendZeros(std::uint64_t count);
-  // Appends memory of the caller, which must stay as it is until WaitForBorrowed returned, without
-  // a staging buffer: threads of `io`, and this one while they are busy, hash and write it in small
-  // blocks that stay in the cache. Each of `digests` becomes that of the next `unit` bytes, the
-  // last one that of the rest. Made for files that copy what is written, to the page cache or to
-  // memory. Preconditions: a file is bound that is not direct; unit > 0; one digest per unit.
+  // Appends memory of the caller, which must be there until WaitForBorrowed returned, without a
+  // staging buffer: threads of `io`, and this one while they are busy, copy, hash and write it in
+  // small blocks that stay in the cache. Each of `digests` becomes that of the next `unit` bytes as
+  // they are written, the last one that of the rest. Made for files that copy what is written, to
+  // the page cache or to memory. Preconditions: a file is bound that is not direct; unit > 0; one
+  // digest per unit.
   Status AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<Digest> digests);
   // Waits until nothing borrowed is read any more; the digests are there if it succeeds.
   Status WaitForBorrowed();

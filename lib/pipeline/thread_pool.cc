@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "sealpoint/threads.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -30,6 +32,11 @@ void StartThreads(int count, std::vector<std::thread>& threads, const Body& body
 }
 
 }  // namespace
+
+Status CheckThreads(std::string_view name, int count) {
+  if (count >= 1 && count <= kThreadsMax) return {};
+  return InvalidArgument(name, " is ", count, ", expected 1 to ", kThreadsMax);
+}
 
 struct ThreadPool::State {
   int thread_count = 0;

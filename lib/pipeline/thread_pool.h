@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+// InvalidArgument unless `count`, the value of the option `name`, is in [1, kThreadsMax].
+Status CheckThreads(std::string_view name, int count);
 
 // A fixed set of threads that begin jobs in the order of submission. The threads start with the
 // first job. If the system refuses some of them, the others are used, and without any Submit runs

@@ -20,11 +20,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// What rank 0 tells the others: its own arguments, to be compared, and the attempt it opened.
+// What rank 0 tells the others: the attempt it opened.
 struct Announcement {
-  std::string target{};
-  bool is_series = false;
-  std::uint64_t step = kNoStep;
   AttemptId attempt{};
   std::string directory{};
   ParentRef parent{};  // zero if none
@@ -35,9 +32,6 @@ struct Announcement {
 Bytes EncodeAnnouncement(const Announcement& announcement) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(announcement.target);
-  out.Put(std::uint64_t{announcement.is_series ? 1u : 0u});
-  out.Put(announcement.step);
   out.Put(announcement.attempt);
   out.Put(announcement.directory);
   out.Put(announcement.parent.attempt);
@@ -50,16 +44,12 @@ Bytes EncodeAnnouncement(const Announcement& announcement) {
 Result<Announcement> DecodeAnnouncement(ByteSpan bytes) {
   WireReader in(bytes);
   Announcement announcement;
-  SEALPOINT_ASSIGN_OR_RETURN(announcement.target, in.Text());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t is_series, in.Number());
-  SEALPOINT_ASSIGN_OR_RETURN(announcement.step, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, in.Id());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.directory, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.attempt, in.Id());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.parent.sequence, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t publish, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(announcement.probe, in.Id());
-  announcement.is_series = is_series != 0;
   announcement.publish = static_cast<PublishMethod>(publish);
   return announcement;
 }
@@ -81,7 +71,7 @@ Status ChooseDirectory(Storage& storage, const SaveTarget& target, const SaveOpt
   if (const SeriesEntry* const unread = listing.unread()) {
     return NeverNotFound(unread->problem)
         .Prefixed(StrCat("the newest checkpoint of the series is not known while ", unread->name,
-                         " in it cannot be read"));
+                         " in it cannot be read; make it readable, or move it out of the series"));
   }
   if (const SeriesEntry* newest = listing.newest()) {
     announcement.parent = {newest->attempt, newest->sequence};
@@ -140,8 +130,7 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
                                 Attempt& attempt) {
   SEALPOINT_RETURN_IF_ERROR(local_status);
   SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
-  Announcement announcement{
-      .target = target.path, .is_series = target.is_series, .step = options.step};
+  Announcement announcement;
   SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
   SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
   attempt.id = announcement.attempt;
@@ -156,21 +145,6 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
   if (prepared.ok()) return EncodeAnnouncement(announcement);
   RemoveEmptyDirectories(attempt);
   return prepared;
-}
-
-Status CompareArguments(const SaveTarget& target, const SaveOptions& options,
-                        const Announcement& announcement) {
-  if (target.path != announcement.target || target.is_series != announcement.is_series) {
-    return RuleError(Code::kInvalidArgument, "R-CMT-17",
-                     "ranks disagree on the target: rank 0 saves to ", announcement.target,
-                     ", this rank to ", target.path);
-  }
-  if (options.step != announcement.step) {
-    return RuleError(Code::kInvalidArgument, "R-CMT-17",
-                     "ranks disagree on the step: rank 0 saves step ", announcement.step,
-                     ", this rank step ", options.step);
-  }
-  return {};
 }
 
 Status ReadSharedProbe(const Directory& directory, const Announcement& announcement) {
@@ -189,9 +163,7 @@ Status ReadSharedProbe(const Directory& directory, const Announcement& announcem
   return found == announcement.probe ? Status() : foreign("its probe has another content");
 }
 
-Status JoinAttempt(Storage& storage, const SaveTarget& target, const SaveOptions& options,
-                   const Announcement& announcement, Attempt& attempt) {
-  SEALPOINT_RETURN_IF_ERROR(CompareArguments(target, options, announcement));
+Status JoinAttempt(Storage& storage, const Announcement& announcement, Attempt& attempt) {
   if (attempt.opened) return ReadSharedProbe(*attempt.opened, announcement);
   auto opened = storage.OpenDirectory(announcement.directory);
   if (!opened.ok() && opened.error().code() == Code::kNotFound) {
@@ -222,7 +194,7 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
   Status joined = local_status;
-  if (joined.ok()) joined = JoinAttempt(storage, target, options, announcement, attempt);
+  if (joined.ok()) joined = JoinAttempt(storage, announcement, attempt);
   const Status agreed = AgreeOnAttempt(comm, joined);
   if (is_root && attempt.opened) {
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));

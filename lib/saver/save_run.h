@@ -50,7 +50,7 @@ class SaveRun {
         recorder_(recorder) {}
 
   // `local_status` is this rank's own outcome so far.
-  Status Preflight(const Status& local_status);
+  Status Preflight(const Status& local_status = {});
   const Attempt& attempt() const { return attempt_; }
   bool allows_empty() const { return save_.allow_empty; }
   // R-CMT-08: what all ranks write together fits.
@@ -64,6 +64,9 @@ class SaveRun {
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
   Status Fail(BlobWriter* writer, Status why);
 
+  // Not collective. Says of a failure of the communicator which save and phase it ended, and
+  // remembers it.
+  Status NoteFailure(Status why);
   // Not success: the communicator failed, and the ranks may disagree on where they are.
   const Status& broken() const { return broken_; }
 
@@ -71,8 +74,6 @@ class SaveRun {
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Result<CommitInfo> CommitAndBroadcast(BlobWriter* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& why);
-  // Says of a failure of the communicator which save and phase it ended, and remembers it.
-  Status NoteFailure(Status why);
 
   Engine& engine_;
   Communicator& comm_;

@@ -2,21 +2,21 @@
 #include "sealpoint/saver.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/comm/same_call.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/background_save.h"
 #include "lib/saver/compare_replicas.h"
@@ -24,6 +24,7 @@
 #include "lib/saver/find_replicas.h"
 #include "lib/saver/full_check_declarations.h"
 #include "lib/saver/pending_save.h"
+#include "lib/saver/save_call.h"
 #include "lib/saver/save_plan.h"
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
@@ -49,6 +50,20 @@ struct Flags {
   bool may_be_saved = false;  // something is declared, or need not be
 };
 
+// What is about to be proposed.
+Flags FlagsOf(const Result<Proposal>& proposal, const Declaration& declaration, bool allow_empty,
+              bool is_short_of_memory = false) {
+  const bool declares_any = !declaration.tensors().empty() || !declaration.objects().empty();
+  return {.is_changed = proposal.ok() && proposal->is_changed,
+          .is_short_of_memory = is_short_of_memory,
+          .may_be_saved = declares_any || allow_empty};
+}
+
+CallFlags Encode(const Flags& flags, const Status& local_status) {
+  return {local_status.ok() ? 0u : 1u, flags.is_changed ? 1u : 0u,
+          flags.is_short_of_memory ? 1u : 0u, flags.may_be_saved ? 1u : 0u};
+}
+
 class SaverImpl final : public Saver {
  public:
   SaverImpl(Engine& engine, Communicator& comm, SaverOptions options)
@@ -68,21 +83,31 @@ class SaverImpl final : public Saver {
  private:
   Status CheckUsable() const;
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
-  // Collective. An error of any rank becomes the error of all.
+  // Collective: the first exchange of a save. An error of any rank becomes the error of all.
+  Result<Flags> Begin(const CollectiveCall& call, const Flags& flags, const Status& local_status);
+  // Collective. The same once more, if the proposal became known only after the first exchange.
   Result<Flags> Reduce(const Flags& flags, const Status& local_status);
+  Result<Flags> TakeMaxima(const CallFlags& maxima, const Status& local_status);
   // Collective. What is saved instead of `sources` if the saver finds replicas; borrows from
-  // found_.
-  Result<std::optional<Sources>> FindReplicas(const Status& local_status, const Sources& sources);
+  // found_. `is_changed`: any rank's declaration since it last searched.
+  Result<Sources> FindReplicas(bool is_changed, const Sources& sources);
+  // Before the first exchange: what this rank proposes then, and the flags of that.
+  Result<Proposal> ProposeFirst(const Status& local_status, const Sources& held) const;
+  Flags FirstFlags(const Result<Proposal>& proposal, const Sources& held, bool allow_empty,
+                   bool is_short_of_memory = false) const;
   Result<Proposal> Propose(const Declaration& declaration) const;
   // Collective, after AgreeOnPlan. `held` are the sources of the caller, `planned` what is saved.
   Status CompareReplicas(const Sources& held, const Declaration& planned);
-  // Collective. Returns whether any rank is short of memory. An error in any rank's proposal
-  // becomes the error of all.
-  Result<bool> AgreeOnPlan(const Result<Proposal>& proposal, const Declaration& declaration,
-                           bool allow_empty, bool is_short_of_memory);
-  Result<CommitInfo> RunInForeground(SaveRun& run, const Status& local_status, const Sources& held,
+  // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
+  Status AgreeOnPlan(const Flags& any, const Proposal& proposal, const Declaration& declaration);
+  Result<CommitInfo> RunInForeground(const CollectiveCall& call, SaveRun& run,
+                                     const Status& local_status, const Sources& held,
                                      PhaseRecorder& recorder);
   Status OpenQueue();
+  // Collective. From the first exchange until the state is copied, and the save queued.
+  Status StageInBackground(const SaveTarget& target, const SaveOptions& options,
+                           const Sources& held_sources,
+                           const std::shared_ptr<BackgroundSave>& save);
   std::unique_ptr<BlobWriterImpl> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
                                                  const Sources& sources,
                                                  PhaseRecorder& recorder) const;
@@ -104,17 +129,6 @@ class SaverImpl final : public Saver {
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
 };
 
-// Of the options on which the sequence of collectives depends: if they are equal, so are the
-// fingerprints; else these differ but for a chance of 2^-64.
-std::uint64_t Fingerprint(const SaverOptions& options) {
-  Bytes bytes;
-  WireWriter out(bytes);
-  out.PutAll(std::array{std::uint64_t{options.find_replicas ? 1u : 0u},
-                        std::uint64_t{options.compare_replicas ? 1u : 0u}});
-  for (const int rank : options.writer_ranks) out.Put(static_cast<std::uint64_t>(rank));
-  return LoadLe<std::uint64_t>(ComputeDigest(bytes).bytes, 0);
-}
-
 Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
                                    const Sources& sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
@@ -125,25 +139,36 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   Status local_status = CheckArguments(options, sources);
   if (local_status.ok()) local_status = recorder.failure();
   SaveRun run(engine_, comm_, options_, target, options, recorder);
-  Result<CommitInfo> result = RunInForeground(run, local_status, sources, recorder);
+  Result<CommitInfo> result = RunInForeground(CallOf("save", options_, target, options), run,
+                                              local_status, sources, recorder);
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
   return result;
 }
 
-// A rank whose arguments are wrong still takes part in the preflight and returns from it with the
-// error of all; from then on each step is agreed on before the next begins. The free-space check
-// comes last before the first byte, because it needs the plan (R-CMT-08).
-Result<CommitInfo> SaverImpl::RunInForeground(SaveRun& run, const Status& local_status,
-                                              const Sources& held, PhaseRecorder& recorder) {
-  SEALPOINT_RETURN_IF_ERROR(run.Preflight(local_status));
+// A rank whose arguments are wrong still takes part in the first exchange and returns from it with
+// the error of all; from then on each step is agreed on before the next begins. The free-space
+// check comes last before the first byte, because it needs the plan (R-CMT-08).
+Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRun& run,
+                                              const Status& local_status, const Sources& held,
+                                              PhaseRecorder& recorder) {
+  auto proposal = ProposeFirst(local_status, held);
+  auto any = Begin(call, FirstFlags(proposal, held, run.allows_empty()), proposal.status());
+  if (!any.ok()) return run.NoteFailure(any.error());
+  SEALPOINT_RETURN_IF_ERROR(run.Preflight());
   recorder.Begin(Phase::kPlan);
-  const auto found = FindReplicas(Status(), held);
-  if (!found.ok()) return run.Fail(nullptr, found.error());
-  const Sources& sources = *found ? **found : held;
-  const auto proposal = Propose(sources.declaration());
-  Status status = AgreeOnPlan(proposal, sources.declaration(), run.allows_empty(), false).status();
+  std::optional<Sources> selected;
+  if (options_.find_replicas) {
+    auto found = FindReplicas(any->is_changed, held);
+    if (!found.ok()) return run.Fail(nullptr, found.error());
+    selected = *std::move(found);
+    proposal = Propose(selected->declaration());
+    any = Reduce(FlagsOf(proposal, selected->declaration(), run.allows_empty()), proposal.status());
+    if (!any.ok()) return run.Fail(nullptr, any.error());
+  }
+  const Sources& sources = selected ? *selected : held;
+  Status status = AgreeOnPlan(*any, *proposal, sources.declaration());
   if (status.ok()) status = CompareReplicas(held, sources.declaration());
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
@@ -164,25 +189,47 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
                                                           const Sources& held_sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  SEALPOINT_RETURN_IF_ERROR(NoteBroken(broken_, OpenQueue()));
   const auto save = std::make_shared<BackgroundSave>(options_, target, options);
+  save->recorder().Begin(Phase::kPlan);
+  Status staged = StageInBackground(target, options, held_sources, save);
+  if (staged.ok()) return MakePendingSave(queue_, save);
+  const std::string during = DescribeSave(target, options, save->recorder().current_phase());
+  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(staged), during));
+}
+
+Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions& options,
+                                    const Sources& held_sources,
+                                    const std::shared_ptr<BackgroundSave>& save) {
   PhaseRecorder& recorder = save->recorder();
-  recorder.Begin(Phase::kPlan);
   const Status local_status = CheckArguments(options, held_sources);
-  const auto found = FindReplicas(local_status, held_sources);
-  if (!found.ok()) return NoteBroken(broken_, found.error());
-  const Sources& sources = *found ? **found : held_sources;
-  const auto proposal =
-      local_status.ok() ? Propose(sources.declaration()) : Result<Proposal>(local_status);
+  auto proposal = ProposeFirst(local_status, held_sources);
   std::unique_ptr<BlobWriterImpl> held;
-  if (proposal.ok()) held = ReserveStaging(*proposal->plan, options, sources, recorder);
-  const auto any_short =
-      AgreeOnPlan(proposal, sources.declaration(), options.allow_empty, held == nullptr);
-  if (!any_short.ok()) return NoteBroken(broken_, any_short.error());
-  SEALPOINT_RETURN_IF_ERROR(
-      NoteBroken(broken_, CompareReplicas(held_sources, sources.declaration())));
+  const auto reserve = [&](const Sources& sources) {
+    if (proposal.ok() && proposal->plan) {
+      held = ReserveStaging(*proposal->plan, options, sources, recorder);
+    }
+    return held == nullptr;
+  };
+  bool is_short = reserve(held_sources);
+  SEALPOINT_ASSIGN_OR_RETURN(
+      Flags any,
+      Begin(CallOf("save in the background", options_, target, options),
+            FirstFlags(proposal, held_sources, options.allow_empty, is_short), proposal.status()));
+  SEALPOINT_RETURN_IF_ERROR(OpenQueue());
+  std::optional<Sources> selected;
+  if (options_.find_replicas) {
+    SEALPOINT_ASSIGN_OR_RETURN(selected, FindReplicas(any.is_changed, held_sources));
+    proposal = Propose(selected->declaration());
+    is_short = reserve(*selected);
+    SEALPOINT_ASSIGN_OR_RETURN(
+        any, Reduce(FlagsOf(proposal, selected->declaration(), options.allow_empty, is_short),
+                    proposal.status()));
+  }
+  const Sources& sources = selected ? *selected : held_sources;
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *proposal, sources.declaration()));
+  SEALPOINT_RETURN_IF_ERROR(CompareReplicas(held_sources, sources.declaration()));
   save->tensor_bytes = plan_->tensor_bytes;
-  if (*any_short) {
+  if (any.is_short_of_memory) {
     // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
     held.reset();
     recorder.End();
@@ -195,7 +242,7 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
     save->SetHeld(std::move(held), std::move(staged));
     queue_->Add(save);
   }
-  return MakePendingSave(queue_, save);
+  return {};
 }
 
 // With a memory budget below the size of the state: the background thread makes the directory
@@ -255,41 +302,53 @@ Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
   return proposal;
 }
 
+Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const Flags& flags,
+                               const Status& local_status) {
+  SEALPOINT_ASSIGN_OR_RETURN(const CallFlags maxima,
+                             BeginCall(comm_, call, Encode(flags, local_status)));
+  return TakeMaxima(maxima, local_status);
+}
+
 Result<Flags> SaverImpl::Reduce(const Flags& flags, const Status& local_status) {
-  const std::uint64_t options = Fingerprint(options_);
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::vector<std::uint64_t> maxima,
-      comm_.AllReduceMax({local_status.ok() ? 0u : 1u, options, ~options,
-                          flags.is_changed ? 1u : 0u, flags.is_short_of_memory ? 1u : 0u,
-                          flags.may_be_saved ? 1u : 0u}));
+  const CallFlags own = Encode(flags, local_status);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima,
+                             comm_.AllReduceMax({own.begin(), own.end()}));
+  CallFlags any{};
+  if (maxima.size() != any.size()) return MalformedMessage();
+  std::copy(maxima.begin(), maxima.end(), any.begin());
+  return TakeMaxima(any, local_status);
+}
+
+Result<Flags> SaverImpl::TakeMaxima(const CallFlags& maxima, const Status& local_status) {
   if (maxima[0] != 0) SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, local_status));
-  // The largest value is the complement of the largest complement only if all values are equal.
-  if (maxima[1] != ~maxima[2]) {
-    return RuleError(Code::kInvalidArgument, "R-CMT-17",
-                     "ranks disagree on writer_ranks, find_replicas or compare_replicas");
-  }
-  return Flags{.is_changed = maxima[3] != 0,
-               .is_short_of_memory = maxima[4] != 0,
-               .may_be_saved = maxima[5] != 0};
+  return Flags{.is_changed = maxima[1] != 0,
+               .is_short_of_memory = maxima[2] != 0,
+               .may_be_saved = maxima[3] != 0};
+}
+
+Result<Proposal> SaverImpl::ProposeFirst(const Status& local_status, const Sources& held) const {
+  SEALPOINT_RETURN_IF_ERROR(local_status);
+  return options_.find_replicas ? Result<Proposal>(Proposal()) : Propose(held.declaration());
+}
+
+Flags SaverImpl::FirstFlags(const Result<Proposal>& proposal, const Sources& held, bool allow_empty,
+                            bool is_short_of_memory) const {
+  Flags flags = FlagsOf(proposal, held.declaration(), allow_empty, is_short_of_memory);
+  if (options_.find_replicas)
+    flags.is_changed = searched_for_ != held.declaration().ComputeDigest();
+  return flags;
 }
 
 // If one rank's declaration changed, all search: its replicas may be on any of them.
-Result<std::optional<Sources>> SaverImpl::FindReplicas(const Status& local_status,
-                                                       const Sources& sources) {
-  std::optional<Sources> selected;
-  if (!options_.find_replicas) return selected;
+Result<Sources> SaverImpl::FindReplicas(bool is_changed, const Sources& sources) {
   const Declaration& held = sources.declaration();
-  const Digest key = held.ComputeDigest();
-  SEALPOINT_ASSIGN_OR_RETURN(const Flags any,
-                             Reduce({.is_changed = searched_for_ != key}, local_status));
-  if (any.is_changed) {
+  if (is_changed) {
     searched_for_.reset();
     shared_.reset();
     SEALPOINT_ASSIGN_OR_RETURN(found_, internal::FindReplicas(comm_, held, options_.writer_ranks));
-    searched_for_ = key;
+    searched_for_ = held.ComputeDigest();
   }
-  SEALPOINT_ASSIGN_OR_RETURN(selected, SelectSources(*found_, sources));
-  return selected;
+  return SelectSources(*found_, sources);
 }
 
 Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planned) {
@@ -300,34 +359,26 @@ Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planne
   return internal::CompareReplicas(comm_, InternalAccess::PartsOf(engine_), held, *shared_);
 }
 
-// One reduction of a few numbers says whether any declaration changed since the last agreement.
-// Only then the declarations are checked, fast at first; only if that fails are they exchanged in
-// full, to name the fault.
-Result<bool> SaverImpl::AgreeOnPlan(const Result<Proposal>& proposal,
-                                    const Declaration& declaration, bool allow_empty,
-                                    bool is_short_of_memory) {
-  const bool declares_any = !declaration.tensors().empty() || !declaration.objects().empty();
-  SEALPOINT_ASSIGN_OR_RETURN(const Flags any,
-                             Reduce({.is_changed = proposal.ok() && proposal->is_changed,
-                                     .is_short_of_memory = is_short_of_memory,
-                                     .may_be_saved = declares_any || allow_empty},
-                                    proposal.status()));
+// The flags say whether any declaration changed since the last agreement. Only then the
+// declarations are checked, fast at first; only if that fails are they exchanged in full, to name
+// the fault.
+Status SaverImpl::AgreeOnPlan(const Flags& any, const Proposal& proposal,
+                              const Declaration& declaration) {
   if (!any.may_be_saved) {
     return InvalidArgument("no rank declares a tensor or an object; see SaveOptions::allow_empty");
   }
-  if (any.is_changed) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
-                               FastCheckDeclarations(comm_, declaration, *proposal->plan,
-                                                     options_.writer_ranks, options_.limits));
-    if (!agree) {
-      SEALPOINT_RETURN_IF_ERROR(FullCheckDeclarations(comm_, declaration, *proposal->plan,
-                                                      options_.writer_ranks, options_.limits));
-    }
-    plan_ = proposal->plan;
-    planned_for_ = proposal->declaration;
-    shared_.reset();
+  if (!any.is_changed) return {};
+  SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
+                             FastCheckDeclarations(comm_, declaration, *proposal.plan,
+                                                   options_.writer_ranks, options_.limits));
+  if (!agree) {
+    SEALPOINT_RETURN_IF_ERROR(FullCheckDeclarations(comm_, declaration, *proposal.plan,
+                                                    options_.writer_ranks, options_.limits));
   }
-  return any.is_short_of_memory;
+  plan_ = proposal.plan;
+  planned_for_ = proposal.declaration;
+  shared_.reset();
+  return {};
 }
 
 // Ascending, without repetition, of ranks that are there.

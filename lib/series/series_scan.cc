@@ -167,6 +167,13 @@ class Scan {
     return may_be && info.name != "lost+found";
   }
 
+  // Names by which savers and frameworks tell steps apart have a digit:
+  // "step-000000000042-1f2e3d4c", "iter_0000042". Another directory that cannot be opened is none
+  // of theirs (R-SER-24).
+  static bool MayNumberAStep(std::string_view name) {
+    return name.find_first_of("0123456789") != std::string_view::npos;
+  }
+
   // What another process may be publishing, or emptying, at this very moment.
   static bool MayBePublished(const DirectoryLook& look) {
     return look.kind == Kind::kForeign ||
@@ -211,7 +218,10 @@ class Scan {
     const bool is_missing = opened.error().code() == Code::kNotFound;
     if (is_missing && !is_link) return {.kind = Kind::kChanged, .entry = std::move(entry)};
     const bool leads_to_file = is_link && series_.OpenForRead(info.name, IoMode::kBuffered).ok();
-    if (is_missing || leads_to_file) return {.kind = Kind::kForeign, .entry = std::move(entry)};
+    const bool is_closed = !is_link && !MayNumberAStep(info.name);
+    if (is_missing || leads_to_file || is_closed) {
+      return {.kind = Kind::kForeign, .entry = std::move(entry)};
+    }
     return Unreadable(std::move(entry), opened.error());
   }
 

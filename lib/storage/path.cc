@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/storage/path.h"
 
+#include <algorithm>
+
 #include "lib/base/errors.h"
 #include "sealpoint/storage.h"
 
@@ -25,8 +27,28 @@ Status CheckName(std::string_view directory, std::string_view name) {
       .AtPath(JoinPath(directory, name));
 }
 
+constexpr std::string_view kSchemeEnd = "://";
+
+std::string_view SchemeOf(std::string_view path) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto may_follow = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  };
+  const std::size_t end = path.find(kSchemeEnd);
+  if (end == std::string_view::npos || end == 0 || !is_letter(path.front())) return {};
+  const std::string_view scheme = path.substr(0, end);
+  return std::all_of(scheme.begin(), scheme.end(), may_follow) ? scheme : std::string_view();
+}
+
+// To the system "s3://bucket/x" is a folder "s3:" in the working directory: what is saved there is
+// not where it was wanted.
 Status CheckPath(std::string_view path) {
   if (path.empty()) return InvalidArgument("path is empty");
+  if (const std::string_view scheme = SchemeOf(path); !scheme.empty()) {
+    return MakeError(Code::kUnsupported, scheme, kSchemeEnd,
+                     " is not supported, expected a path of a mounted file system")
+        .AtPath(path);
+  }
   if (path.find('\0') != std::string_view::npos) {
     return InvalidArgument("path has a NUL byte").AtPath(path);
   }
@@ -36,6 +58,10 @@ Status CheckPath(std::string_view path) {
 std::string ParentPath(std::string_view path) {
   const std::size_t last = path.find_last_not_of('/');
   if (last == std::string_view::npos) return "/";
+  const std::size_t scheme = SchemeOf(path).size();
+  if (scheme > 0 && path.find_last_of('/', last) + 1 <= scheme + kSchemeEnd.size()) {
+    return std::string(path.substr(0, scheme + kSchemeEnd.size()));
+  }
   const std::size_t slash = path.find_last_of('/', last);
   if (slash == std::string_view::npos) return ".";
   const std::size_t end = path.find_last_not_of('/', slash);

@@ -14,11 +14,15 @@ namespace sealpoint::internal {
 // NUL. The error's path is `directory` plus the name.
 Status CheckName(std::string_view directory, std::string_view name);
 
-// InvalidArgument if `path` is empty or has a NUL byte, at which the system would cut it.
+// "s3" of "s3://bucket/a"; empty if `path` does not begin with the scheme of a URI and "://".
+std::string_view SchemeOf(std::string_view path);
+
+// Whether a path can be one of a mounted file system: InvalidArgument if it is empty or has a NUL
+// byte, at which the system would cut it; Unsupported if it has a scheme (SchemeOf).
 Status CheckPath(std::string_view path);
 
 // The directory that holds the last component: "a/b" -> "a", "a" -> ".", "/a" -> "/", "/" -> "/".
-// Trailing slashes do not count. Precondition: not empty.
+// Trailing slashes do not count, and a scheme stays: "s3://a" -> "s3://". Precondition: not empty.
 std::string ParentPath(std::string_view path);
 
 // The last component, without slashes: "a/b/" -> "b". Empty for "/".

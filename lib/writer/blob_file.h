@@ -90,8 +90,8 @@ class BlobFile {
   // Waits until no source is read any more that is written from where it lies, or copied later.
   Status CompleteBorrowed();
 
-  // Whether a dense shard in this memory is written from where it lies, without a staging buffer,
-  // if the file is not direct.
+  // Whether a dense shard in this memory is written block by block, without a staging buffer, if
+  // the file is not direct.
   static bool MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size);
   bool is_direct() const { return file_ && file_->is_direct(); }
 

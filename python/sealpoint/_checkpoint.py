@@ -451,7 +451,7 @@ def open(
         path: its directory.
         check_files: stat every blob, so that an incomplete copy is found here.
         direct_io: read payload past the page cache, if the file system can.
-        threads: that read and verify, unless a read says otherwise; at least 1.
+        threads: that read and verify, unless a read says otherwise; 1 to 1024.
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
     Errors: NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError, UnsupportedError,

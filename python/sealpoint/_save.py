@@ -60,8 +60,9 @@ def save(
     """Saves the tensors and objects of one process as one checkpoint, which is durable when this returns.
 
     Args:
-        tensors: names to arrays of numpy, or to what has the buffer protocol; strides may be any, nothing is
-            copied before. For dtypes that numpy lacks: (array, name), where the name is one of the specification
+        tensors: names to arrays of numpy, or to what has the buffer protocol; strides may be any. No thread may
+            change them before this returns, or old and new values are stored. For dtypes that numpy lacks: (array,
+            name), where the name is one of the specification
             ("bf16") and the array has integers of its size, or bytes with one more axis of it.
         path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series.
         objects: names to bytes, or to (bytes, media type).

@@ -24,7 +24,7 @@ def verify(
         path: its directory.
         level: "files": marker, index, existence and length of every blob; "structure": and headers, tables and
             manifests; "full": and every chunk and every padding byte.
-        threads: that read and verify.
+        threads: that read and verify; 1 to 1024.
         direct_io: at full level, read past the page cache, so that the disk is checked.
         violations_per_file_max: so many are listed of each file; all are counted.
         progress: as for ``Checkpoint.read``.

@@ -2,21 +2,25 @@
 #include "sealpoint/collective_reader.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
 #include "lib/base/phase_recorder.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
-#include "lib/digest/hasher.h"
+#include "lib/comm/same_call.h"
+#include "lib/pipeline/thread_pool.h"
 #include "readers/collective/collective_contract.h"
 #include "readers/collective/collective_load.h"
 #include "readers/collective/load_plan.h"
+#include "readers/collective/open_together.h"
 #include "readers/load/checkpoint_impl.h"
 
 namespace sealpoint {
@@ -47,38 +51,30 @@ Result<std::uint64_t> SumOverRanks(Communicator& comm, std::uint64_t local_numbe
   return sum;
 }
 
-// InvalidArgument on all ranks unless all bring the same numbers: the greatest and the least of
-// each are the same then.
-Status AgreeOnSame(Communicator& comm, const std::vector<std::uint64_t>& local_numbers,
-                   std::string_view what) {
-  std::vector<std::uint64_t> numbers = local_numbers;
-  for (const std::uint64_t number : local_numbers) numbers.push_back(~number);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima, comm.AllReduceMax(numbers));
-  for (std::size_t i = 0; i < local_numbers.size(); ++i) {
-    if (maxima[i] != ~maxima[local_numbers.size() + i]) {
-      return InvalidArgument("the ranks pass different ", what);
-    }
+std::string_view TextOf(OnMismatch policy) {
+  switch (policy) {
+    case OnMismatch::kError:
+      return "error";
+    case OnMismatch::kReport:
+      return "report";
+    case OnMismatch::kAllow:
+      return "allow";
   }
-  return {};
-}
-
-// A rank must not get another object than it asked for, nor wait for one that nobody reads.
-Status AgreeOnName(Communicator& comm, std::string_view name) {
-  const Digest digest = ComputeDigest(AsBytes(name));
-  const ByteSpan bytes(digest.bytes);
-  return AgreeOnSame(comm, {LoadLe<std::uint64_t>(bytes, 0), LoadLe<std::uint64_t>(bytes, 8)},
-                     "names of an object");
+  return "unknown";
 }
 
 // What ranks check together, they check by one contract, and they take part in the same exchanges.
-Status AgreeOnContract(Communicator& comm, const LoadContract& contract,
-                       const CollectiveLoadOptions& options) {
-  const auto number = [](OnMismatch policy) { return static_cast<std::uint64_t>(policy); };
-  return AgreeOnSame(
-      comm,
-      {number(contract.missing), number(contract.unexpected), number(contract.dtype),
-       number(contract.shape), number(contract.coverage), std::uint64_t{options.pass_on}},
-      "contracts or values of pass_on");
+CollectiveCall LoadCall(std::string_view kind, const std::string& path,
+                        const LoadContract& contract, const CollectiveLoadOptions& options) {
+  const auto text = [](OnMismatch policy) { return std::string(TextOf(policy)); };
+  return {.kind = kind,
+          .arguments = {{"checkpoint", path},
+                        {"missing", text(contract.missing)},
+                        {"unexpected", text(contract.unexpected)},
+                        {"dtype", text(contract.dtype)},
+                        {"shape", text(contract.shape)},
+                        {"coverage", text(contract.coverage)},
+                        {"pass_on", options.pass_on ? "on" : "off"}}};
 }
 
 class CollectiveReaderImpl final : public CollectiveReader {
@@ -145,7 +141,12 @@ class CollectiveReaderImpl final : public CollectiveReader {
   }
 
   Result<Bytes> ReadObjectOnce(std::string_view name) {
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnName(comm_, name));
+    // A rank must not get another object than it asked for, nor wait for one that nobody reads.
+    SEALPOINT_RETURN_IF_ERROR(BeginCall(comm_, {.kind = "read of an object",
+                                                .arguments = {{"checkpoint", checkpoint_->path()},
+                                                              {"object", std::string(name)}},
+                                                .named_arguments_max = 2})
+                                  .status());
     const std::optional<std::size_t> number = checkpoint_->index().FindObject(name);
     // Many objects are dealt to all ranks. What is not there rank 0 reports.
     const int reader =
@@ -159,11 +160,12 @@ class CollectiveReaderImpl final : public CollectiveReader {
   Result<ReadPlan> PlanTogether(const ReadRequest& request, const LoadContract& contract,
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
                                 std::vector<LoadFinding>& findings) {
-    SEALPOINT_RETURN_IF_ERROR(AgreeOnContract(comm_, contract, options));
+    SEALPOINT_RETURN_IF_ERROR(BeginCall(comm_, LoadCall(is_to_be_read ? "load" : "plan of a load",
+                                                        checkpoint_->path(), contract, options))
+                                  .status());
     ResolvedRequest resolved;
-    Result<ReadPlan> plan =
-        options.threads < 1 ? InvalidArgument("a load with ", options.threads, " threads")
-                            : PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
+    Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
+    if (Status threads = CheckThreads("threads", options.threads); !threads.ok()) plan = threads;
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, plan.status()));
     auto checked = CheckContractTogether(comm_, checkpoint_->index(), resolved, contract);
     if (!checked.ok()) return std::move(checked).error().AtPath(checkpoint_->path());
@@ -175,11 +177,10 @@ class CollectiveReaderImpl final : public CollectiveReader {
   const std::unique_ptr<CheckpointImpl> checkpoint_;
 };
 
-// The path that rank 0 opened, marker and index as one message.
+// Marker and index as one message.
 Bytes Join(const Checkpoint& checkpoint) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(checkpoint.path());
   out.Put(AsText(checkpoint.marker_bytes()));
   out.Put(AsText(checkpoint.index_bytes()));
   return bytes;
@@ -189,11 +190,6 @@ Bytes Join(const Checkpoint& checkpoint) {
 Result<std::unique_ptr<CheckpointImpl>> OpenSent(ByteSpan message, const std::string& path,
                                                  OpenOptions options) {
   WireReader in(message);
-  SEALPOINT_ASSIGN_OR_RETURN(const std::string path_of_root, in.Text());
-  if (path != path_of_root) {
-    return InvalidArgument("ranks disagree on the path: this rank opens ", path, ", rank 0 ",
-                           path_of_root);
-  }
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan marker, in.Span());
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
   options.check_files = false;
@@ -228,19 +224,27 @@ Result<std::unique_ptr<CheckpointImpl>> OpenOnce(Communicator& comm, const std::
 }
 
 }  // namespace
+
+Result<std::unique_ptr<CollectiveReader>> OpenTogether(Communicator& comm, const std::string& path,
+                                                       const OpenOptions& options) {
+  SEALPOINT_ASSIGN_OR_RETURN(auto checkpoint, OpenOnce(comm, path, options));
+  std::unique_ptr<CollectiveReader> reader =
+      std::make_unique<CollectiveReaderImpl>(comm, std::move(checkpoint));
+  return reader;
+}
+
 }  // namespace internal
 
 Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& comm,
                                                                  const std::string& path,
                                                                  const OpenOptions& options) {
-  auto checkpoint = internal::OpenOnce(comm, path, options);
-  if (!checkpoint.ok()) {
-    return internal::DescribeCommFailure(comm, checkpoint.error(),
-                                         internal::StrCat("collective opening of ", path));
-  }
-  std::unique_ptr<CollectiveReader> reader =
-      std::make_unique<internal::CollectiveReaderImpl>(comm, std::move(checkpoint).value());
-  return reader;
+  const internal::CollectiveCall call = {.kind = "opening", .arguments = {{"path", path}}};
+  const Status begun = internal::BeginCall(comm, call).status();
+  auto reader = begun.ok() ? internal::OpenTogether(comm, path, options)
+                           : Result<std::unique_ptr<CollectiveReader>>(begun);
+  if (reader.ok()) return reader;
+  return internal::DescribeCommFailure(comm, reader.error(),
+                                       internal::StrCat("collective opening of ", path));
 }
 
 }  // namespace sealpoint

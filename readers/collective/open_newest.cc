@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sealpoint/open_newest.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/comm/same_call.h"
 #include "lib/comm/status_codec.h"
+#include "readers/collective/open_together.h"
 #include "sealpoint/series.h"
 
 namespace sealpoint {
@@ -21,8 +25,7 @@ constexpr int kTriesMax = 16;
 
 // What rank 0 found.
 struct Choice {
-  std::string series;  // to be compared
-  std::string path;    // of the checkpoint; empty if there is none
+  std::string path;  // of the checkpoint; empty if there is none
   std::string name;
   std::vector<PassedOverCheckpoint> passed_over;
 };
@@ -30,7 +33,6 @@ struct Choice {
 Bytes EncodeChoice(const Choice& choice) {
   Bytes bytes;
   WireWriter out(bytes);
-  out.Put(choice.series);
   out.Put(choice.path);
   out.Put(choice.name);
   out.Put(std::uint64_t{choice.passed_over.size()});
@@ -44,7 +46,6 @@ Bytes EncodeChoice(const Choice& choice) {
 Result<Choice> DecodeChoice(ByteSpan bytes) {
   WireReader in(bytes);
   Choice choice;
-  SEALPOINT_ASSIGN_OR_RETURN(choice.series, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(choice.path, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(choice.name, in.Text());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
@@ -61,7 +62,7 @@ Result<Choice> DecodeChoice(ByteSpan bytes) {
 }
 
 Result<Bytes> Choose(const std::string& series, const OpenNewestOptions& options) {
-  Choice choice{.series = series};
+  Choice choice;
   const auto newest =
       Series(series, options.open.storage)
           .Newest({.allow_fallback = options.allow_fallback, .limits = options.open.limits});
@@ -88,14 +89,34 @@ Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
   Result<Bytes> at_root = Bytes();
   if (comm.rank() == kRoot) at_root = Choose(series, options);
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, kRoot, std::move(at_root)));
-  SEALPOINT_ASSIGN_OR_RETURN(Choice choice, DecodeChoice(bytes));
-  Status local_status;
-  if (choice.series != series) {
-    local_status = InvalidArgument("ranks disagree on the series: rank 0 opens ", choice.series,
-                                   ", this rank ", series);
+  return DecodeChoice(bytes);
+}
+
+Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::string& series,
+                                            const OpenNewestOptions& options) {
+  SEALPOINT_RETURN_IF_ERROR(
+      BeginCall(comm, {.kind = "opening of the newest", .arguments = {{"series", series}}})
+          .status());
+  OpenOptions open = options.open;
+  open.check_files = false;  // Series::Newest has just done it
+  Status gone;
+  for (int i = 0; i < kTriesMax; ++i) {
+    SEALPOINT_ASSIGN_OR_RETURN(Choice choice, ChooseTogether(comm, series, options));
+    NewestCheckpoint newest{.name = std::move(choice.name),
+                            .passed_over = std::move(choice.passed_over)};
+    if (choice.path.empty()) return newest;
+    auto reader = OpenTogether(comm, choice.path, open);
+    if (reader.ok()) {
+      newest.reader = std::move(reader).value();
+      return newest;
+    }
+    // The same on all ranks, so that all go on.
+    if (!IsGone(reader.error())) return std::move(reader).error();
+    gone = std::move(reader).error();
   }
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, local_status));
-  return choice;
+  return MakeError(Code::kIo, "the newest checkpoint was deleted ", kTriesMax,
+                   " times before it was open: ", gone.message())
+      .AtPath(series);
 }
 
 }  // namespace
@@ -103,27 +124,11 @@ Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
 
 Result<NewestCheckpoint> OpenNewest(Communicator& comm, const std::string& series_directory,
                                     const OpenNewestOptions& options) {
-  OpenOptions open = options.open;
-  open.check_files = false;  // Series::Newest has just done it
-  Status gone;
-  for (int i = 0; i < internal::kTriesMax; ++i) {
-    SEALPOINT_ASSIGN_OR_RETURN(internal::Choice choice,
-                               internal::ChooseTogether(comm, series_directory, options));
-    NewestCheckpoint newest{.name = std::move(choice.name),
-                            .passed_over = std::move(choice.passed_over)};
-    if (choice.path.empty()) return newest;
-    auto reader = CollectiveReader::Open(comm, choice.path, open);
-    if (reader.ok()) {
-      newest.reader = std::move(reader).value();
-      return newest;
-    }
-    // The same on all ranks, so that all go on.
-    if (!internal::IsGone(reader.error())) return std::move(reader).error();
-    gone = std::move(reader).error();
-  }
-  return internal::MakeError(Code::kIo, "the newest checkpoint was deleted ", internal::kTriesMax,
-                             " times before it was open: ", gone.message())
-      .AtPath(series_directory);
+  auto newest = internal::OpenNewestTogether(comm, series_directory, options);
+  if (newest.ok()) return newest;
+  const std::string during =
+      internal::StrCat("collective opening of the newest checkpoint of ", series_directory);
+  return internal::DescribeCommFailure(comm, newest.error(), during);
 }
 
 }  // namespace sealpoint

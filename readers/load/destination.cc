@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "readers/load/destination.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
@@ -10,6 +14,32 @@
 #include "lib/layout/view_checks.h"
 
 namespace sealpoint::internal {
+namespace {
+
+// No two elements of a box share a byte: from the least stride on, each steps over all that those
+// below it span. (CheckView has found the spans in the memory, so they fit 64 bits.)
+Status CheckApart(const Box& box, const std::vector<std::int64_t>& strides_bytes,
+                  std::uint32_t element_size) {
+  std::vector<std::size_t> dimensions;
+  for (std::size_t d = 0; d < box.extent.size(); ++d) {
+    if (box.extent[d] > 1) dimensions.push_back(d);
+  }
+  const auto step = [&](std::size_t d) { return Magnitude(strides_bytes[d]); };
+  std::sort(dimensions.begin(), dimensions.end(),
+            [&](std::size_t a, std::size_t b) { return step(a) < step(b); });
+  std::uint64_t span = element_size;
+  for (const std::size_t d : dimensions) {
+    if (step(d) < span) {
+      return InvalidArgument("the strides make elements share bytes: that of dimension ", d, " is ",
+                             strides_bytes[d], ", expected at least ", span,
+                             " either way, the bytes that elements of smaller strides span");
+    }
+    span += (box.extent[d] - 1) * step(d);
+  }
+  return {};
+}
+
+}  // namespace
 
 std::shared_ptr<const StridedRegion> StridedRegion::Dense(const Region& region,
                                                           std::uint32_t element_size) {
@@ -52,13 +82,7 @@ Status CheckDestination(const MutableMemoryView& view, const Region& region, DTy
   if (region.run != Run{0, BoxElementCount(box)}) {
     return InvalidArgument("strides need a whole box, not ", region.ToString());
   }
-  for (std::size_t d = 0; d < box.extent.size(); ++d) {
-    if (box.extent[d] > 1 && Magnitude(view.strides_bytes[d]) < element_size) {
-      return InvalidArgument("stride ", view.strides_bytes[d], " of dimension ", d,
-                             " makes elements of ", element_size, " bytes overlap");
-    }
-  }
-  return {};
+  return CheckApart(box, view.strides_bytes, element_size);
 }
 
 }  // namespace sealpoint::internal

@@ -160,7 +160,7 @@ Status RangeReader::ReadOne(const PlanRange& range, const Take& take, ChunkReade
 
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
                             std::uint64_t memory_budget_bytes, PhaseRecorder& phases) {
-  if (options.threads < 1) return InvalidArgument("a read with ", options.threads, " threads");
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
   const ReadPlanData& plan = source.plan;
   if (!plan.streams.empty()) return RunWithDevices(source, options, memory_budget_bytes, phases);
   const int threads = AffordableThreads(plan, options.threads, memory_budget_bytes);

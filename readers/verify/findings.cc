@@ -103,6 +103,16 @@ Verdict Findings::verdict() const {
   return verdict_;
 }
 
+void Findings::Clear() {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
+  entries_bytes_ = 0;
+  count_ = 0;
+  verdict_ = Verdict::kCommitted;
+  omitted_.clear();
+  omitted_elsewhere_ = 0;
+}
+
 void Findings::MoveTo(VerifyReport& report) {
   const std::lock_guard lock(mutex_);
   SortAndCut();

@@ -47,6 +47,8 @@ class Findings {
 
   // The verdict so far: kCommitted without violations.
   Verdict verdict() const;
+  // Forgets all violations.
+  void Clear();
   // Puts verdict, violations and what is omitted into the report; empties the object.
   void MoveTo(VerifyReport& report);
 

@@ -9,6 +9,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/container/open_checkpoint.h"
 #include "lib/pipeline/thread_pool.h"
 #include "readers/verify/blob_check.h"
 #include "readers/verify/chunk_scan.h"
@@ -22,9 +23,7 @@ namespace internal {
 namespace {
 
 Status CheckOptions(const VerifyOptions& options) {
-  if (options.threads < 1) {
-    return InvalidArgument("verification with ", options.threads, " threads");
-  }
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads("threads", options.threads));
   switch (options.level) {
     case VerifyLevel::kFiles:
     case VerifyLevel::kStructure:
@@ -56,6 +55,9 @@ class Verification {
 
  private:
   Status CheckDirectory(const Directory& directory);
+  // Whoever deletes a checkpoint takes its marker first: what is missing counts only if that is
+  // still there.
+  void ForgetIfDeleted(const Directory& directory);
   void CheckPinned(const VerifyContext& context);
   Status CheckBlobs(const VerifyContext& context, const Marker& marker, const Metadata& index);
   Status CheckPayload(const BlobCheckInput& input, const std::vector<ScanUnit>& units);
@@ -82,6 +84,7 @@ Status Verification::Run() {
       OpenCheckpointDirectory(*storage, report_.path);
   if (directory) {
     SEALPOINT_RETURN_IF_ERROR(CheckDirectory(**directory));
+    ForgetIfDeleted(**directory);
   } else {
     const bool is_missing = directory.error().code() == Code::kNotFound;
     Status error = Status(directory.error()).AtPath(report_.path);
@@ -105,6 +108,23 @@ Status Verification::CheckDirectory(const Directory& directory) {
                                                report_));
   if (!index_) return {};
   return CheckBlobs(context, *marker_, index_->contents);
+}
+
+void Verification::ForgetIfDeleted(const Directory& directory) {
+  const Verdict verdict = findings_.verdict();
+  const bool may_be_deleted = verdict == Verdict::kIncomplete || verdict == Verdict::kUnreadable;
+  if (!marker_ || !may_be_deleted) return;
+  const auto now = ReadMarker(directory);
+  const Code code = now.error().code();
+  const bool is_gone =
+      now.ok()
+          ? now->marker.attempt != marker_->attempt || now->marker.kind != marker_->kind
+          : code == Code::kNotFound || code == Code::kUncommitted || code == Code::kNotACheckpoint;
+  if (!is_gone) return;
+  findings_.Clear();
+  findings_.Add(kDirectoryRank,
+                MakeError(Code::kNotFound, "the checkpoint was deleted while it was verified")
+                    .AtPath(report_.path));
 }
 
 void Verification::CheckPinned(const VerifyContext& context) {

@@ -4,11 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <limits>
 #include <string>
 
+#include "sealpoint/blob_writer.h"
 #include "sealpoint/checkpoint.h"
+#include "sealpoint/collective_reader.h"
 #include "sealpoint/commit.h"
+#include "sealpoint/open_newest.h"
+#include "sealpoint/safetensors.h"
 #include "sealpoint/saver.h"
+#include "sealpoint/series.h"
+#include "sealpoint/threads.h"
+#include "sealpoint/verify.h"
 #include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
@@ -35,7 +44,7 @@ TEST(OptionsTest, OfAnEngine) {
             "memory_budget_bytes is 67108864, expected at least two staging buffers of "
             "18446744073709547520");
   EXPECT_EQ(Refusal(Engine::Create({.io_thread_count = 0})),
-            "io_thread_count is 0, expected at least 1");
+            "io_thread_count is 0, expected 1 to 1024");
   EXPECT_TRUE(Engine::Create({.memory_budget_bytes = 8 * kMiB}).ok());
 }
 
@@ -60,6 +69,72 @@ TEST(OptionsTest, OfASaver) {
       Saver::Create(*engine, *comm,
                     {.blob_size_max_bytes = kMiB, .deadline = none, .background_deadline = none})
           .ok());
+}
+
+// More would take all memory before the first of them reads a byte.
+TEST(OptionsTest, AnyNumberOfThreads) {
+  const auto storage = MemoryStorage();
+  const auto engine = SmallEngine(storage);
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  Declaration declaration;
+  const Bytes bytes(100);
+  ASSERT_TRUE(declaration.Add({.tensor = ByteTensor("w", 100)}).ok());
+  Sources sources(declaration);
+  ASSERT_TRUE(sources.Bind("w", MemoryView::Host(bytes)).ok());
+  ASSERT_TRUE(saver->Save(SaveTarget::Directory("c"), {}, sources).ok());
+  const auto checkpoint = Checkpoint::Open("c", {.storage = storage}).value();
+  const auto together = CollectiveReader::Open(*comm, "c", {.storage = storage}).value();
+  Bytes out(100);
+  ReadRequest request;
+  request.Add("w", MutableMemoryView::Host(out));
+  const ReadPlan plan = checkpoint->Plan(request).value();
+  for (const int count : {-1, 0, kThreadsMax + 1, std::numeric_limits<int>::max()}) {
+    const auto refused = HasSubstr(" is " + std::to_string(count) + ", expected 1 to 1024");
+    EXPECT_THAT(Refusal(Engine::Create({.io_thread_count = count})), refused);
+    EXPECT_THAT(Refusal(Engine::Create({.snapshot_thread_count = count})), refused);
+    EXPECT_THAT(Refusal(Verify("c", {.threads = count, .storage = storage})), refused);
+    EXPECT_THAT(Refusal(checkpoint->Read(plan, {.threads = count})), refused);
+    EXPECT_THAT(Refusal(together->Load(request, {}, {.threads = count})), refused);
+    EXPECT_THAT(Refusal(together->Plan(request, {}, {.threads = count})), refused);
+  }
+  EXPECT_TRUE(Verify("c", {.threads = kThreadsMax, .storage = storage}).ok());
+  EXPECT_TRUE(checkpoint->Read(plan, {.threads = kThreadsMax}).ok());
+  EXPECT_TRUE(together->Load(request, {}, {.threads = kThreadsMax}).ok());
+}
+
+// What has the form of a URI is never taken for a folder of that name in the working directory.
+TEST(OptionsTest, APathThatIsAUri) {
+  const std::string uri = "s3://bucket/run";
+  const auto is_refused = [&](const Status& status) {
+    EXPECT_EQ(status.code(), Code::kUnsupported) << status.ToString();
+    EXPECT_THAT(status.message(), StartsWith("s3:// is not supported"));
+  };
+  const auto engine = SmallEngine(PosixStorage());
+  const auto comm = SelfCommunicator();
+  const auto saver = Saver::Create(*engine, *comm).value();
+  const Declaration declaration;
+  const Sources sources(declaration);
+  const SaveOptions options{.step = 1, .allow_empty = true};
+  for (const SaveTarget& target : {SaveTarget::Directory(uri), SaveTarget::InSeries(uri)}) {
+    is_refused(saver->Save(target, options, sources).status());
+    is_refused(saver->SaveAsync(target, options, sources).value()->Wait().status());
+  }
+  is_refused(BlobWriter::Create(*engine, uri).status());
+  is_refused(Commit(*PosixStorage(), uri, {.allow_empty = true}, {}).status());
+  is_refused(ListBlobs(*PosixStorage(), uri).status());
+  is_refused(PosixStorage()->CreateDirectories(uri));
+  is_refused(Checkpoint::Open(uri).status());
+  is_refused(CollectiveReader::Open(*comm, uri).status());
+  is_refused(OpenNewest(*comm, uri).status());
+  is_refused(Series(uri).List().status());
+  is_refused(Series(uri).Newest().status());
+  is_refused(Series(uri).Prune({.keep_last = 2}).status);
+  is_refused(Series(uri).Delete("step-1"));
+  is_refused(Verify(uri).value().violations.at(0));
+  is_refused(SafetensorsModel::Open(uri).status());
+  is_refused(SafetensorsModel::Open("s3://model.safetensors").status());
+  EXPECT_FALSE(std::filesystem::exists("s3:"));
 }
 
 TEST(OptionsTest, OfATensor) {

@@ -178,7 +178,10 @@ TEST(CollectivePlanTest, RanksWithDifferentContractsAreTold) {
           &LoadContract::shape, &LoadContract::coverage}) {
       LoadContract contract = LoadContract::Partial();
       if (comm.rank() == 0) contract.*policy = OnMismatch::kReport;
-      EXPECT_THAT(reader->Load({}, contract).status(), HasCode(Code::kInvalidArgument));
+      const Status status = reader->Load({}, contract).status();
+      EXPECT_THAT(status, HasCode(Code::kInvalidArgument));
+      EXPECT_THAT(status.message(), HasSubstr(" is report on rank 0, "));
+      EXPECT_TRUE(IsSameOnAll(comm, status.ToString()));
     }
     EXPECT_TRUE(reader->Load({}, LoadContract::Partial()).ok());  // still in step
   });

@@ -136,7 +136,7 @@ TEST(OpenNewestTest, RanksThatNameDifferentSeriesAreToldSo) {
     const auto newest = job.Open(false, comm.rank() == comm.size() - 1 ? "ran" : "run");
     ASSERT_FALSE(newest.ok());
     EXPECT_EQ(newest.error().code(), Code::kInvalidArgument);
-    EXPECT_THAT(newest.error().message(), HasSubstr("rank 0 opens run, this rank ran"));
+    EXPECT_THAT(newest.error().message(), HasSubstr("series is run on rank 0, ran on rank "));
     EXPECT_EQ(newest.error().place().rank, comm.size() - 1);
   });
 }

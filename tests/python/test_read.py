@@ -198,7 +198,8 @@ def read_only():
      (numpy.zeros((8, 12), [("a", "f4")]), "no counterpart"), (numpy.zeros((8, 12), object), "no counterpart"),
      (read_only(), "read-only"), (bytes(384), "not writable"), (bytearray(383), "383 bytes, expected 384"),
      (bytearray(385), "385 bytes, expected 384"), (3.0, "float is no array"), ([1.0], "list is no array"),
-     (numpy.lib.stride_tricks.as_strided(numpy.zeros(12, "f4"), (8, 12), (0, 4), writeable=True), "share|overlap"),
+     *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "share bytes")
+       for strides in [(0, 4), (4, 4), (8, 4), (44, 4), (4, 28)]],
      (numpy.zeros((8, 12, 8), "u1"), r"expected \[8, 12\]"), ((1, 2, 3), "a tuple of 3")])
 def test_other_destinations_are_refused(checkpoint, out, text):
     before = out.copy() if isinstance(out, numpy.ndarray) else None
@@ -206,6 +207,14 @@ def test_other_destinations_are_refused(checkpoint, out, text):
         checkpoint.read({"b": numpy.empty((4, 6), ml_dtypes.bfloat16), "w": out})
     assert caught.value.tensor == "w"
     assert before is None or (before == out).all(), "no byte moves"
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**31 - 1])
+def test_numbers_of_threads_are_bounded(checkpoint, saved, weights, threads):
+    for call in (lambda: checkpoint.read({"w": numpy.empty_like(weights)}, threads=threads),
+                 lambda: checkpoint["w"].read(threads=threads), lambda: sealpoint.verify(saved, threads=threads)):
+        with pytest.raises(sealpoint.InvalidArgumentError, match=f"threads is {threads}, expected 1 to 1024"):
+            call()
 
 
 def test_many_at_once(checkpoint, weights):

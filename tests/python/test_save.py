@@ -5,8 +5,11 @@ import ctypes
 import gc
 import multiprocessing
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+import threading
 
 import ml_dtypes
 import numpy
@@ -50,6 +53,38 @@ def test_what_cannot_be_saved(tmp_path, weights, value, text):
     with pytest.raises(sealpoint.InvalidArgumentError, match=text) as caught:
         sealpoint.save({"good": weights, "bad": value}, tmp_path / "c")
     assert caught.value.tensor == "bad" and not (tmp_path / "c").exists()
+
+
+def test_a_uri_is_no_folder(tmp_path, weights, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: sealpoint.save({"w": weights}, "s3://bucket/x"), lambda: sealpoint.open("s3://bucket/x"),
+                 lambda: sealpoint.save({"w": weights}, "gs://runs", step=1, series=True),
+                 lambda: sealpoint.Series("gs://runs").newest()):
+        with pytest.raises(sealpoint.UnsupportedError, match=r"(s3|gs):// is not supported"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thread_that_changes_an_array_makes_no_corrupt_checkpoint(tmp_path):
+    array = numpy.zeros(16 << 20, "u1")
+    over = threading.Event()
+
+    def change():
+        while not over.is_set():
+            array[:] += 1
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    folder = "/dev/shm" if pathlib.Path("/dev/shm").is_dir() else tmp_path  # where direct I/O is refused
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        try:
+            for step in range(3):
+                sealpoint.save({"w": array}, f"{name}/{step}")
+        finally:
+            over.set()
+            thread.join()
+        for step in range(3):
+            assert sealpoint.verify(f"{name}/{step}").verdict == "committed"
 
 
 def test_other_errors(tmp_path, weights):

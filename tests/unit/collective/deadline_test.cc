@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sealpoint/open_newest.h"
 #include "tests/support/state/collective_load_job.h"
 #include "tests/support/state/saved_state.h"
 
@@ -29,6 +30,11 @@ TEST(CollectiveDeadlineTest, ATimeOutSaysWhatItEndedAndWhere) {
     EXPECT_EQ(error.place().rank, comm.rank());
     const auto object = reader->ReadObject("rng");
     EXPECT_THAT(object.error().message(), HasSubstr("collective read of object rng of c: "));
+    const auto newest = OpenNewest(comm, "runs", {.open = {.storage = job.storage}});
+    EXPECT_THAT(newest.error().message(),
+                StartsWith("collective opening of the newest checkpoint of runs: "));
+    const auto other = CollectiveReader::Open(comm, "c", {.storage = job.storage});
+    EXPECT_THAT(other.error().message(), StartsWith("collective opening of c: "));
   });
 }
 

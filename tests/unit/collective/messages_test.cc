@@ -192,7 +192,7 @@ TEST(OpenNewest, RefusesAProblemThatIsNoStatus) {
   const auto open = [](ByteSpan problem) {
     Bytes choice;
     WireWriter out(choice);
-    for (const std::string_view text : {"run", "", ""}) out.Put(text);  // no checkpoint is found
+    for (const std::string_view text : {"", ""}) out.Put(text);  // no checkpoint is found
     out.Put(std::uint64_t{1});
     out.Put("passed over");
     out.Put(AsText(problem));

@@ -193,6 +193,37 @@ TEST_F(DestinationTest, StridesThatMakeElementsOverlapAreRefused) {
   EXPECT_EQ(CodeOf(Region::Of({{0, 0}, {4, 1}}), Strided({4, 0})), Code::kOk);
 }
 
+// All strides of three rows of four: what is accepted shares no byte, and what steps over all that
+// lies below it is accepted.
+TEST_F(DestinationTest, StridesPassIfAndOnlyIfTheyAreNested) {
+  constexpr std::int64_t kStrideMax = 40;
+  int shared = 0;
+  const auto touches_apart = [](std::int64_t row, std::int64_t element) {
+    std::set<std::int64_t> touched;
+    for (std::int64_t i = 0; i < 12; ++i) {
+      for (std::int64_t byte = 0; byte < 4; ++byte) {
+        touched.insert(i / 4 * row + i % 4 * element + byte);
+      }
+    }
+    return touched.size() == 48;
+  };
+  for (std::int64_t row = -kStrideMax; row <= kStrideMax; ++row) {
+    for (std::int64_t element = -kStrideMax; element <= kStrideMax; ++element) {
+      const std::int64_t origin = (row < 0 ? -2 * row : 0) + (element < 0 ? -3 * element : 0);
+      const Code code = CodeOf(Region::Of({{0, 0}, {3, 4}}),
+                               Strided({row, element}, static_cast<std::size_t>(origin)));
+      const std::int64_t by_row = std::abs(row);
+      const std::int64_t by_element = std::abs(element);
+      const bool is_nested = (by_element >= 4 && by_row >= 3 * by_element + 4) ||
+                             (by_row >= 4 && by_element >= 2 * by_row + 4);
+      EXPECT_EQ(code, is_nested ? Code::kOk : Code::kInvalidArgument) << row << ", " << element;
+      if (code == Code::kOk) EXPECT_TRUE(touches_apart(row, element)) << row << ", " << element;
+      if (!touches_apart(row, element)) ++shared;
+    }
+  }
+  EXPECT_GT(shared, 1000);
+}
+
 TEST_F(DestinationTest, RegionOutsideTheShapeIsRefused) {
   EXPECT_EQ(CodeOf(Region::Of({{0, 1}, {4, 4}}), Dense(4 * 4 * 4)), Code::kInvalidArgument);
   EXPECT_EQ(CodeOf(Region::Of({{0}, {4}}), Dense(4 * 4 * 4)), Code::kInvalidArgument);

@@ -41,6 +41,10 @@ TEST(SaveDeadlineTest, WaitsNoLongerForARankThatNeverComes) {
       const Status further = save();
       EXPECT_THAT(further, HasCode(Code::kTimeout));
       EXPECT_THAT(further.message(), HasSubstr("the saver cannot be used"));
+      const auto another = Saver::Create(*engine, comm, {.deadline = kDeadline}).value();
+      const Status in_background =
+          another->SaveAsync(SaveTarget::Directory("ckpt"), {.step = 7}, sources).status();
+      EXPECT_THAT(in_background.message(), StartsWith("save of step 7 to ckpt, phase plan: "));
     });
   }
   for (std::thread& thread : threads) thread.join();

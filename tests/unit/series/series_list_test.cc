@@ -71,6 +71,29 @@ TEST_F(SeriesListTest, ReadsAnyDirectoryName) {
   EXPECT_EQ(entry.size_bytes, size);
 }
 
+// Somebody's closed folder beside the checkpoints must not end all saves; what may be a step does.
+TEST_F(SeriesListTest, WhatCannotBeOpenedAndHasNoNumberIsForeign) {
+  Put("step-a", 1);
+  for (const std::string name : {"private", "iter_0000042", "step-000000000007-00000000", "best"}) {
+    const bool is_foreign = name == "private" || name == "best";
+    Put(name, 2, 1, 2);
+    for (const auto detail : {internal::SeriesDetail::kFiles, internal::SeriesDetail::kMarkers}) {
+      storage_->Fail(
+          {.any_op = true, .path = name, .nth = 0, .error = Status(Code::kIo, "closed")});
+      const auto listing = internal::ScanSeries(*storage_, "series", detail);
+      ASSERT_TRUE(listing.ok()) << listing.error().ToString();
+      EXPECT_EQ(listing->unread() == nullptr, is_foreign) << name;
+      EXPECT_EQ(listing->foreign_count, is_foreign ? 1u : 0u) << name;
+      EXPECT_EQ(series_.Newest().ok(), is_foreign) << name;
+      storage_->Heal();
+    }
+    for (const auto& [file, bytes] : Container(2, 1, 2).files) {
+      ReplaceFile(*memory_, Path(name), file, nullptr);
+    }
+    ASSERT_TRUE(memory_->OpenDirectory("series").value()->RemoveSubdirectory(name).ok());
+  }
+}
+
 TEST_F(SeriesListTest, ReportsForks) {
   Put("a", 1);
   Put("b", 3, 1, 2);

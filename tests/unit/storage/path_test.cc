@@ -56,5 +56,22 @@ TEST(Path, PathIsNotEmptyAndHasNoNul) {
   EXPECT_EQ(CheckPath("a\0b"sv).code(), Code::kInvalidArgument);
 }
 
+TEST(PathTest, OfAUriIsRefusedByItsScheme) {
+  for (const std::string_view path : {"s3://bucket/a", "gs://b", "S3+x-1.0://", "file:///tmp/a"}) {
+    const Status refused = CheckPath(path);
+    EXPECT_EQ(refused.code(), Code::kUnsupported) << path;
+    EXPECT_EQ(refused.place().path, path);
+    EXPECT_EQ(ParentPath(path).substr(0, path.find("://") + 3),
+              path.substr(0, path.find("://") + 3));
+    EXPECT_EQ(CheckPath(ParentPath(path)).code(), Code::kUnsupported) << ParentPath(path);
+  }
+  EXPECT_EQ(CheckPath("s3://bucket/a").message(),
+            "s3:// is not supported, expected a path of a mounted file system");
+  for (const std::string_view path :
+       {"./s3://bucket", "s3:/bucket", "s3:", "a/s3://b", "://a", "3s://a", "a b://c", "/a://b"}) {
+    EXPECT_TRUE(CheckPath(path).ok()) << path;
+  }
+}
+
 }  // namespace
 }  // namespace sealpoint::internal

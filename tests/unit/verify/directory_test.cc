@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the directory as a whole holds: markers, index, missing and foreign files, the report.
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/format/constants.h"
 #include "tests/support/container/format_surgery.h"
 #include "tests/support/process/temp_dir.h"
+#include "tests/support/storage/failing_storage.h"
 #include "tests/unit/verify/verify_fixture.h"
 
 namespace sealpoint::testing {
@@ -54,6 +57,47 @@ TEST_F(VerifyDirectory, ReportSaysWhatWasChecked) {
   EXPECT_EQ(report.chunk_count, 7u);
   EXPECT_EQ(report.bytes_checked, TotalBytes());
   EXPECT_GT(report.seconds, 0);
+}
+
+// Whatever is removed, and at whichever call: with its marker gone there is no checkpoint to be
+// incomplete.
+TEST_F(VerifyDirectory, WhatIsDeletedMeanwhileIsGoneAndNotIncomplete) {
+  for (const VerifyLevel level :
+       {VerifyLevel::kFiles, VerifyLevel::kStructure, VerifyLevel::kFull}) {
+    int calls_max = 1;
+    int deleted_count = 0;
+    for (int nth = 1; nth <= calls_max; ++nth) {
+      StoreAgain();
+      const auto failing = std::make_shared<FailingStorage>(storage_);
+      int calls = 0;
+      failing->SetHook([&](StorageOp, std::string_view) {
+        if (++calls != nth) return;
+        for (const auto& [name, bytes] : container_.files) Drop(name);
+      });
+      const VerifyReport report =
+          Verify("ckpt", {.level = level, .direct_io = false, .storage = failing}).value();
+      calls_max = std::max(calls_max, calls);
+      EXPECT_NE(report.verdict, Verdict::kIncomplete) << "call " << nth;
+      EXPECT_NE(report.verdict, Verdict::kCorrupt) << "call " << nth;
+      if (report.verdict != Verdict::kUnreadable || report.attempt.is_zero()) continue;
+      ++deleted_count;
+      ASSERT_EQ(report.violations.size(), 1u) << "call " << nth;
+      EXPECT_EQ(report.violation_count, 1u);
+      EXPECT_EQ(report.violations[0].code(), Code::kNotFound);
+      EXPECT_EQ(report.violations[0].message(), "the checkpoint was deleted while it was verified");
+      EXPECT_EQ(report.violations[0].place().path, "ckpt");
+    }
+    EXPECT_GT(deleted_count, 0);
+  }
+}
+
+TEST_F(VerifyDirectory, WhatIsMissingBehindAMarkerThatStaysIsIncomplete) {
+  for (const auto& [name, bytes] : container_.files) {
+    if (name == internal::kMarkerName) continue;
+    StoreAgain();
+    Drop(name);
+    EXPECT_EQ(Check().verdict, Verdict::kIncomplete) << name;
+  }
 }
 
 TEST_F(VerifyDirectory, ProgressEndsAtTheTotal) {

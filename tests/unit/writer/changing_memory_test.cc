@@ -3,9 +3,18 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/internal_access.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/blob_writer.h"
 #include "tests/support/container/mini_container.h"
+#include "tests/support/process/temp_dir.h"
 #include "tests/support/state/saved_state.h"
+#include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -34,6 +43,9 @@ class ChangingMemory {
   ChangingMemory& operator=(const ChangingMemory&) = delete;
 
   const std::byte* data() const { return base_; }
+  static void ChangeAll() {
+    for (std::byte* byte = base_; byte != last_page_ + kPageSize; ++byte) *byte ^= std::byte{255};
+  }
 
  private:
   static constexpr std::size_t kPageSize = 4096;
@@ -43,21 +55,78 @@ class ChangingMemory {
   struct sigaction before_ = {};
 };
 
-// Whoever changes a tensor while it is saved gets a digest of what was stored, not of what it was.
-TEST(ChangingMemoryTest, ACodedChunkIsHashedAsItWasCopied) {
-  const auto storage = MemoryStorage();
-  const auto engine = SmallEngine(storage);
-  ASSERT_TRUE(storage->CreateDirectories("checkpoint").ok());
-  const ChangingMemory memory(kMiB);
-  TensorSpec tensor = ByteTensor("w", kMiB);
-  tensor.codec = Codec::kZstd;
-  tensor.chunk_size_bytes = kMiB;
-  const auto writer = BlobWriter::Create(*engine, "checkpoint").value();
-  ASSERT_TRUE(writer->Add(tensor, Slice(0, kMiB), MemoryView::Host(memory.data(), kMiB)).ok());
-  EXPECT_EQ(*memory.data(), std::byte{1}) << "the memory did not change";
-  Commit(*storage, "checkpoint", {}, writer->Finish().value()).value();
-  EXPECT_EQ(FindDamage(storage, "checkpoint"), "");
+// The ways from a source to a file.
+struct WritePath {
+  std::string name;
+  std::size_t size = kMiB;
+  Codec codec = Codec::kNone;
+  bool is_strided = false;
+  bool is_held = false;   // copied at once, written later: a save in the background
+  bool is_posix = false;  // written past the page cache where the file system can
+};
+
+class ChangingMemoryTest : public ::testing::TestWithParam<WritePath> {
+ protected:
+  ChangingMemoryTest()
+      : storage_(std::make_shared<FailingStorage>(GetParam().is_posix ? PosixStorage()
+                                                                      : MemoryStorage())),
+        engine_(SmallEngine(storage_, 8, 4 * kMiB)) {
+    EXPECT_TRUE(storage_->CreateDirectories(directory_).ok());
+  }
+
+  std::vector<BlobSummary> Write(const ChangingMemory& memory) {
+    const std::size_t size = GetParam().size;
+    TensorSpec tensor = ByteTensor("w", size);
+    tensor.codec = GetParam().codec;
+    tensor.chunk_size_bytes = kMiB;
+    // From the last byte to the first.
+    const MemoryView source = GetParam().is_strided
+                                  ? MemoryView::Host(memory.data(), size, {-1}, size - 1)
+                                  : MemoryView::Host(memory.data(), size);
+    if (!GetParam().is_held) {
+      const auto writer = BlobWriter::Create(*engine_, directory_).value();
+      EXPECT_TRUE(writer->Add(tensor, Slice(0, size), source).ok());
+      return writer->Finish().value();
+    }
+    internal::EngineParts& parts = InternalAccess::PartsOf(*engine_);
+    EXPECT_TRUE(parts.TryReserve(4));
+    internal::BlobWriterImpl writer(parts, 4, {});
+    EXPECT_TRUE(writer.Add(tensor, Slice(0, size), source).ok());
+    EXPECT_TRUE(writer.Bind(storage_->OpenDirectory(directory_).value(), AttemptId{}).ok());
+    return writer.Finish().value();
+  }
+
+  const TempDir folder_;
+  const std::string directory_ = GetParam().is_posix ? folder_.path() + "/c" : "c";
+  const std::shared_ptr<FailingStorage> storage_;
+  const std::unique_ptr<Engine> engine_;
+};
+
+// Whoever changes a tensor while it is saved gets digests of what was stored, not of what it was.
+TEST_P(ChangingMemoryTest, IsStoredAsItWasHashed) {
+  const ChangingMemory memory(GetParam().size);
+  int writes = 0;
+  storage_->SetHook([&writes](StorageOp op, std::string_view) {
+    if (op != StorageOp::kWrite) return;
+    ChangingMemory::ChangeAll();
+    ++writes;
+  });
+  const std::vector<BlobSummary> summaries = Write(memory);
+  EXPECT_GT(writes, 0) << "the memory did not change";
+  storage_->Heal();
+  Commit(*storage_, directory_, {}, summaries).value();
+  EXPECT_EQ(FindDamage(storage_, directory_), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    , ChangingMemoryTest,
+    ::testing::Values(WritePath{.name = "Unstaged"}, WritePath{.name = "Small", .size = kMiB / 2},
+                      WritePath{.name = "Strided", .is_strided = true},
+                      WritePath{.name = "Coded", .codec = Codec::kZstd},
+                      WritePath{.name = "Held", .is_held = true},
+                      WritePath{.name = "HeldAndCoded", .codec = Codec::kZstd, .is_held = true},
+                      WritePath{.name = "Posix", .is_posix = true}),
+    [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace sealpoint::testing

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/comm/same_call.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+
+namespace sealpoint::internal {
+namespace {
+
+// FNV-1a. Of two messages that differ the numbers differ, but for a chance of about 2^-64.
+std::uint64_t Fingerprint(ByteSpan message) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (const std::byte byte : message) {
+    sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+  }
+  return sum;
+}
+
+// "save (target runs/a, step 7)".
+std::string TextOf(const CollectiveCall& call) {
+  std::string text(call.kind);
+  const std::size_t count = std::min(call.named_arguments_max, call.arguments.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    text += StrCat(i == 0 ? " (" : ", ", call.arguments[i].name, " ", call.arguments[i].value);
+  }
+  return count == 0 ? text : text + ")";
+}
+
+// What a rank said, as the others get it.
+struct Said {
+  std::string host;
+  std::string text;
+  std::string kind;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+// All but the host, which differs.
+Bytes Encode(const CollectiveCall& call) {
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(TextOf(call));
+  out.Put(call.kind);
+  for (const CollectiveCall::Argument& argument : call.arguments) {
+    out.Put(argument.name);
+    out.Put(argument.value);
+  }
+  return bytes;
+}
+
+Result<Said> Decode(ByteSpan bytes) {
+  WireReader in(bytes);
+  Said said;
+  SEALPOINT_ASSIGN_OR_RETURN(said.host, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(said.text, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(said.kind, in.Text());
+  while (!in.at_end()) {
+    auto& [name, value] = said.arguments.emplace_back();
+    SEALPOINT_ASSIGN_OR_RETURN(name, in.Text());
+    SEALPOINT_ASSIGN_OR_RETURN(value, in.Text());
+  }
+  return said;
+}
+
+// How the call of a rank differs from that of rank 0; success if it does not.
+Status Compare(const Said& first, const Said& other, int rank, std::string_view rule) {
+  const auto at_rank = [&](Status error) {
+    return Status(std::move(error).AtRank(rank, other.host));
+  };
+  if (first.kind != other.kind || first.arguments.size() != other.arguments.size()) {
+    return at_rank(InvalidArgument("the ranks make different calls: rank 0 calls ", first.text,
+                                   ", rank ", rank, " ", other.text));
+  }
+  for (std::size_t i = 0; i < first.arguments.size(); ++i) {
+    const auto& [name, value] = first.arguments[i];
+    const std::string& value_there = other.arguments[i].second;
+    if (value == value_there) continue;
+    return at_rank(InvalidArgument("the ranks disagree in ", first.text, ": ", name, " is ", value,
+                                   " on rank 0, ", value_there, " on rank ", rank)
+                       .AtRule(rule));
+  }
+  return {};
+}
+
+// Some rank makes another call: which, and how it differs.
+Status Explain(Communicator& comm, ByteSpan call, std::string_view rule) {
+  Bytes message;
+  WireWriter(message).Put(comm.host());
+  message.insert(message.end(), call.begin(), call.end());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(message));
+  std::vector<Said> said;
+  for (const Bytes& one : all) {
+    SEALPOINT_ASSIGN_OR_RETURN(Said decoded, Decode(one));
+    said.push_back(std::move(decoded));
+    const int rank = static_cast<int>(said.size()) - 1;
+    SEALPOINT_RETURN_IF_ERROR(Compare(said.front(), said.back(), rank, rule));
+  }
+  return MalformedMessage();
+}
+
+}  // namespace
+
+Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
+                            const CallFlags& flags) {
+  const Bytes encoded = Encode(call);
+  const std::uint64_t fingerprint = Fingerprint(encoded);
+  std::vector<std::uint64_t> numbers = {fingerprint, ~fingerprint};
+  numbers.insert(numbers.end(), flags.begin(), flags.end());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> maxima, comm.AllReduceMax(numbers));
+  if (maxima.size() != numbers.size()) return MalformedMessage();
+  // The largest value is the complement of the largest complement only if all values are equal.
+  if (maxima[0] != ~maxima[1]) return Explain(comm, encoded, call.rule);
+  CallFlags any{};
+  std::copy(maxima.begin() + 2, maxima.end(), any.begin());
+  return any;
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_COMM_SAME_CALL_H_
+#define SEALPOINT_LIB_COMM_SAME_CALL_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/communicator.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What all ranks must have in common that begin a collective call.
+struct CollectiveCall {
+  struct Argument {
+    std::string_view name;
+    std::string value;  // as text, for the message
+  };
+  std::string_view kind;                // "save", "load", …
+  std::vector<Argument> arguments;      // the first of them say which save, which load
+  std::string_view rule{};              // that is broken if an argument differs; empty: none
+  std::size_t named_arguments_max = 1;  // so many of them are named with the kind
+};
+
+// What the ranks reduce to the maximum in the same message.
+inline constexpr std::size_t kCallFlagCount = 4;
+using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
+
+// The first exchange of every collective call of the library: one AllReduceMax, of as many numbers
+// whichever call it is, so that calls that do not match meet in it and end here. All ranks call it.
+//
+// Returns the maxima of the flags. Errors, the same on all ranks, which stay in step with each
+// other: InvalidArgument (the ranks make different calls, or pass different arguments; names ranks
+// and values; costs an AllGather). Besides: Comm, Timeout.
+Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
+                            const CallFlags& flags = {});
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_COMM_SAME_CALL_H_

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_SAVE_CALL_H_
+#define SEALPOINT_LIB_SAVER_SAVE_CALL_H_
+
+#include <string_view>
+
+#include "lib/comm/same_call.h"
+#include "sealpoint/saver.h"
+
+namespace sealpoint::internal {
+
+// What all ranks must name alike that begin a save (R-CMT-17).
+CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const SaveTarget& target,
+                      const SaveOptions& save);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_SAVE_CALL_H_
