@@ -123,7 +123,8 @@ def _run_list(arguments: list[str]) -> int:
     parser.add_argument("path", nargs="?")
     parsed, more = parser.parse_known_args(arguments)
     if more:
-        parser.error(f"unknown option {more[0]}" if more[0].startswith("-") else f"one PATH is expected, {more[0]} is another")
+        is_option = more[0].startswith("-")
+        parser.error(f"unknown option {more[0]}" if is_option else f"one PATH is expected, {more[0]} is another")
     if parsed.path is None:
         parser.error("a PATH or a command is expected")
     return _list(parsed.path, parsed.json)

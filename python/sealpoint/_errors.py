@@ -62,6 +62,10 @@ class InvalidArgumentError(Error, ValueError):
     code = "InvalidArgument"
 
 
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """The caller's argument is of a wrong type."""
+
+
 class NotFoundError(Error, KeyError):
     """What was asked for by name does not exist: a path, a tensor, an object."""
 

@@ -179,7 +179,7 @@ def test_conversion_only_where_asked(checkpoint, weights):
     half = numpy.empty((4, 6), "f4")
     checkpoint.read({"b": half}, convert="nearest")
     assert_array_equal(half, noise((4, 6), ml_dtypes.bfloat16).astype("f4"))
-    with pytest.raises(sealpoint.InvalidArgumentError, match="convert is up"):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="convert is 'up'"):
         checkpoint["w"].read(out, convert="up")
 
 
@@ -245,9 +245,9 @@ def test_contract(checkpoint, weights):
         checkpoint.read({"w": out}, unexpected="error")
     with pytest.raises(sealpoint.MismatchError):
         checkpoint.read([("w", numpy.s_[:3], out[:3])], coverage="error")
-    with pytest.raises(sealpoint.InvalidArgumentError, match="missing is maybe"):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="missing is 'maybe'"):
         checkpoint.read({"w": out}, missing="maybe")
-    with pytest.raises(TypeError, match="a tensor's name is a str"):
+    with pytest.raises(TypeError, match="expected a str"):
         checkpoint.read({3: out})
     with pytest.raises(sealpoint.InvalidArgumentError, match="thread"):
         checkpoint.read({"w": out}, threads=0)
