@@ -13,7 +13,7 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import Path as Path
 from sealpoint._arguments import check, is_text, listed, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import ArgumentTypeError, InvalidArgumentError
+from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError
 from sealpoint._index import Selection, select, whole
 
 Progress = bool | Callable[[str, int, int], None] | None
@@ -189,7 +189,10 @@ class Tensor:
     def _read_new(self, selection: Selection, threads: int | None = None) -> Any:
         dtype = numpy_dtype(self.dtype_name)
         shape = selection.shape
-        array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
+        try:
+            array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
+        except ValueError as error:  # the product of extents is too large for it, though one of them is 0
+            raise LimitExceededError(f"numpy has no array of shape {list(shape)}: {error}", tensor=self.name) from None
         self._read_into(selection, array, threads=threads)
         return array
 

@@ -234,6 +234,18 @@ def test_destinations_live_as_long_as_the_read(checkpoint):
     assert seen and all(seen) and alive() is None
 
 
+def test_an_empty_tensor_whose_extents_are_too_large_for_numpy(tmp_path):
+    with sealpoint.BlobWriter(tmp_path / "c") as writer:
+        writer.add("w", numpy.zeros((0,), "f4"), shape=(0, 2**40, 2**40))
+        summaries = writer.finish()
+    sealpoint.commit(tmp_path / "c", summaries)
+    with sealpoint.open(tmp_path / "c") as opened:
+        for read in (lambda: opened["w"][...], lambda: opened["w"].read(), lambda: numpy.asarray(opened["w"])):
+            with pytest.raises(sealpoint.LimitExceededError, match=r"no array of shape \[0, 1099511627776, 1099511627776\]"):
+                read()
+        assert opened["w"].tobytes() == b""
+
+
 def test_contract(checkpoint, weights):
     out = numpy.full_like(weights, -1)
     with pytest.raises(sealpoint.MismatchError) as caught:
