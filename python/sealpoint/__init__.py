@@ -12,6 +12,7 @@ Needs neither numpy nor torch to be imported.
 from sealpoint._checkpoint import Blob, Checkpoint, Chunks, Objects, Plan, Shard, Tensor, open
 from sealpoint._errors import (
     AlreadyExistsError,
+    ArgumentTypeError,
     CancelledError,
     CommError,
     CorruptError,
@@ -47,6 +48,7 @@ from sealpoint._verify import verify
 
 __all__ = [
     "AlreadyExistsError",
+    "ArgumentTypeError",
     "Blob",
     "BlobWriter",
     "CancelledError",

@@ -1,60 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sealpoint PATH: what a checkpoint holds; with --verify: whether it can be trusted.
-
-sealpoint convert SRC DST and sealpoint ls PATH are for checkpoints of any format; each has --help.
-"""
+"""The command ``sealpoint``."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import json
+import os
 import sys
+from typing import Any
 
 import sealpoint
+from sealpoint import _sealpoint
+from sealpoint._command import STATUS_OF_VERDICT, Parser, run, write_line
 from sealpoint._sealpoint import printable
-from sealpoint.convert._command import main as run_command
+from sealpoint.convert._command import COMMANDS
 
-# As those of ckpt-verify.
-_STATUS = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
+_HELP = """\
+usage: sealpoint [--json] PATH                                  what a checkpoint of Sealpoint holds
+       sealpoint verify [--level LEVEL] [-j N] [--json] PATH    whether it can be trusted, to the last byte
+       sealpoint ls PATH                                        what a checkpoint of any known format holds
+       sealpoint convert SRC DST                                one format into another
+       sealpoint --version
+
+Formats: Sealpoint, torch.distributed.checkpoint, Megatron, Hugging Face, safetensors, torch.save. Each command has
+--help. `sealpoint --verify PATH` is `sealpoint verify PATH`. A path with the name of a command is ./ls, say.
+
+exit status: 0 done; for a checkpoint 1 corrupt, 2 uncommitted, 3 unsupported, 4 not found or not readable,
+5 incomplete; 64 wrong usage; 70 a bug; 74 standard output could not be written; 130 interrupted by Ctrl-C
+"""
+_COMMANDS = ("verify", *COMMANDS)
 
 
-def _list(path: str) -> int:
+class _MainParser(Parser):
+    def format_help(self) -> str:
+        return _HELP
+
+
+def _list(path: str, as_json: bool) -> int:
     with sealpoint.open(path) as checkpoint:
+        if as_json:
+            write_line(json.dumps(_content(checkpoint)))
+            return 0
         step = "no step" if checkpoint.step is None else f"step {checkpoint.step}"
-        print(f"{printable(checkpoint.path)}: {step}, {checkpoint.created:%Y-%m-%d %H:%M:%S} UTC")
+        write_line(f"{printable(checkpoint.path)}: {step}, {checkpoint.created:%Y-%m-%d %H:%M:%S} UTC")
         for tensor in checkpoint.values():
             shape = "x".join(str(extent) for extent in tensor.shape) or "scalar"
-            print(f"{tensor.nbytes:15,}  {tensor.dtype_name:<12} {shape:<20} {printable(tensor.name)}")
+            write_line(f"{tensor.nbytes:15,}  {tensor.dtype_name:<12} {shape:<20} {printable(tensor.name)}")
         for name in checkpoint.objects:
             kind = printable(checkpoint.objects.media_type(name))
-            print(f"{checkpoint.objects.size_bytes(name):15,}  {'object':<12} {kind:<20} {printable(name)}")
+            write_line(f"{checkpoint.objects.size_bytes(name):15,}  {'object':<12} {kind:<20} {printable(name)}")
     return 0
 
 
-def _verify(path: str, threads: int) -> int:
-    report = sealpoint.verify(path, threads=threads, progress=True)
+def _content(checkpoint: sealpoint.Checkpoint) -> dict[str, Any]:
+    objects = checkpoint.objects
+    return {
+        "path": checkpoint.path,
+        "step": checkpoint.step,
+        "created": checkpoint.created.isoformat(),
+        "attempt": checkpoint.attempt,
+        "parent": checkpoint.parent,
+        "sequence": checkpoint.sequence,
+        "provenance": checkpoint.provenance,
+        "tensors": [
+            {"name": one.name, "dtype": one.dtype_name, "shape": list(one.shape), "bytes": one.nbytes}
+            for one in checkpoint.values()
+        ],
+        "objects": [
+            {"name": name, "media_type": objects.media_type(name), "bytes": objects.size_bytes(name)} for name in objects
+        ],
+    }
+
+
+def _error_as_json(error: Exception) -> dict[str, Any]:
+    """The parts that are known, as ckpt-verify has them."""
+    names = ("code", "message", "rule", "path", "offset", "tensor", "object")
+    return {name: value for name in names if (value := getattr(error, name)) is not None}
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    report = sealpoint.verify(arguments.path, arguments.level, threads=arguments.threads, progress=not arguments.json)
+    status = STATUS_OF_VERDICT[report.verdict]
+    if arguments.json:
+        names = ("path", "verdict", "level", "step", "attempt", "sequence", "tensor_count", "object_count", "blob_count",
+                 "chunk_count", "bytes_checked", "seconds", "violation_count", "notes")  # fmt: skip
+        violations = [_error_as_json(error) for error in report.violations]
+        document = {name: getattr(report, name) for name in names}
+        write_line(json.dumps({**document, "violations": violations, "exit_status": status}))
+        return status
     for violation in report.violations:
-        print(violation)
-    print(f"{printable(report.path)}: {report.verdict}, {report.bytes_checked:,} bytes in {report.seconds:.2f} s")
-    return _STATUS[report.verdict]
+        write_line(str(violation))
+    write_line(f"{printable(report.path)}: {report.verdict}, {report.bytes_checked:,} bytes in {report.seconds:.2f} s")
+    return status
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of threads, expected 1 or more")
+    return int(text)
+
+
+def _run_verify(arguments: list[str]) -> int:
+    parser = Parser(prog="sealpoint verify", description="Whether a checkpoint of Sealpoint can be trusted.")
+    parser.add_argument("path", metavar="PATH", help="its directory")
+    parser.add_argument(
+        "--level",
+        choices=("files", "structure", "full"),
+        default="full",
+        help="files: all are there, of the right size; structure: and headers and tables; full: and every byte (default)",
+    )
+    parser.add_argument("-j", "--threads", type=_threads, default=1, metavar="N", help="that read (default: 1)")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    return _verify(parser.parse_args(arguments))
+
+
+def _run_list(arguments: list[str]) -> int:
+    parser = _MainParser(prog="sealpoint")
+    version = f"sealpoint {sealpoint.__version__} (format version {_sealpoint.format_version})"
+    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("path", nargs="?")
+    parsed, more = parser.parse_known_args(arguments)
+    if more:
+        is_option = more[0].startswith("-")
+        parser.error(f"unknown option {more[0]}" if is_option else f"one PATH is expected, {more[0]} is another")
+    if parsed.path is None:
+        parser.error("a PATH or a command is expected")
+    return _list(parsed.path, parsed.json)
+
+
+def _check_command(parser: Parser, words: list[str]) -> None:
+    """`sealpoint lss PATH`: a word that is neither a command nor a path."""
+    if not words or words[0].startswith("-") or os.path.lexists(words[0]):
+        return
+    near = difflib.get_close_matches(words[0], _COMMANDS, 1)
+    if near or (len(words) > 1 and not words[1].startswith("-")):
+        meant = f"; did you mean `sealpoint {near[0]}`?" if near else ""
+        parser.error(f"{words[0]} is neither a command ({', '.join(_COMMANDS)}) nor a path that exists{meant}")
+
+
+def _run(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        COMMANDS[words[0]](words[1:])
+        return 0
+    if words and words[0] == "verify":
+        return _run_verify(words[1:])
+    if "--verify" in words:
+        return _run_verify([word for word in words if word != "--verify"])
+    _check_command(_MainParser(prog="sealpoint"), words)
+    return _run_list(words)
 
 
 def main() -> int:
     """Runs the command line; returns its exit status."""
-    if sys.argv[1:] and sys.argv[1] in ("convert", "ls"):
-        return run_command(sys.argv[1], sys.argv[2:])
-    parser = argparse.ArgumentParser(prog="sealpoint", description=__doc__)
-    parser.add_argument("path", help="directory of a checkpoint")
-    parser.add_argument("--verify", action="store_true", help="read and verify everything; exit statuses are ckpt-verify's")
-    parser.add_argument("-j", "--threads", type=int, default=1, help="that verify (default: 1)")
-    arguments = parser.parse_args()
-    try:
-        return _verify(arguments.path, arguments.threads) if arguments.verify else _list(arguments.path)
-    except sealpoint.Error as error:
-        print(error, file=sys.stderr)
-        return 4
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has seen enough
-        return 0
+    return run(lambda: _run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from sealpoint import _sealpoint
+from sealpoint._arguments import Path as Path
+from sealpoint._arguments import check, is_text, listed, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import InvalidArgumentError
+from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError
 from sealpoint._index import Selection, select, whole
 
-Path = str | bytes | os.PathLike[str]
 Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
@@ -189,7 +189,10 @@ class Tensor:
     def _read_new(self, selection: Selection, threads: int | None = None) -> Any:
         dtype = numpy_dtype(self.dtype_name)
         shape = selection.shape
-        array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
+        try:
+            array = _aligned((*shape, self.itemsize), "uint8") if dtype is None else _aligned(shape, dtype)
+        except ValueError as error:  # the product of extents is too large for it, though one of them is 0
+            raise LimitExceededError(f"numpy has no array of shape {list(shape)}: {error}", tensor=self.name) from None
         self._read_into(selection, array, threads=threads)
         return array
 
@@ -216,6 +219,7 @@ class Objects(Mapping[str, bytes]):
         self._checkpoint = checkpoint
 
     def __getitem__(self, name: str) -> bytes:
+        check(name=name)
         return self._checkpoint._handle.read_object(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -226,14 +230,16 @@ class Objects(Mapping[str, bytes]):
         return self._checkpoint._handle.object_count
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._checkpoint._handle.has_object(name)
+        return is_text(name) and self._checkpoint._handle.has_object(str(name))
 
     def media_type(self, name: str) -> str:
         """What the object's writer said of it. Errors: NotFoundError."""
+        check(name=name)
         return self._checkpoint._handle.object(name).media_type
 
     def size_bytes(self, name: str) -> int:
         """Its length, without reading it. Errors: NotFoundError."""
+        check(name=name)
         return self._checkpoint._handle.object(name).size_bytes
 
     def __repr__(self) -> str:
@@ -256,6 +262,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         """Errors: NotFoundError, which is a KeyError."""
+        check(name=name)
         return Tensor(self, self._handle.tensor(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -266,13 +273,14 @@ class Checkpoint(Mapping[str, Tensor]):
         return self._handle.tensor_count
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._handle.has_tensor(name)
+        return is_text(name) and self._handle.has_tensor(str(name))
 
     def find(self, *patterns: str) -> list[Tensor]:
         """The tensors whose names match a pattern as a whole: ``*`` any characters, also dots; ``?`` one.
 
         Errors: NotFoundError (a pattern that matches nothing).
         """
+        check(patterns=patterns)
         return [Tensor(self, info) for info in self._handle.match(list(patterns))]
 
     # Many tensors at once.
@@ -306,6 +314,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
         Errors: MismatchError (the first three), and those of ``Tensor.read``.
         """
+        check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
         items = wanted if type(wanted) is dict else self._items(wanted)
         contract = (missing, unexpected, "error", "error", coverage)
         return self._read(items, contract, threads, convert, isolate, progress)
@@ -316,7 +325,7 @@ class Checkpoint(Mapping[str, Tensor]):
         Args:
             wanted: names, or ``{name: box}``; None: everything.
         """
-        names = self if wanted is None else wanted
+        names = self if wanted is None else listed("wanted", wanted) if not isinstance(wanted, Mapping) else wanted
         boxes = names if isinstance(names, Mapping) and names is not self else {}
         items = [self._item(name, boxes.get(name, ...), None) for name in names]
         contract = ("error", "allow", "error", "error", "allow")
@@ -325,9 +334,13 @@ class Checkpoint(Mapping[str, Tensor]):
     def _items(self, wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]]) -> Any:
         if isinstance(wanted, Mapping):
             return dict(wanted)
-        return [self._item(name, box, out) for name, box, out in wanted]
+        items = listed("wanted", wanted)
+        if not all(isinstance(item, Sequence) and len(item) == 3 for item in items):
+            raise ArgumentTypeError("wanted has an item that is no (name, box, out)")
+        return [self._item(*item) for item in items]
 
     def _item(self, name: str, box: Any, out: Any) -> tuple[Any, ...]:
+        check(name=name)
         if box is Ellipsis or not self._handle.has_tensor(name):
             return (name, None, None, None, out)
         selection = select(box, self._handle.tensor(name).shape)
@@ -345,6 +358,7 @@ class Checkpoint(Mapping[str, Tensor]):
         progress: Progress = None,
     ) -> _sealpoint.LoadReport:
         count = self._threads if threads is None else threads
+        check(threads=count, convert=convert, progress=progress)
         return _sealpoint.read(self._handle, items, contract, convert, count, isolate, progress)
 
     # What else the index says.
@@ -403,10 +417,12 @@ class Checkpoint(Mapping[str, Tensor]):
 
     def shards(self, name: str) -> list[Shard]:
         """The parts of a tensor as stored. Errors: NotFoundError."""
+        check(name=name)
         return [Shard(*shard) for shard in self._handle.shards(name)]
 
     def chunks(self, name: str) -> Chunks:
         """Stored size and codecs of a tensor. Reads its chunk records. Errors: NotFoundError."""
+        check(name=name)
         chunk_count, raw_bytes, stored_bytes, codecs = self._handle.chunks(name)
         return Chunks(chunk_count, raw_bytes, stored_bytes, dict(codecs))
 
@@ -448,13 +464,14 @@ def open(
     """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
 
     Args:
-        path: its directory.
+        path: its directory. A ``~`` is expanded; URLs are refused.
         check_files: stat every blob, so that an incomplete copy is found here.
         direct_io: read payload past the page cache, if the file system can.
         threads: that read and verify, unless a read says otherwise; 1 to 1024.
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
-    Errors: NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError, UnsupportedError,
-    LimitExceededError, IoError.
+    Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
+    UnsupportedError (also: a URL), LimitExceededError, IoError.
     """
-    return Checkpoint(_sealpoint.open(path, check_files, direct_io, memory_budget_bytes), threads)
+    check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
+    return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), threads)

@@ -62,6 +62,10 @@ class InvalidArgumentError(Error, ValueError):
     code = "InvalidArgument"
 
 
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """The caller's argument is of a wrong type."""
+
+
 class NotFoundError(Error, KeyError):
     """What was asked for by name does not exist: a path, a tensor, an object."""
 
@@ -158,6 +162,14 @@ class InternalError(Error):
     code = "Internal"
 
 
+def _with_place(message: str, path: str) -> str:
+    """With what is at the path, in plain words, before it."""
+    from sealpoint._places import describe
+
+    found = describe(path)
+    return message if not found or message.startswith(found) else f"{found} ({message})"
+
+
 _CLASSES = {cls.code: cls for cls in Error.__subclasses__()}
 
 
@@ -175,4 +187,6 @@ def make_error(
 ) -> Error:
     """The exception of a code; called by the compiled module."""
     cls = _CLASSES.get(code, InternalError)
+    if cls in (NotFoundError, NotACheckpointError) and path is not None and tensor is None and object is None:
+        message = _with_place(message, path)
     return cls(message, rule, path, offset, tensor, object, rank, host, unknown_outcome)

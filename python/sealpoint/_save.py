@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Literal
 
 from sealpoint import _sealpoint
-from sealpoint._checkpoint import Checkpoint, Path, Progress
+from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_of, provenance_of
+from sealpoint._checkpoint import Checkpoint, Progress
 
 Codec = Literal["none", "zstd", "bytesplit+zstd"]
 # A checkpoint that the new one follows: itself, what its save returned, or (attempt, sequence).
@@ -35,10 +36,6 @@ def parent_of(parent: Parent) -> tuple[str, int] | None:
     return parent
 
 
-def _pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-    return [] if values is None else list(values.items())
-
-
 def save(
     tensors: Mapping[str, Any],
     path: Path,
@@ -47,7 +44,7 @@ def save(
     step: int | None = None,
     series: bool = False,
     parent: Parent = None,
-    provenance: Mapping[str, str] | None = None,
+    provenance: Provenance | None = None,
     mesh: Mapping[str, int] | None = None,
     codec: Codec = "none",
     codec_level: int = 1,
@@ -64,12 +61,14 @@ def save(
             change them before this returns, or old and new values are stored. For dtypes that numpy lacks: (array,
             name), where the name is one of the specification
             ("bf16") and the array has integers of its size, or bytes with one more axis of it.
-        path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series.
+        path: the new checkpoint's directory, made if it is missing; with ``series`` the directory of the series. A ``~``
+            is expanded; URLs are refused.
         objects: names to bytes, or to (bytes, media type).
         step: the training step; a series needs one.
         series: save into a new directory ``step-...`` of this series, whose newest checkpoint becomes the parent.
         parent: the checkpoint before this one, if it is not in a series.
-        provenance: what else is to be known of it, such as {"metric.loss": "1.25"}.
+        provenance: what else is to be known of it, such as {"metric.loss": 1.25}. Stored as strings; a number as
+            ``repr`` writes it.
         mesh: names and sizes of axes; provenance only.
         codec: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         chunk_size_bytes: unit of digest and codec: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
@@ -82,15 +81,29 @@ def save(
     changed), NoSpaceError, IoError, UnsupportedError (the file system cannot publish exclusively). After an error
     there is no such checkpoint, unless its ``unknown_outcome`` is true.
     """
+    check(
+        tensors=tensors,
+        objects=objects,
+        step=step,
+        series=series,
+        parent=parent,
+        codec=codec,
+        codec_level=codec_level,
+        chunk_size_bytes=chunk_size_bytes,
+        blob_size_max_bytes=blob_size_max_bytes,
+        allow_empty=allow_empty,
+        engine=engine,
+        progress=progress,
+    )
     return _sealpoint.save(
         engine or default_engine(),
-        (path, series, parent_of(parent)),
+        (path_of(path), series, parent_of(parent)),
         dict(tensors),
         dict(objects or {}),
         (codec, codec_level, chunk_size_bytes),
         step,
-        _pairs(mesh),
-        _pairs(provenance),
+        mesh_of(mesh),
+        provenance_of(provenance),
         allow_empty,
         blob_size_max_bytes,
         progress,
@@ -120,8 +133,10 @@ class BlobWriter:
             step: the training step.
             size_max_bytes: another blob is begun before one would pass this.
         """
-        _sealpoint.create_directories(directory)
-        self._writer = _sealpoint.create_writer(engine or default_engine(), directory, attempt, step, size_max_bytes)
+        check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, engine=engine)
+        path = path_of(directory, "directory")
+        _sealpoint.create_directories(path)
+        self._writer = _sealpoint.create_writer(engine or default_engine(), path, attempt, step, size_max_bytes)
         self._is_finished = False
 
     def add(
@@ -152,13 +167,27 @@ class BlobWriter:
 
         Holes and overlaps are found by ``commit``. Errors: InvalidArgumentError, NoSpaceError, IoError.
         """
+        labels = listed("placement", placement)
+        check(
+            name=name,
+            shape=shape,
+            offset=offset,
+            extent=extent,
+            run=run,
+            codec=codec,
+            codec_level=codec_level,
+            chunk_size_bytes=chunk_size_bytes,
+            group=group,
+            placement=labels,
+        )
         where = None
         if shape is not None:
             where = (list(shape), list(offset or [0] * len(shape)), run, None if extent is None else list(extent))
-        self._writer.add(name, array, where, (codec, codec_level, chunk_size_bytes), group, list(placement))
+        self._writer.add(name, array, where, (codec, codec_level, chunk_size_bytes), group, labels)
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
         """Stores bytes, or (bytes, media type), under a name."""
+        check(name=name, codec=codec)
         self._writer.add_object(name, value, codec)
 
     def finish(self) -> list[bytes]:
@@ -188,7 +217,7 @@ def commit(
     attempt: str | None = None,
     step: int | None = None,
     parent: Parent = None,
-    provenance: Mapping[str, str] | None = None,
+    provenance: Provenance | None = None,
     mesh: Mapping[str, int] | None = None,
     allow_empty: bool = False,
     progress: Progress = None,
@@ -199,14 +228,16 @@ def commit(
     IncompleteError (a blob is missing or short), CorruptError (a summary), NoSpaceError, IoError. After an error
     there is no checkpoint, unless its ``unknown_outcome`` is true; the blobs stay.
     """
+    blobs = listed("summaries", summaries)
+    check(summaries=blobs, attempt=attempt, step=step, parent=parent, allow_empty=allow_empty, progress=progress)
     return _sealpoint.commit(
-        directory,
-        list(summaries),
+        path_of(directory, "directory"),
+        blobs,
         attempt,
         step,
         parent_of(parent),
-        _pairs(mesh),
-        _pairs(provenance),
+        mesh_of(mesh),
+        provenance_of(provenance),
         allow_empty,
         progress,
     )
@@ -214,12 +245,13 @@ def commit(
 
 def read_summary(directory: Path, blob: str) -> bytes:
     """The summary of a finished blob, as ``BlobWriter.finish`` returned it. ``blob`` is its id."""
-    return _sealpoint.read_summary(directory, blob)
+    check(blob=blob)
+    return _sealpoint.read_summary(path_of(directory, "directory"), blob)
 
 
 def list_blobs(directory: Path) -> list[str]:
     """Ids of the files in a directory whose names are those of blobs."""
-    return _sealpoint.list_blobs(directory)
+    return _sealpoint.list_blobs(path_of(directory, "directory"))
 
 
 def new_attempt() -> str:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from sealpoint import _checkpoint, _sealpoint
+from sealpoint._arguments import Path, check, listed, path_of
 
 
 class Newest(NamedTuple):
@@ -23,8 +23,9 @@ class Series:
     With several processes, one of them calls and tells the others.
     """
 
-    def __init__(self, path: _checkpoint.Path) -> None:
-        self.path: str = os.fsdecode(path)
+    def __init__(self, path: Path) -> None:
+        """``path`` is as for ``sealpoint.open``."""
+        self.path: str = path_of(path)
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
         """Committed ones, newest first, then the others by name. A directory that does not exist has none."""
@@ -37,6 +38,7 @@ class Series:
             allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its
                 error is raised.
         """
+        check(allow_fallback=allow_fallback)
         found = _sealpoint.series_newest(self.path, allow_fallback)
         return None if found is None else Newest(*found)
 
@@ -67,9 +69,15 @@ class Series:
         Errors: InvalidArgumentError (a rule; a fork), IoError and others: nothing, or no more, was deleted; the
         attribute ``report`` of the exception says what was done until then.
         """
-        report = _sealpoint.series_prune(
-            self.path, keep_last, keep_every_n_steps, list_of(keep_per_period), keep_best, dry_run
+        periods = listed("keep_per_period", keep_per_period)
+        check(
+            keep_last=keep_last,
+            keep_every_n_steps=keep_every_n_steps,
+            keep_per_period=periods,
+            keep_best=keep_best,
+            dry_run=dry_run,
         )
+        report = _sealpoint.series_prune(self.path, keep_last, keep_every_n_steps, periods, keep_best, dry_run)
         error = report.error
         if error is not None:
             error.report = report  # type: ignore[attr-defined]
@@ -79,17 +87,15 @@ class Series:
     def delete(self, name: str) -> None:
         """Removes a committed checkpoint in the safe order, never the newest. Errors: InvalidArgumentError,
         NotFoundError, IoError."""
+        check(name=name)
         _sealpoint.series_delete(self.path, name)
 
     def clean(self, name: str) -> int:
         """Removes the files of an attempt that was never committed, and returns the bytes freed. Leaves a marker
         that keeps a slow writer from committing; called again it removes the directory, for which the caller must
         know that no such writer is alive."""
+        check(name=name)
         return _sealpoint.series_clean(self.path, name)
 
     def __repr__(self) -> str:
         return f"<sealpoint.Series {self.path!r}>"
-
-
-# In the class the name is the method's.
-list_of = list

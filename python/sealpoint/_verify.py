@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Literal
 
 from sealpoint import _sealpoint
-from sealpoint._checkpoint import Path, Progress
+from sealpoint._arguments import Path, check, path_of
+from sealpoint._checkpoint import Progress
 
 
 def verify(
@@ -21,7 +22,7 @@ def verify(
     """Verifies a checkpoint and reports what it finds; damage is in the report, not an exception.
 
     Args:
-        path: its directory.
+        path: its directory; as for ``sealpoint.open``.
         level: "files": marker, index, existence and length of every blob; "structure": and headers, tables and
             manifests; "full": and every chunk and every padding byte.
         threads: that read and verify; 1 to 1024.
@@ -30,5 +31,14 @@ def verify(
         progress: as for ``Checkpoint.read``.
 
     Returns: a report. ``report.ok`` is true if the verdict is "committed": valid at this level.
+
+    Errors: InvalidArgumentError, UnsupportedError (a URL).
     """
-    return _sealpoint.verify(path, level, threads, direct_io, violations_per_file_max, progress)
+    check(
+        level=level,
+        threads=threads,
+        direct_io=direct_io,
+        violations_per_file_max=violations_per_file_max,
+        progress=progress,
+    )
+    return _sealpoint.verify(path_of(path), level, threads, direct_io, violations_per_file_max, progress)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from sealpoint._arguments import path_of
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint.torch import _directories
@@ -63,7 +64,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         """One process calls it. Errors: those of ``sealpoint.torch.save``; there is no new checkpoint then."""
         if storage_options is not None:
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
-        target = _local(path)
+        target = path_of(path)
         step = checkpoint.get("global_step")
         options: dict[str, Any] = {
             "no_dist": True, "allow_pickle": self._allow_pickle, "codec": self._codec,
@@ -95,7 +96,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             map_location: a device; functions and mappings of devices are an error.
             weights_only: has no meaning here, as there is no pickle.
         """
-        target = _local(path)
+        target = path_of(path)
         if os.path.isfile(target):
             return torch.load(  # type: ignore[no-any-return]
                 target, map_location=map_location or "cpu", weights_only=True if weights_only is None else weights_only
@@ -106,20 +107,13 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
 
     def remove_checkpoint(self, path: Any) -> None:
         """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One process calls it."""
-        target = _local(path)
+        target = path_of(path)
         with _turn:
             if os.path.isfile(target) or os.path.islink(target):
                 os.unlink(target)
             elif os.path.isdir(target):
                 _directories.remove(target)
                 shutil.rmtree(target)
-
-
-def _local(path: Any) -> str:
-    text = os.fspath(path)
-    if "://" in text:
-        raise UnsupportedError("a path of another file system, expected one of this machine", path=text)
-    return str(text)
 
 
 __all__ = ["SealpointCheckpointIO"]

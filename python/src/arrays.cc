@@ -173,8 +173,12 @@ std::string NameOf(nb::handle name, const char* what) {
   const char* text =
       PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
   if (text != nullptr) return {text, static_cast<std::size_t>(size)};
-  if (PyErr_Occurred() != nullptr) nb::raise_python_error();
-  throw nb::type_error((std::string("a ") + what + " is a str").c_str());
+  PyErr_Clear();
+  const nb::object type = nb::module_::import_("sealpoint._errors").attr("ArgumentTypeError");
+  const nb::object message =
+      nb::str("{} is {!r:.80}, expected a str that UTF-8 can encode").attr("format")(what, name);
+  PyErr_SetObject(type.ptr(), message.ptr());
+  nb::raise_python_error();
 }
 
 ArrayReader::ArrayReader(Access access) : access_(access) {

@@ -84,7 +84,7 @@ ArrayFit FitArray(const ArrayMemory& memory, const Shape& extent, const std::vec
 // An InvalidArgument about a tensor.
 [[noreturn]] void ThrowInvalid(std::string message, std::string_view tensor);
 
-// A str as UTF-8. Throws TypeError that names `what`.
+// A str as UTF-8. Throws ArgumentTypeError that names `what`.
 std::string NameOf(nb::handle name, const char* what);
 
 template <typename View>

@@ -3,29 +3,47 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
 #include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/status.h"
 
 namespace sealpoint::python {
+namespace {
+
+// Raises what check of sealpoint/_arguments.py says of them.
+template <typename... Arguments>
+void CheckArguments(Arguments&&... arguments) {
+  nb::module_::import_("sealpoint._arguments").attr("check")(std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace
 
 void BindEngine(nb::module_& m) {
   nb::class_<EngineHandle>(m, "Engine",
                            "Staging memory and threads that saves of one process share.")
       .def(
           "__init__",
-          [](EngineHandle* self, std::uint64_t memory_budget_bytes,
-             std::uint64_t staging_buffer_size_bytes, int io_thread_count, bool direct_io) {
-            new (self) EngineHandle{
-                Value(Engine::Create({.memory_budget_bytes = memory_budget_bytes,
-                                      .staging_buffer_size_bytes = staging_buffer_size_bytes,
-                                      .io_thread_count = io_thread_count,
-                                      .direct_io = direct_io}))};
+          [](EngineHandle* self, nb::handle memory_budget_bytes,
+             nb::handle staging_buffer_size_bytes, nb::handle io_thread_count,
+             nb::handle direct_io) {
+            CheckArguments(nb::arg("memory_budget_bytes") = memory_budget_bytes,
+                           nb::arg("staging_buffer_size_bytes") = staging_buffer_size_bytes,
+                           nb::arg("io_thread_count") = io_thread_count,
+                           nb::arg("direct_io") = direct_io);
+            new (self) EngineHandle{Value(Engine::Create(
+                {.memory_budget_bytes = nb::cast<std::uint64_t>(memory_budget_bytes),
+                 .staging_buffer_size_bytes = nb::cast<std::uint64_t>(staging_buffer_size_bytes),
+                 .io_thread_count = nb::cast<int>(io_thread_count),
+                 .direct_io = nb::cast<bool>(direct_io)}))};
           },
-          nb::arg("memory_budget_bytes") = EngineOptions().memory_budget_bytes,
-          nb::arg("staging_buffer_size_bytes") = EngineOptions().staging_buffer_size_bytes,
-          nb::arg("io_thread_count") = EngineOptions().io_thread_count,
-          nb::arg("direct_io") = EngineOptions().direct_io)
+          nb::arg("memory_budget_bytes").none() = EngineOptions().memory_budget_bytes,
+          nb::arg("staging_buffer_size_bytes").none() = EngineOptions().staging_buffer_size_bytes,
+          nb::arg("io_thread_count").none() = EngineOptions().io_thread_count,
+          nb::arg("direct_io").none() = EngineOptions().direct_io,
+          nb::sig("def __init__(self, memory_budget_bytes: int = ..., staging_buffer_size_bytes: "
+                  "int = ..., io_thread_count: int = ..., direct_io: bool = ...) -> None"))
       .def(
           "map_memory", [](const EngineHandle& self) { Check(self.engine->MapMemory()); },
           nb::call_guard<GilRelease>(),

@@ -61,8 +61,9 @@ nb::str Text(std::string_view text) {
 }
 
 std::string PathOf(nb::handle path) {
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) nb::raise_python_error();
+  const nb::object text = nb::module_::import_("sealpoint._arguments").attr("path_of")(path);
+  PyObject* encoded = PyUnicode_EncodeFSDefault(text.ptr());
+  if (encoded == nullptr) nb::raise_python_error();
   const nb::object bytes = nb::steal(encoded);
   return {PyBytes_AsString(encoded), static_cast<std::size_t>(PyBytes_Size(encoded))};
 }

@@ -43,7 +43,7 @@ T Value(Result<T> result) {
 
 // A str; bytes that are not UTF-8 become surrogates, as in Python's own paths.
 nb::str Text(std::string_view text);
-// What os.fsencode makes of a path: its bytes, whatever they are.
+// The bytes of what path_of of sealpoint/_arguments.py makes of a path, whatever they are.
 std::string PathOf(nb::handle path);
 
 // The exception that belongs to an error, not raised.

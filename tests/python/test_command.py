@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m sealpoint; and that reading needs no torch."""
 
+import json
+import os
+import secrets
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -9,6 +14,7 @@ import numpy
 import pytest
 import sealpoint
 from conftest import DTYPES, blob_of, flip_bit_of, noise, raw
+from sealpoint.__main__ import main
 
 
 def run(*arguments):
@@ -44,7 +50,94 @@ def test_verification(saved, weights):
     assert run("--verify", saved)[0] == 5
     (saved / "COMMIT").unlink()
     assert run("--verify", saved)[0] == 2
-    assert run("--verify")[0] == 2, "usage, by argparse"
+
+
+# Every sub-command, and what it returns if its output can be written. {} is a checkpoint, {0}-bad a damaged one.
+COMMANDS = {
+    "{}": 0, "--json {}": 0, "--verify {}": 0, "verify {}": 0, "verify --json {}": 0, "verify {}-bad": 1,
+    "ls {}": 0, "ls --json {}": 0, "convert --dry-run {} {}-dry": 0, "convert {} {}-copy --json": 0,
+    "--help": 0, "verify --help": 0, "ls --help": 0, "convert --help": 0, "--version": 0,
+}
+UNWRITABLE = {">/dev/full": "No space left on device (errno 28)", ">&-": "Bad file descriptor (errno 9)"}
+
+
+def shell(redirection, arguments, **options):
+    options["env"] = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | options.pop("env", {})
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "sealpoint", *arguments]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize(("command", "usual"), COMMANDS.items(), ids=COMMANDS)
+def test_output_that_cannot_be_written(saved, weights, command, usual):
+    shutil.copytree(saved, f"{saved}-bad")
+    flip_bit_of(f"{saved}-bad", raw(weights))
+
+    def arguments():  # each conversion makes a directory of its own
+        return [word.format(saved).replace("-copy", f"-{secrets.token_hex(4)}") for word in command.split()]
+
+    for redirection, message in UNWRITABLE.items():
+        done = shell(redirection, arguments())
+        assert (done.returncode, done.stderr) == (74, f"sealpoint: standard output: {message}\n")
+    assert shell(">&- 2>&- <&-", arguments()).returncode == 74
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = shell("", arguments(), stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
+    for redirection in ("2>/dev/full", "2>&-"):  # nothing is in the way of the answer
+        done = shell(redirection, arguments(), stdout=subprocess.PIPE)
+        assert done.returncode == usual and done.stdout
+    assert shell("2>/dev/full", ["ls", f"{saved}-none"], stdout=subprocess.PIPE).returncode == 4
+
+
+def test_no_file_takes_the_number_of_a_closed_stream():
+    code = "import os, sys; from sealpoint._command import run; sys.exit(run(lambda: os.open(os.devnull, os.O_RDONLY)))"
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", sys.executable, "-c", code], check=False)
+    assert done.returncode >= 3
+
+
+def test_characters_that_the_terminal_lacks(tmp_path):
+    sealpoint.save({"gewicht-\u00e4": b"x"}, tmp_path / "c")
+    done = shell("", [tmp_path / "c"], stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "") and "gewicht-\\xe4" in done.stdout
+
+
+def test_wrong_usage(saved):
+    for arguments, said in (
+        ((), "sealpoint: a PATH or a command is expected; see sealpoint --help"),
+        (("--verify",), "sealpoint verify: the following arguments are required: PATH; see sealpoint verify --help"),
+        (("--frob", saved), "sealpoint: unknown option --frob; see sealpoint --help"),
+        ((saved, "more"), "sealpoint: one PATH is expected, more is another; see sealpoint --help"),
+        (("verify", "-j0", saved), "argument -j/--threads: '0' is no number of threads, expected 1 or more"),
+        (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls) nor a path that exists; "
+                         "did you mean `sealpoint ls`?; see sealpoint --help"),
+        (("convrt",), "did you mean `sealpoint convert`?"),
+        (("frob", saved), "sealpoint: frob is neither a command (verify, convert, ls) nor a path that exists; see"),
+        (("ls", "--frob", saved), "sealpoint ls: unrecognized arguments: --frob; see sealpoint ls --help"),
+    ):
+        status, output, errors = run(*arguments)
+        assert (status, output) == (64, "") and said in errors and errors.count("\n") == 1, errors
+
+
+def test_for_programs(saved, weights):
+    content = json.loads(run("--json", saved)[1])
+    assert (content["step"], content["provenance"]["metric.loss"], content["path"]) == (7, "1.25", str(saved))
+    assert content["tensors"][0] == {"name": "b", "dtype": "bf16", "shape": [4, 6], "bytes": 48}
+    assert content["objects"][0] == {"name": "args", "media_type": "application/json", "bytes": 2}
+    flip_bit_of(saved, raw(weights))
+    status, output, _ = run("verify", "--json", saved)
+    report = json.loads(output)
+    assert (status, report["exit_status"], report["verdict"], report["violation_count"]) == (1, 1, "corrupt", 1)
+    assert report["violations"][0]["rule"] == "R-CHK-02" and report["violations"][0]["path"] == str(blob_of(saved))
+    assert json.loads(run("verify", "--level", "files", "--json", saved)[1])["verdict"] == "committed"
+    assert run("--version")[1] == f"sealpoint {sealpoint.__version__} (format version 0)\n"
+
+
+def test_a_bug_is_not_taken_for_damage(monkeypatch, capsys, saved):
+    monkeypatch.setattr(sys, "argv", ["sealpoint", str(saved)])
+    monkeypatch.setattr(sealpoint, "open", lambda path: path.no_such_member)
+    assert main() == 70
+    assert "AttributeError" in capsys.readouterr().err
 
 
 READER = """

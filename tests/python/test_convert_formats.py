@@ -14,6 +14,7 @@ import pytest
 import sealpoint
 from conftest import DTYPES, noise, raw
 from convert_states import contents, load_safetensors
+from sealpoint.__main__ import main
 from sealpoint.convert import convert, open_source
 
 
@@ -454,8 +455,8 @@ def test_the_commands(model, tmp_path):
     (tmp_path / "text").write_text("hello")
     assert "no known format" in run("ls", tmp_path / "text", check=4)[1]
     for wrong in (["--max-shard-size", "5XB"], ["--rename", "x"], ["--to", "onnx"], ["--memory", "0"]):
-        assert "usage:" in run("convert", "a", "b", *wrong, check=2)[1]
-    assert "memory_bytes has to be" in run("convert", model, tmp_path / "x", "--memory", "10KB", check=4)[1]
+        assert "see sealpoint convert --help\n" in run("convert", "a", "b", *wrong, check=64)[1]
+    assert "memory_bytes is 10000, expected" in run("convert", model, tmp_path / "x", "--memory", "10KB", check=4)[1]
 
 
 def test_nothing_of_it_needs_torch(model, tmp_path):
@@ -507,7 +508,8 @@ def test_commands_that_are_cut_short(model, tmp_path, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_command, "convert", interrupt)
-    assert _command.main("convert", [str(model), str(tmp_path / "x")]) == 130
+    monkeypatch.setattr(sys, "argv", ["sealpoint", "convert", str(model), str(tmp_path / "x")])
+    assert main() == 130
     assert capsys.readouterr().err == "interrupted\n"
     output, _ = run("convert", model, tmp_path / "y", "--dry-run", "--drop", "*", check=0)
     assert "would make sealpoint of sealpoint: 0 tensors, 0 bytes" in output

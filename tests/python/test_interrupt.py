@@ -42,7 +42,7 @@ def test_progress_is_told(large, tmp_path):
         assert events, name
         phase, done, total = max(events, key=lambda event: event[1])
         assert isinstance(phase, str) and SIZE_BYTES <= done <= total, name
-    with pytest.raises(TypeError, match="progress is neither"):
+    with pytest.raises(TypeError, match="progress is 3, expected True, False, None or a function"):
         sealpoint.verify(large, progress=3)
 
 

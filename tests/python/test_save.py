@@ -94,10 +94,10 @@ def test_other_errors(tmp_path, weights):
         return caught.value
 
     path = tmp_path / "c"
-    refused(sealpoint.InvalidArgumentError, "codec is lz4", {"w": weights}, path, codec="lz4")
+    refused(sealpoint.InvalidArgumentError, "codec is 'lz4'", {"w": weights}, path, codec="lz4")
     refused(sealpoint.InvalidArgumentError, "chunk", {"w": weights}, path, chunk_size_bytes=5000)
     refused(sealpoint.InvalidArgumentError, "tensor", {}, path)
-    refused(TypeError, "a tensor's name is a str", {3: weights}, path)
+    refused(TypeError, "tensor's name is 3, expected a str", {3: weights}, path)
     error = refused(sealpoint.InvalidArgumentError, "str is no bytes", {"w": weights}, path, objects={"o": "text"})
     assert error.object == "o"
     assert sealpoint.save({}, path, allow_empty=True).tensor_count == 0

@@ -8,12 +8,11 @@ makes in a job of the same model on the same mesh. docs/convert.md has the form 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sealpoint._checkpoint import Path
+from sealpoint._arguments import Path, path_of
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError
 from sealpoint._tree import KIND, Node
@@ -76,7 +75,7 @@ def _run_of(one: Any, size: int) -> Run:
 
 def read_layout(path: Path) -> dict[str, Bucket]:
     """By the name of the bucket. Errors: InvalidArgumentError (what is wrong), NotFoundError, IoError."""
-    text = os.fsdecode(path)
+    text = path_of(path, "buckets")
     data = read_whole(text)
     try:
         content = json.loads(data)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealpoint._errors import Error
+from sealpoint._command import Parser, write_error, write_line
 from sealpoint._sealpoint import printable
 from sealpoint.convert import _copy, _listing
 from sealpoint.convert._convert import FORMATS, THREADS_DEFAULT, Report, convert
@@ -47,7 +47,7 @@ def _rule(text: str) -> tuple[str, str]:
 
 
 def _convert_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sealpoint convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
         epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes.",
@@ -124,30 +124,30 @@ class _Line:
         rate = done / seconds if seconds > 0 else 0.0
         left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""
         percent = 100 * done // total if total else 100
-        sys.stderr.write(f"\r{what}: {percent} % of {total / 1e9:.2f} GB, {rate / 1e6:.0f} MB/s{left}\x1b[K")
+        write_error(f"\r{what}: {percent} % of {total / 1e9:.2f} GB, {rate / 1e6:.0f} MB/s{left}\x1b[K")
         if done == total:
-            sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+            write_error("\r\x1b[K")
 
 
 def _print_report(report: Report, dry_run: bool) -> None:
     would = "would make" if dry_run else "made"
-    print(
+    write_line(
         f"{printable(report.path)}: {would} {report.format} of {report.source_format}: {report.tensor_count} tensors, "
         f"{report.raw_bytes:,} bytes in {report.seconds:.2f} s"
     )
     for file in report.files if dry_run else ():
-        print(f"{file.size_bytes:15,}  {printable(file.name)}")
+        write_line(f"{file.size_bytes:15,}  {printable(file.name)}")
     for name in report.dropped[:_LIST_MAX]:
-        print(f"left out: {printable(name)}")
+        write_line(f"left out: {printable(name)}")
     if len(report.dropped) > _LIST_MAX:
-        print(f"left out: {len(report.dropped) - _LIST_MAX} others, see --json")
+        write_line(f"left out: {len(report.dropped) - _LIST_MAX} others, see --json")
     for note in report.notes:
-        print(f"note: {printable(note)}")
+        write_line(f"note: {printable(note)}")
     if report.unprotected_count:
-        print(f"note: {report.unprotected_count} tensors of the source have no digest, so damage to it would not be noticed")
+        count = report.unprotected_count
+        write_line(f"note: {count} tensors of the source have no digest, so damage to it would not be noticed")
     if report.verified_bytes is not None:
-        print(f"verified: {report.verified_bytes:,} bytes of source and destination are equal")
+        write_line(f"verified: {report.verified_bytes:,} bytes of source and destination are equal")
 
 
 def _run_convert(arguments: list[str]) -> None:
@@ -172,41 +172,25 @@ def _run_convert(arguments: list[str]) -> None:
         memory_bytes=args.memory,
         verify=args.verify,
         dry_run=args.dry_run,
-        progress=_Line() if sys.stderr.isatty() else None,
+        progress=_Line() if sys.stderr is not None and sys.stderr.isatty() else None,
     )
     if args.json:
-        print(json.dumps({**dataclasses.asdict(report), "files": [file._asdict() for file in report.files]}))
+        write_line(json.dumps({**dataclasses.asdict(report), "files": [file._asdict() for file in report.files]}))
     else:
         _print_report(report, args.dry_run)
 
 
 def _run_ls(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
+    parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
     parser.add_argument("path", metavar="PATH", help="file or directory")
     parser.add_argument("--per-rank", action="append", default=[], metavar="PATTERN", help="as for convert")
     parser.add_argument("--json", action="store_true", help="as JSON")
     args = parser.parse_args(arguments)
     with open_source(args.path, drop_unknown=True, per_rank=args.per_rank) as state:
         if args.json:
-            print(json.dumps(_listing.as_json(state)))
+            write_line(json.dumps(_listing.as_json(state)))
         else:
-            print("\n".join(_listing.lines(state)))
+            write_line("\n".join(_listing.lines(state)))
 
 
 COMMANDS: dict[str, Callable[[list[str]], None]] = {"convert": _run_convert, "ls": _run_ls}
-
-
-def main(command: str, arguments: list[str]) -> int:
-    """Runs one of COMMANDS; returns its exit status: 0, 1 (corrupt), 3 (unsupported), 5 (incomplete), 4 (others)."""
-    try:
-        COMMANDS[command](arguments)
-        return 0
-    except Error as error:
-        print(error, file=sys.stderr)
-        return {"Corrupt": 1, "Unsupported": 3, "Incomplete": 5}.get(error.code, 4)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has seen enough
-        return 0

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from sealpoint._checkpoint import Path
-from sealpoint._errors import Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._arguments import Path, check, path_of
+from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import flatten
@@ -125,11 +125,14 @@ def convert(
     NoSpaceError, IoError.
     """
     began = time.monotonic()
-    if to not in FORMATS:
-        raise InvalidArgumentError(f"to is {to!r}, expected one of {', '.join(FORMATS)}")
-    if memory_bytes < 1 << 20 or (threads is not None and threads < 1) or max_shard_bytes < 1:
-        raise InvalidArgumentError("memory_bytes has to be 1 MiB at least, threads and max_shard_bytes 1 at least")
-    path = os.fsdecode(destination)
+    check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
+          drop_unknown=drop_unknown, per_rank=per_rank, max_shard_bytes=max_shard_bytes, codec=codec,
+          threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
+          dry_run=dry_run)  # fmt: skip
+    if progress is not None and not callable(progress):
+        raise ArgumentTypeError(f"progress is {progress!r:.80}, expected a function, or None")
+    source = path_of(source, "source")
+    path = path_of(destination, "destination")
     if mapping_back and mapping is None:
         raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
     rules = read_rules(mapping) if mapping is not None else None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from sealpoint._checkpoint import Path
+from sealpoint._arguments import Path, path_of
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, NotFoundError
 from sealpoint._tree import KIND, Node, text_of
@@ -99,7 +98,7 @@ class _PartsReader:
 
 def read_rules(path: Path) -> list[Rule]:
     """Errors: InvalidArgumentError (names the rule), NotFoundError, IoError."""
-    text = os.fsdecode(path)
+    text = path_of(path, "mapping")
     data = read_whole(text)
     try:
         content = json.loads(data)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from sealpoint._checkpoint import Path
+from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._series import Series
 from sealpoint._tree import Node, parse, rank_object
@@ -42,7 +42,8 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
     Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
     CorruptError, IncompleteError, LimitExceededError, IoError.
     """
-    text = os.fsdecode(path)
+    check(drop_unknown=drop_unknown, per_rank=per_rank)
+    text = path_of(path)
     files = FileSet()
     try:
         own = [pattern(one) for one in per_rank]

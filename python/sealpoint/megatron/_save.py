@@ -10,7 +10,7 @@ import tempfile
 import time
 from typing import Any
 
-from sealpoint import _sealpoint, _tree
+from sealpoint import _arguments, _sealpoint, _tree
 from sealpoint._communicator import Communicator
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._tree import KIND
@@ -125,7 +125,7 @@ def note(directory: str, attempt: str, sequence: int) -> None:
 
 
 def path_of(directory: str | pathlib.Path) -> str:
-    return os.fspath(directory)
+    return _arguments.path_of(directory, "directory")
 
 
 def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:

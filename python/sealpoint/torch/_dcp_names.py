@@ -17,8 +17,9 @@ from torch.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
 )
 
-from sealpoint._checkpoint import Checkpoint, Path
-from sealpoint._errors import CorruptError, InvalidArgumentError, UnsupportedError
+from sealpoint._arguments import Path, path_of
+from sealpoint._checkpoint import Checkpoint
+from sealpoint._errors import CorruptError, Error, InvalidArgumentError, UnsupportedError
 from sealpoint._tree import OBJECT, Node, text_of
 from sealpoint._tree import Path as TreePath
 from sealpoint._tree_paths import entries_of, flatten, kind_of
@@ -111,15 +112,17 @@ def tensor_name(node: Node) -> str:
 def path_text(path: Path | None, what: str) -> str:
     if path is None:
         raise InvalidArgumentError(f"{what} has no path; give it one, or give DCP a checkpoint_id")
-    return os.fsdecode(path)
+    return path_of(path)
 
 
 def is_path(checkpoint_id: Any) -> bool:
     """Whether it names a directory, and nothing on the net."""
     if not isinstance(checkpoint_id, (str, os.PathLike)):
         return False
-    text = os.fspath(checkpoint_id)
-    return isinstance(text, str) and len(text) > 0 and "://" not in text
+    try:
+        return len(path_of(checkpoint_id)) > 0
+    except Error:
+        return False
 
 
 def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int]:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sub-commands of ``sealpoint`` share: arguments, output, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from sealpoint._errors import Error
+from sealpoint._sealpoint import printable
+
+# As those of ckpt-verify.
+STATUS_OF_VERDICT = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
+_UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
+_STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "Incomplete": 5}
+
+
+class _OutputError(Exception):
+    """Standard output cannot be written."""
+
+
+def write(text: str) -> None:
+    """To standard output. All of it goes through here, so that what could not be written has a status of its own."""
+    try:
+        if sys.stdout is None:  # it was closed when the process began
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        sys.stdout.write(text)
+    except OSError as error:
+        raise _OutputError(error) from error
+
+
+def write_line(text: str) -> None:
+    write(text + "\n")
+
+
+def write_error(text: str) -> None:
+    """To standard error, whose own errors cannot be reported anywhere."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+    except OSError:
+        _give_up(sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is one line and status 64, since 2 means uncommitted."""
+
+    def error(self, message: str) -> NoReturn:
+        write_error(f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
+        sys.exit(_USAGE)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        write(message)
+
+
+def run(work: Callable[[], int]) -> int:
+    """Does the work of a command, which returns its exit status; yields the status of the process."""
+    _open_standard_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # the terminal may not have every character
+    try:
+        return _finish(work)
+    except _OutputError as failed:
+        error = failed.args[0]
+        _give_up(sys.stdout)
+        if isinstance(error, BrokenPipeError):  # as every program ends whose reader has seen enough
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGPIPE)
+        write_error(f"sealpoint: standard output: {error.strerror} (errno {error.errno})\n")
+        return _OUTPUT
+
+
+def _finish(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except Error as error:
+        write_error(f"{error}\n")
+        return _STATUS_OF_CODE.get(error.code, _UNREADABLE)
+    except KeyboardInterrupt:
+        write_error("interrupted\n")
+        return _INTERRUPTED
+    except _OutputError:
+        raise
+    except Exception:  # the status 1 that Python would give means corrupt
+        write_error(traceback.format_exc() + "sealpoint: this is a bug; nothing is known of the checkpoint\n")
+        return _INTERNAL
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _OutputError(error) from error
+
+
+def _open_standard_streams() -> None:
+    """Puts a file in the place of each closed one, so that no file of a checkpoint takes its number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _give_up(stream: Any) -> None:
+    """What the stream still holds goes nowhere, so that the interpreter does not try again, and fail, at its end."""
+    if stream is None:
+        return
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

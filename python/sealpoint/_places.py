@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is at a path at which no checkpoint was found, and what to do about it."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+import struct
+
+from sealpoint import _sealpoint
+from sealpoint._sealpoint import printable
+
+_TORCH_ZIP = b"PK\x03\x04"
+_TORCH_LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+_OWN_FILE = re.compile(r"COMMIT|[0-9a-f]{32}\.(blob|index|commit)")
+# Of a directory no more names than these are looked at.
+_NAMES_MAX = 10_000
+
+
+def describe(path: str) -> str:
+    """A sentence without a full stop; empty if nothing is to be said. Reads no more than the first bytes of a file."""
+    try:
+        if not os.path.lexists(path):
+            return _describe_missing(path)
+        return _describe_directory(path) if os.path.isdir(path) else _describe_file(path)
+    except (OSError, ValueError):  # what cannot be looked at
+        return ""
+
+
+def _names(directory: str) -> list[str]:
+    with os.scandir(directory or ".") as entries:
+        return [entry.name for entry, _ in zip(entries, range(_NAMES_MAX), strict=False)]
+
+
+def _describe_missing(path: str) -> str:
+    missing = path.rstrip("/")
+    parent = os.path.dirname(missing)
+    while parent and not os.path.lexists(parent):
+        missing, parent = parent, os.path.dirname(parent)
+    name = os.path.basename(missing)
+    what = f"there is no {printable(path)}: "
+    if parent and not os.path.isdir(parent):
+        return what + f"{printable(parent)} is a file"
+    near = difflib.get_close_matches(name, _names(parent), 1)
+    meant = f"; did you mean {printable(os.path.join(parent, near[0]))}?" if near else ""
+    where = parent or f"the working directory {os.getcwd()}"
+    return what + f"{printable(where)} exists, and nothing in it is named {printable(name)}{meant}"
+
+
+def _describe_file(path: str) -> str:
+    if _OWN_FILE.fullmatch(os.path.basename(path)):
+        return f"it is a file of a checkpoint; give its directory, {printable(os.path.dirname(path) or '.')}"
+    with open(path, "rb") as file:
+        head = file.read(len(_TORCH_LEGACY))
+    if head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY:
+        return _foreign(path, "a file of torch.save")
+    length = struct.unpack("<Q", head[:8])[0] if len(head) > 8 else 0
+    if path.endswith(".safetensors") or (head[8:9] == b"{" and 2 <= length <= os.path.getsize(path) - 8):
+        return _foreign(path, "a file of safetensors")
+    return "it is a file, and no checkpoint of a known format"
+
+
+def _describe_directory(path: str) -> str:
+    names = _names(path)
+    if "latest_checkpointed_iteration.txt" in names or {".metadata", "metadata.json"} <= set(names):
+        return _foreign(path, "a directory of Megatron")
+    if ".metadata" in names or any(name.endswith(".distcp") for name in names):
+        return _foreign(path, "a directory of torch.distributed.checkpoint")
+    if any(name.endswith(".safetensors") for name in names):
+        return _foreign(path, "a directory of safetensors (Hugging Face)")
+    if not any(os.path.lexists(os.path.join(path, name, "COMMIT")) for name in names):
+        return ""
+    newest = None
+    with contextlib.suppress(Exception):  # it is the error of another call that is under way
+        newest = _sealpoint.series_newest(path, True)
+    if newest is None:
+        return "it is a series, of which no checkpoint can be opened"
+    name = printable(newest[0].name)
+    return f"it is a series; its newest checkpoint is {name}; sealpoint.Series(path).open_newest() opens it"
+
+
+def _foreign(path: str, what: str) -> str:
+    word = printable(path)
+    return f"it is {what}; `sealpoint convert {word} DST` converts it, `sealpoint ls {word}` shows it"

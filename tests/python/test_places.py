@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a path at which there is no checkpoint: what is there, and the command or call that reads it."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy
+import pytest
+import sealpoint
+from conftest import blob_of
+from sealpoint import _places
+from sealpoint.convert import _torch_zip, convert
+
+FOREIGN = {
+    "torch": "a file of torch.save",
+    "safetensors": "a file of safetensors",
+    "hf": "a directory of safetensors (Hugging Face)",
+    "dcp": "a directory of torch.distributed.checkpoint",
+    "megatron": "a directory of Megatron",
+}
+
+
+def openers():
+    yield sealpoint.open
+    yield lambda path: raise_first(sealpoint.verify(path).violations)
+    if importlib.util.find_spec("torch") is not None:
+        from sealpoint.torch import load, load_full
+
+        yield lambda path: load({}, path)
+        yield load_full
+
+
+def raise_first(errors):
+    raise errors[0]
+
+
+def refused(path, *parts):
+    for opener in openers():
+        with pytest.raises((sealpoint.NotFoundError, sealpoint.NotACheckpointError)) as caught:
+            opener(path)
+        assert all(part in str(caught.value) for part in parts), str(caught.value)
+        assert caught.value.rule.startswith("R-DIR-")
+    done = subprocess.run([sys.executable, "-m", "sealpoint", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 4 and all(part in done.stderr for part in parts), done.stderr
+
+
+@pytest.mark.parametrize(("to", "what"), FOREIGN.items())
+def test_other_formats(tmp_path, to, what):
+    sealpoint.save({"w": numpy.ones(4, "f4")}, tmp_path / "c")
+    path = tmp_path / "foreign"  # no extension tells
+    convert(tmp_path / "c", path, to=to)
+    refused(path, f"it is {what}; `sealpoint convert {path} DST` converts it, `sealpoint ls {path}` shows it (")
+    listed = subprocess.run([sys.executable, "-m", "sealpoint", "ls", path], capture_output=True, text=True, check=True)
+    assert what.removeprefix("a ") in listed.stdout
+
+
+def test_old_files_of_torch(tmp_path):
+    assert (_places._TORCH_ZIP, _places._TORCH_LEGACY) == (_torch_zip.MAGIC, _torch_zip.LEGACY)
+    (tmp_path / "m.pt").write_bytes(_torch_zip.LEGACY + b"...")
+    refused(tmp_path / "m.pt", "it is a file of torch.save; `sealpoint convert ")
+
+
+def test_a_series(tmp_path):
+    infos = [sealpoint.save({"w": b"x"}, tmp_path / "run", series=True, step=step) for step in (1, 2)]
+    newest = os.path.basename(infos[1].directory)
+    call = "sealpoint.Series(path).open_newest() opens it"
+    refused(tmp_path / "run", f"it is a series; its newest checkpoint is {newest}; {call}")
+    for info in infos:
+        os.truncate(os.path.join(info.directory, "COMMIT"), 3)
+    refused(tmp_path / "run", "it is a series, of which no checkpoint can be opened")
+
+
+def test_a_missing_path(tmp_path, monkeypatch, saved):
+    said = f"there is no {tmp_path}/a/b/c: {tmp_path} exists, and nothing in it is named a (openat: "
+    refused(tmp_path / "a/b/c", said, "errno 2")
+    refused(f"{saved}s", f"there is no {saved}s: ", f"is named checkpoints; did you mean {saved}?")
+    refused(f"{saved}s/", f"did you mean {saved}?")
+    monkeypatch.chdir(tmp_path)
+    refused("nothing/c", f"there is no nothing/c: the working directory {tmp_path} exists, and nothing in it is named not")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with pytest.raises(sealpoint.NotFoundError):
+        sealpoint.open("dangling")
+
+
+def test_a_file_of_a_checkpoint_and_other_files(saved, tmp_path):
+    for path in (saved / "COMMIT", blob_of(saved)):
+        refused(path, f"it is a file of a checkpoint; give its directory, {saved} (")
+    (tmp_path / "text").write_text("hello, this is none")
+    refused(tmp_path / "text", "it is a file, and no checkpoint of a known format")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "directory contains no Sealpoint files")
+
+
+def test_errors_of_what_is_there_are_as_they_were(saved):
+    with sealpoint.open(saved) as checkpoint, pytest.raises(sealpoint.NotFoundError) as caught:
+        checkpoint["none"]
+    assert "there is no" not in str(caught.value)
+    error = sealpoint.NotFoundError("x", path=str(saved))
+    again = sealpoint._errors.make_error("NotFound", "x", None, str(saved / "n"), None, None, None, None, None, False)
+    twice = sealpoint._errors.make_error("NotFound", again.message, None, again.path, None, None, None, None, None, False)
+    assert error.message == "x" and "there is no" in again.message and twice.message == again.message, "from another rank"
