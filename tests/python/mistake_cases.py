@@ -166,7 +166,7 @@ def case_arguments_differ(job):
 def case_states_differ(job):
     for name, right, wrong in (
         ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
-        ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2),
+        ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2), ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
         ("type", 1, lambda: 0), ("raises", 1, Stateful(on_save=ValueError("no state"))),
         ("memory", 1, Stateful(on_save=MemoryError())),
     ):
