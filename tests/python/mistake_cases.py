@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 DEADLINE_SECONDS = 2.5  # of a call that other ranks do not make
 QUICK_SECONDS = 2.2  # of one that they do
+GONE = sealpoint.TimeoutError, sealpoint.CommError
 
 
 def state_of(**more):
@@ -166,7 +167,8 @@ def case_arguments_differ(job):
 def case_states_differ(job):
     for name, right, wrong in (
         ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
-        ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2), ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
+        ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2),
+        ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
         ("type", 1, lambda: 0), ("raises", 1, Stateful(on_save=ValueError("no state"))),
         ("memory", 1, Stateful(on_save=MemoryError())),
     ):
@@ -253,11 +255,11 @@ def case_a_call_is_missing(job):
     """The other rank waits for its deadline; what it waited for is told."""
     sp.save(state_of(), job.path("good"))
     limit = DEADLINE_SECONDS + 2
-    late = sealpoint.TimeoutError, sealpoint.CommError
-    check(job, "no save", save(step=5), lambda place: None, late, "save of step 5", "no-save/c", own=type(None), seconds=limit)
-    check(job, "no load", load(), lambda place: None, late, "load", "good", own=type(None), seconds=limit)
-    check(job, "save alone", save(), save(no_dist=True), late, "save of step 1", own=type(None), seconds=limit)
-    check(job, "no group", save(), save(process_group="x"), late, own=sealpoint.InvalidArgumentError, seconds=limit)
+    check(job, "no save", save(step=5), lambda place: None, GONE, "save of step 5", "no-save/c", own=type(None),
+          seconds=limit)
+    check(job, "no load", load(), lambda place: None, GONE, "load", "good", own=type(None), seconds=limit)
+    check(job, "save alone", save(), save(no_dist=True), GONE, "save of step 1", own=type(None), seconds=limit)
+    check(job, "no group", save(), save(process_group="x"), GONE, own=sealpoint.InvalidArgumentError, seconds=limit)
     outcome(lambda: sp.save({"x": Stateful(on_save=SystemExit())}, job.path("broken")))
     check(job, "no groups", save(), lambda place: None, sealpoint.TimeoutError, "rank 1 of 2 did not come", "save of step 1",
           own=type(None), seconds=limit)
@@ -274,8 +276,7 @@ def case_a_rank_comes_too_late(job):
         finally:
             assert time.monotonic() - began < QUICK_SECONDS
 
-    check(job, "late", save(), late, (sealpoint.TimeoutError, sealpoint.CommError), "save of step 1", own=sealpoint.CommError,
-          seconds=2 * DEADLINE_SECONDS + 2)
+    check(job, "late", save(), late, GONE, "save of step 1", own=sealpoint.CommError, seconds=2 * DEADLINE_SECONDS + 2)
 
 
 # Jobs of two ranks of which one is not there any more. Each ends by itself, or is ended here.
@@ -307,9 +308,6 @@ def expect_named_error(folder, kinds, *words, name="next"):
     assert isinstance(error, kinds), error
     assert passed < DEADLINE_SECONDS + 3, f"{passed:.1f} s: {error}"
     assert all(word in str(error) for word in ("save of step 9", *words)), error
-
-
-GONE = sealpoint.TimeoutError, sealpoint.CommError
 
 
 def absent_from_the_first_call(folder, rank):

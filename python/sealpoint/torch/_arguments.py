@@ -84,7 +84,9 @@ _RULES: dict[str, _Rule] = {
     "convert": (lambda value: value in (None, "exact", "nearest"), "exact, nearest or None"),
     "threads": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "pass_on": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
-    "progress": (lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"),
+    "progress": (
+        lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
+    ),
     "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),

@@ -62,8 +62,8 @@ class Checkpointer:
                  if one.kind == one.KEYWORD_ONLY and name not in ("process_group", "series", "step")]
         for name in options:
             if name not in known:
-                raise TypeError(f"Checkpointer has no option {name!r}, expected every, keep, wait, on_error, process_group or "
-                                f"one of {', '.join(known)}")
+                own = "every, keep, wait, on_error, process_group"
+                raise TypeError(f"Checkpointer has no option {name!r}, expected {own} or one of {', '.join(known)}")
         check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, **options)
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._on_error = on_error

@@ -173,7 +173,7 @@ class StorageReader(storage.StorageReader):
         )
         if any(answer[0] for answer in answers):
             agree(call, lambda: (wanted.destinations.compare(), b""))
-        agree(call, lambda: (wanted.commit(), b""))
+        agree(call, wanted.commit)
 
 
 class _Wanted:
@@ -256,8 +256,8 @@ class _Wanted:
         self.destinations.add(tensor, name)
         return tensor
 
-    def commit(self) -> None:
-        """Once everything was read and verified."""
+    def commit(self) -> tuple[None, bytes]:
+        """Once everything was read and verified; for ``agree``."""
         for item, tensor in self._tensors:
             self._planner.commit_tensor(item, tensor)
         for item, value in self._values:
@@ -265,3 +265,4 @@ class _Wanted:
             torch.save(value, data)
             data.seek(0)
             self._planner.load_bytes(item, data)
+        return None, b""

@@ -102,7 +102,12 @@ def _load(call: Call, state: MutableMapping[Any, Any], path: Path, contract: Con
     )
     if any(answer[0] for answer in answers):
         agree(call, lambda: (matching.destinations.compare(), b""))
-    agree(call, lambda: (matching.apply(), b""))  # load_state_dict() of the caller may fail on one rank
+
+    def apply() -> tuple[None, bytes]:
+        matching.apply()
+        return None, b""
+
+    agree(call, apply)  # load_state_dict() of the caller may fail on one rank
     return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
 

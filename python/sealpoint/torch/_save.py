@@ -167,7 +167,7 @@ def begin(
             background_deadline=background_deadline,
             memory_budget_bytes=memory_budget_bytes,
         )
-        begin_save = saver.save_async if is_async else saver.save
+        begin_save: Callable[..., Any] = saver.save_async if is_async else saver.save
         result = begin_save(
             target=(path, series, parent_of(parent)),
             state=gathered.state,

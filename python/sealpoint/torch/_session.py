@@ -54,7 +54,8 @@ class Call:
         self.rank, self.size, self.host = session.rank, session.size, session.host
         target = "" if path is None else f" {os.fsdecode(path)!r}"
         self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
-        self._key = f"{session.call_count}/{hashlib.blake2b(self.text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+        digest = hashlib.blake2b(self.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        self._key = f"{session.call_count}/{digest}"
         self._same: Mapping[str, Any] = {}
         self._has_begun = False
         self._calls_differ = False
@@ -134,7 +135,7 @@ class Call:
         newest, why = self.session.ask(lambda lobby: (lobby.newest(), lobby.why_left(self._key)))
         if why is not None:
             raise CommError(why) from error
-        return newest != self.session.generation
+        return bool(newest != self.session.generation)
 
     def _look(self) -> None:
         """Called while this rank waits for others."""
