@@ -249,8 +249,13 @@ def _members(node: Node) -> dict[Any, Node] | None:
     return None
 
 
+def _stored(node: Node) -> str:
+    """What tells two nodes apart: 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0."""
+    return json.dumps(node, sort_keys=True)
+
+
 def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
-    if a == b and type(a) is type(b):
+    if _stored(a) == _stored(b):
         return a
     kinds = [node.get(KIND) if isinstance(node, dict) else "" for node in (a, b)]
     if kinds == [None, None]:

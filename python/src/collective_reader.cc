@@ -35,7 +35,7 @@ class ReaderHandle {
     auto parts = std::make_shared<Parts>();
     parts->communicator = std::make_unique<PythonCommunicator>(std::move(communicator));
     const std::string where = PathOf(path);
-    Watch watch{nb::none()};
+    Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
     parts->reader = Value(
         watch.Run([&] { return CollectiveReader::Open(*parts->communicator, where, options_); }));
     parts_ = std::move(parts);
@@ -49,7 +49,7 @@ class ReaderHandle {
   }
 
   nb::bytes ReadObject(const std::string& name) const {
-    Watch watch{nb::none()};
+    Watch watch{nb::none(), parts_->communicator->InterruptedBySignal()};
     return BytesOf(Value(watch.Run([&] { return parts_->reader->ReadObject(name); })));
   }
 
@@ -59,7 +59,7 @@ class ReaderHandle {
                             nb::handle progress) const {
     const ReadRequest request = RequestOf(slots, RoundingOf(convert));
     const LoadContract rules = ContractOf(contract);
-    Watch watch(progress);
+    Watch watch(progress, parts_->communicator->InterruptedBySignal());
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
                                         .pass_on = pass_on,

@@ -168,4 +168,8 @@ void PythonCommunicator::Interrupt(const Status& why) {
   static_cast<void>(WithGil([&] { object_.attr("interrupt")(Text(why.ToString())); }));
 }
 
+std::function<void()> PythonCommunicator::InterruptedBySignal() {
+  return [this] { Interrupt(Status(Code::kComm, "a signal handler raised an exception")); };
+}
+
 }  // namespace sealpoint::python

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class PythonCommunicator final : public Communicator {
   Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground() override;
 
   void Interrupt(const Status& why);
+  // For Watch: a person who presses Ctrl-C does not wait for other ranks.
+  std::function<void()> InterruptedBySignal();
 
  private:
   nb::object object_;

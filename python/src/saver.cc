@@ -157,7 +157,7 @@ CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const R
   const Sources sources = state.Bind();
   const SaveTarget where = TargetOf(target);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
-  Watch watch{nb::none()};
+  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
 }
 
@@ -170,7 +170,7 @@ std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
   const Sources sources = state.Bind();
   const SaveTarget where = TargetOf(target);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
-  Watch watch{nb::none()};
+  Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return std::make_unique<PendingSaveHandle>(
       Value(watch.Run([&] { return parts->saver->SaveAsync(where, options, sources); })));
 }

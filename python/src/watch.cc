@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "python/src/gil.h"
 #include "python/src/status.h"
@@ -24,7 +25,8 @@ bool IsMainThread() {
 
 }  // namespace
 
-Watch::Watch(nb::handle progress) {
+Watch::Watch(nb::handle progress, std::function<void()> on_signal)
+    : on_signal_(std::move(on_signal)) {
   if (progress.is_none() || progress.is(nb::handle(Py_False))) return;
   if (progress.is(nb::handle(Py_True))) {
     line_ = std::make_unique<ProgressLine>();
@@ -128,7 +130,10 @@ void Watch::RunBesideSignals(const std::function<void()>& work) {
     lock.unlock();
     {
       const GilAcquire gil;
-      if (PyErr_CheckSignals() != 0) Stop(nb::python_error());
+      if (PyErr_CheckSignals() != 0) {
+        Stop(nb::python_error());
+        if (on_signal_) on_signal_();
+      }
     }
     lock.lock();
   }

@@ -32,7 +32,8 @@ class Watch {
  public:
   // None or False; True (a line on stderr, if that is a terminal); or a function
   // (what: str, bytes_done: int, bytes_total: int) -> None.
-  explicit Watch(nb::handle progress);
+  // `on_signal` is called with the GIL if a signal handler raised: it ends what waits for others.
+  explicit Watch(nb::handle progress, std::function<void()> on_signal = {});
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -61,6 +62,7 @@ class Watch {
   void Report(std::string_view what, std::uint64_t done, std::uint64_t total, bool is_important);
   void ThrowIfStopped() const;
 
+  const std::function<void()> on_signal_;
   nb::object function_;  // may be invalid: none
   std::unique_ptr<ProgressLine> line_;
   std::chrono::steady_clock::time_point next_call_{};

@@ -6,6 +6,7 @@ import concurrent.futures
 import enum
 import json
 import math
+import os
 import random
 import subprocess
 import sys
@@ -308,6 +309,74 @@ def test_a_failed_save_is_told_by_the_future(tmp_path):
     with pytest.raises(sealpoint.Error):
         future.result(60)
     assert sp.save_async({"t": torch.ones(3)}, tmp_path / "good").result(60)
+
+
+UNHEARD = """
+import sys, pathlib
+import sealpoint.torch as sp, torch
+path, how = sys.argv[1:]
+if how == "forgotten":
+    sp.save_async({"t": torch.ones(3)}, path)
+elif how == "kept":
+    future = sp.save_async({"t": torch.ones(3)}, path)
+elif how == "checkpointer":
+    checkpoints = sp.Checkpointer(path)
+    checkpoints.step(1, {"t": torch.ones(3)})
+else:
+    future = sp.save_async({"t": torch.ones(3)}, path)
+    assert future.exception() is not None
+"""
+
+
+@pytest.mark.parametrize("how", ["forgotten", "kept", "checkpointer", "heard"])
+def test_a_failed_save_is_logged_if_nobody_asks(tmp_path, how):
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-c", UNHEARD, tmp_path / "file" / "c", how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert ("failed, and nobody asked" in done.stderr) == (how != "heard"), done.stderr
+
+
+def test_a_loop_goes_on_after_a_failed_save(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    for wait in (False, True):
+        with sp.Checkpointer(tmp_path / "file" / "c", on_error="warn", wait=wait) as checkpoints:
+            for step in (1, 2):
+                checkpoints.step(step, {"t": torch.ones(3)})
+        with pytest.raises(sealpoint.Error), sp.Checkpointer(tmp_path / "file" / "c", wait=wait) as checkpoints:
+            checkpoints.step(1, {"t": torch.ones(3)})
+    assert len([one for one in caplog.records if one.name == "sealpoint" and "goes on" in one.message]) == 4
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"keep_last": 3}, "keep_last"), ({"step": 3}, "step"), ({"every": "x"}, "every is 'x'"), ({"every": 0}, "every is 0"),
+    ({"keep": 1.5}, "keep is 1.5"), ({"wait": 1}, "wait is 1"), ({"on_error": "ignore"}, "on_error is 'ignore'"),
+    ({"deadline": -1}, "deadline is -1"), ({"wait": True, "background_deadline": 5}, "background_deadline"),
+])
+def test_options_of_a_loop_are_checked_at_once(tmp_path, options, words):
+    with pytest.raises((TypeError, sealpoint.InvalidArgumentError), match=words):
+        sp.Checkpointer(tmp_path, **options)
+
+
+def test_a_forked_child_cannot_ask_a_save(tmp_path):
+    future = sp.save_async({"t": torch.ones(3)}, tmp_path / "c")
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for ask in (future.result, future.done, future.exception, future.cancel, future.running):
+            try:
+                ask()
+            except sealpoint.InvalidArgumentError:
+                refused += 1
+        os._exit(0 if refused == 5 else 1)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if ended == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+    assert future.result(60)
 
 
 def test_options_are_checked(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
+from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 
@@ -64,9 +65,8 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
                 found.update(_buckets_of(one, prefix, metadata_of))
         return True, json.dumps(found).encode()
 
-    session = session_of(None)
-    with session.turn:
-        _, answers = agree(session.communicator, own)
+    with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
+        _, answers = agree(call, own)
     buckets: dict[str, Any] = {}
     for answer in answers:
         buckets.update(json.loads(bytes(answer)))

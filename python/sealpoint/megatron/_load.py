@@ -23,7 +23,7 @@ from sealpoint.megatron._tensors import RunTensor, wanted
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import _array_of, read_tree
-from sealpoint.torch._session import note_failure, session_of
+from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
@@ -120,15 +120,15 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
     """All ranks call it. Errors: those of ``sealpoint.torch.load``, the same on all ranks; names the key."""
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
-    communicator = session.communicator
-    communicator.set_deadline(options.deadline)
-    try:
+    with session.call("load", path_of(directory), deadline=options.deadline) as call:
+        agree(call, lambda: (None, b""))
         reader = _sealpoint.CollectiveReader(
-            communicator, path_of(directory), check_files=True, direct_io=False, memory_budget_bytes=_MEMORY_BUDGET_BYTES
+            call.communicator, path_of(directory), check_files=True, direct_io=False,
+            memory_budget_bytes=_MEMORY_BUDGET_BYTES,
         )
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
-        found, _ = agree(communicator, lambda: (_Wanted(state, tree, checkpoint, options.allow_pickle), b""))
+        found, _ = agree(call, lambda: (_Wanted(state, tree, checkpoint, options.allow_pickle), b""))
         reader.load(
             slots=found.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),
@@ -138,9 +138,6 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
             pass_on=session.spans_hosts(),
             progress=None,
         )
-    except Error as error:
-        note_failure(session, error)
-        raise
     note(path_of(directory), checkpoint.attempt, checkpoint.sequence)
     return found.result()
 

@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from sealpoint import _arguments, _sealpoint, _tree
-from sealpoint._communicator import Communicator
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._tree import KIND
 from sealpoint.megatron import _mcore
@@ -21,6 +20,7 @@ from sealpoint.megatron._tensors import RunTensor, held, is_main
 from sealpoint.torch import _directories, _shards
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._save import SaveFuture, begin
+from sealpoint.torch._session import Call
 from sealpoint.torch._state import Gathered, unite
 
 COMMON_KEY = "common_state"
@@ -87,7 +87,7 @@ def step_of(directory: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _gather(state: Any, directory: str, options: Options, communicator: Communicator) -> ShardedState:
+def _gather(state: Any, directory: str, options: Options, communicator: Call) -> ShardedState:
     encoding = (options.codec, options.codec_level, options.chunk_size_bytes)
 
     def make(names: FirstNames) -> ShardedState:
@@ -130,7 +130,7 @@ def path_of(directory: str | pathlib.Path) -> str:
 
 def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:
     """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
-    info, _ = _begin(state, path_of(directory), options, is_async=False)
+    info = _begin(state, path_of(directory), options, is_async=False)
     assert isinstance(info, _sealpoint.CommitInfo)
     note(path_of(directory), info.attempt, info.sequence)
     return info
@@ -138,8 +138,9 @@ def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpo
 
 def save_async(state: Any, directory: str | pathlib.Path, options: Options) -> SaveFuture:
     """Returns when the state is copied, and may change."""
-    pending, session = _begin(state, path_of(directory), options, is_async=True)
-    return SaveFuture(pending, session)
+    future = _begin(state, path_of(directory), options, is_async=True)
+    assert isinstance(future, SaveFuture)
+    return future
 
 
 def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) -> Any:

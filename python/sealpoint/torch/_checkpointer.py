@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+import inspect
+import logging
+from collections.abc import Callable, Mapping, MutableMapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import torch.distributed as dist
 
@@ -13,10 +15,13 @@ from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
 from sealpoint._errors import Error
 from sealpoint._series import Series
+from sealpoint.torch._arguments import check
 from sealpoint.torch._load import load
-from sealpoint.torch._save import SaveFuture, save, save_async
+from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, SaveFuture, save, save_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import Contract, ask_first
+
+_log = logging.getLogger("sealpoint")
 
 
 class Checkpointer:
@@ -35,7 +40,11 @@ class Checkpointer:
         every: steps between two saves.
         keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
         wait: save while training stands still, instead of in the background.
-        process_group, options: as for ``save``; options are its further keywords.
+        on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
+            the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
+        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``.
+
+    Errors: InvalidArgumentError, TypeError (an option that is none).
     """
 
     def __init__(
@@ -45,52 +54,69 @@ class Checkpointer:
         every: int = 1,
         keep: int | None = None,
         wait: bool = False,
+        on_error: Literal["raise", "warn"] = "raise",
         process_group: dist.ProcessGroup | None = None,
         **options: Any,
     ) -> None:
-        if every < 1:
-            raise ValueError(f"every is {every}, expected at least 1")
-        if keep is not None and keep < 2:
-            raise ValueError(f"keep is {keep}, expected at least 2, or None")
+        known = [name for name, one in inspect.signature(save if wait else save_async).parameters.items()
+                 if one.kind == one.KEYWORD_ONLY and name not in ("process_group", "series", "step")]
+        for name in options:
+            if name not in known:
+                own = "every, keep, wait, on_error, process_group"
+                raise TypeError(f"Checkpointer has no option {name!r}, expected {own} or one of {', '.join(known)}")
+        check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, **options)
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
+        self._on_error = on_error
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
 
     def step(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
-        """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not.
+        """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not, or failed.
 
-        An error of the save before this one is raised here.
+        An error of the save before this one is raised here, unless ``on_error`` is "warn".
         """
         return self.save(step, state_dict) if step % self._every == 0 else None
 
-    def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo:
+    def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves now. First waits for the save before it, which is seldom still under way, and raises its error."""
         self.wait()
         common: dict[str, Any] = dict(self._options, series=True, step=step, process_group=self._group)
-        if self._wait:
+        try:
+            if not self._wait:
+                self._pending = save_async(state_dict, self._directory, **common)
+                return self._pending
             info = save(state_dict, self._directory, **common)
-            self._prune()
-            return info
-        self._pending = save_async(state_dict, self._directory, **common)
-        return self._pending
+        except Error as error:
+            self._note(f"the save of step {step}", error)
+            return None
+        self._prune()
+        return info
 
     def wait(self) -> None:
         """Waits for the save under way, raises its error, and deletes what need not be kept."""
         pending, self._pending = self._pending, None
-        if pending is not None:
+        if pending is None:
+            return
+        try:
             pending.result()
+        except Error as error:
+            self._note("the save before", error)
+        else:
             self._prune()
+
+    def _note(self, what: str, error: Error) -> None:
+        if self._on_error == "raise":
+            raise error
+        _log.warning("%s failed, and training goes on without it: %s", what, error)
 
     def _prune(self) -> None:
         """On rank 0; a failure there is no failure of the training, and the next save tries again."""
-        if self._keep is None or session_of(self._group).communicator.rank != 0:
+        if self._keep is None or session_of(self._group).rank != 0:
             return
         try:
             Series(self._directory).prune(keep_last=self._keep)
         except Error as error:
-            import warnings
-
-            warnings.warn(f"old checkpoints were not deleted: {error}", RuntimeWarning, stacklevel=3)
+            _log.warning("old checkpoints were not deleted: %s", error)
 
     def newest(self) -> Any:
         """The newest committed checkpoint, or None if there is none: the same answer on all ranks."""
@@ -99,7 +125,7 @@ class Checkpointer:
             found = Series(self._directory).newest()
             return None if found is None else found.entry.path
 
-        return ask_first(session_of(self._group).communicator, find)
+        return self._ask("newest", find)
 
     def clean(self) -> int:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
@@ -114,7 +140,12 @@ class Checkpointer:
             attempts = [entry.name for entry in series.list() if entry.verdict == "uncommitted" and not entry.is_kept]
             return sum(series.clean(name) for name in attempts)
 
-        return int(ask_first(session_of(self._group).communicator, remove))
+        return int(self._ask("clean", remove))
+
+    def _ask(self, kind: str, make: Callable[[], Any]) -> Any:
+        deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
+        with session_of(self._group).call(kind, self._directory, deadline=deadline) as call:
+            return ask_first(call, make)
 
     def resume(
         self, state_dict: MutableMapping[Any, Any], *, contract: Contract | None = None, **options: Any

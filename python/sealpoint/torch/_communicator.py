@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
+import ctypes
 import datetime
+import hashlib
 import socket
 import time
 import warnings
@@ -19,18 +22,15 @@ from torch._C._distributed_c10d import (
     AllToAllOptions,
     BarrierOptions,
     BroadcastOptions,
-    PrefixStore,
-    ProcessGroupGloo,
     ReduceOp,
 )
-from torch.distributed.distributed_c10d import _get_default_store
 
 from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
+from sealpoint.torch._lobby import FOREVER_SECONDS, Lobby, make_group
 
 # Between looks at whether a call was interrupted.
 _LOOK_EVERY = datetime.timedelta(milliseconds=50)
-_FOREVER_SECONDS = 10 * 365 * 86400.0
 _DEFAULT_SECONDS = 1800.0
 # Numbers of 64 bits without a sign, as torch has none to reduce.
 _SIGN = 1 << 63
@@ -57,20 +57,30 @@ def _view(tensor: torch.Tensor) -> memoryview:
     return memoryview(array)
 
 
-# How often a group of these ranks was made here: the same on all of them.
-_group_counts: collections.Counter[tuple[str, tuple[int, ...]]] = collections.Counter()
+# How often a communicator of these ranks was made here: the same on all of them.
+_counts: collections.Counter[tuple[str, str]] = collections.Counter()
 
 
-def _new_group(ranks: tuple[int, ...], purpose: str) -> Any:
-    """A group that torch knows nothing of. Collective over its ranks alone.
+# Groups with a call under way that nobody waits for any longer. A group that is destroyed waits for it, with the GIL.
+_abandoned: list[tuple[Any, Any]] = []
 
-    torch.distributed.new_group is for all ranks of the job, or names the group by how many others the process has.
-    """
-    _group_counts[purpose, ranks] += 1
-    name = f"sealpoint/{purpose}/{_group_counts[purpose, ranks]}/{'_'.join(map(str, ranks))}"
-    store = PrefixStore(name, _get_default_store())
-    timeout = datetime.timedelta(seconds=_DEFAULT_SECONDS)
-    return ProcessGroupGloo(store, ranks.index(dist.get_rank()), len(ranks), timeout)
+
+def _forget_ended() -> None:
+    _abandoned[:] = [(group, work) for group, work in _abandoned if not work.is_completed()]
+
+
+@atexit.register
+def _leave_abandoned() -> None:
+    """The process ends around them."""
+    _forget_ended()
+    for group, _ in _abandoned:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+
+
+def name_of_ranks(process_group: dist.ProcessGroup, ranks: Sequence[int]) -> str:
+    """The same on all ranks of the group."""
+    digest = hashlib.blake2b(repr(tuple(ranks)).encode(), digest_size=8).hexdigest()
+    return f"{getattr(process_group, 'group_name', '')}/{digest}"
 
 
 class TorchCommunicator:
@@ -83,15 +93,38 @@ class TorchCommunicator:
 
     Args:
         purpose: threads that make communicators of the same ranks at a time give different ones, as they have no order.
+        deadline: seconds that making the group, and each call, may take; None: no limit.
+
+    Errors: TimeoutError (names the ranks that did not come), CommError.
     """
 
-    def __init__(self, process_group: dist.ProcessGroup | None = None, purpose: str = "") -> None:
-        self._ranks = tuple(dist.get_process_group_ranks(process_group or dist.group.WORLD))
-        self._purpose = purpose
-        self._group = _new_group(self._ranks, purpose)
+    def __init__(
+        self, process_group: dist.ProcessGroup | None = None, purpose: str = "", deadline: float | None = _DEFAULT_SECONDS
+    ) -> None:
+        whole = process_group or dist.group.WORLD
+        assert whole is not None
+        ranks = dist.get_process_group_ranks(whole)
+        name = name_of_ranks(whole, ranks)
+        _counts[purpose, name] += 1
+        lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", ranks.index(dist.get_rank()), len(ranks))
+        self._set_up(None, "", None, deadline)
+        self._group, _, self._name = lobby.meet("", self._seconds)
+
+    def _set_up(self, group: Any, name: str, look: Callable[[], None] | None, deadline: float | None) -> None:
+        _forget_ended()
+        self._group, self._name, self.look = group, name, look
+        self._duplicate_count = 0
         self.host = socket.gethostname()
-        self._seconds = _DEFAULT_SECONDS
         self._interrupted: str | None = None
+        self.set_deadline(deadline)
+
+    @classmethod
+    def of_group(cls, group: Any, name: str, look: Callable[[], None] | None, deadline: float | None) -> TorchCommunicator:
+        """Over a group of gloo with a name that no other has. ``look`` is called now and then by who waits for others;
+        what it raises is the error of the call."""
+        made = cls.__new__(cls)
+        made._set_up(group, name, look, deadline)
+        return made
 
     @property
     def rank(self) -> int:
@@ -102,24 +135,28 @@ class TorchCommunicator:
         return int(self._group.size())
 
     def set_deadline(self, seconds: float | None) -> None:
-        self._seconds = _FOREVER_SECONDS if seconds is None else seconds
+        self._seconds = FOREVER_SECONDS if seconds is None else seconds
 
     def interrupt(self, reason: str) -> None:
         self._interrupted = reason
 
     def duplicate_for_background(self) -> TorchCommunicator:
-        duplicate = TorchCommunicator.__new__(TorchCommunicator)
-        duplicate._ranks, duplicate.host, duplicate._interrupted = self._ranks, self.host, None
-        duplicate._purpose = self._purpose
-        duplicate._group = _new_group(self._ranks, self._purpose)
-        duplicate.set_deadline(self._seconds)
-        return duplicate
+        self._duplicate_count += 1
+        name = f"{self._name}{self._duplicate_count}/"
+        group = make_group(name, self.rank, self.size, time.monotonic() + self._seconds, self._check)
+        return TorchCommunicator.of_group(group, name, None, self._seconds)
 
-    def _run(self, options: Any, begin: Callable[[Any], Any]) -> None:
-        """Runs one collective call: waits for it in slices, so that interrupt() is noticed."""
+    def _check(self) -> None:
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}")
-        started = time.monotonic()
+        if self.look is not None:
+            self.look()
+
+    def _run(self, options: Any, begin: Callable[[Any], Any]) -> None:
+        """Runs one collective call: waits for it in slices, so that signals, interrupt() and the deadline are noticed."""
+        if self._interrupted is not None:
+            raise CommError(f"the communicator was interrupted: {self._interrupted}")
+        started, work = time.monotonic(), None
         options.timeout = datetime.timedelta(seconds=self._seconds)
         try:
             work = begin(options)
@@ -131,15 +168,20 @@ class TorchCommunicator:
                     if work.is_completed():
                         work.wait()  # it failed, or it ended just behind the slice
                         return
-                if self._interrupted is not None:
-                    raise CommError(f"the communicator was interrupted: {self._interrupted}")
+                self._check()
+                if time.monotonic() - started >= self._seconds:  # the limit of gloo is that of each of its messages
+                    raise self._late(started)
         except RuntimeError as error:
-            elapsed = time.monotonic() - started
-            if elapsed >= self._seconds:
-                raise TimeoutError(
-                    f"a rank did not come within {self._seconds:g} s ({elapsed:.1f} s passed)", rank=self.rank
-                ) from error
+            if time.monotonic() - started >= self._seconds:
+                raise self._late(started) from error
             raise CommError(f"gloo: {' '.join(str(error).split())}", rank=self.rank) from error
+        finally:
+            if work is not None and not work.is_completed():
+                _abandoned.append((self._group, work))
+
+    def _late(self, started: float) -> TimeoutError:
+        passed = time.monotonic() - started
+        return TimeoutError(f"a rank did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
         self._run(BarrierOptions(), lambda options: self._group.barrier(options))

@@ -17,17 +17,18 @@ from torch.futures import Future
 
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint, Path, Progress
-from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _shards
 from sealpoint.torch._aliases import Destinations
+from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_unexpected, mask_of, read_tree
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
-from sealpoint.torch._session import Session, note_failure, session_of
+from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
@@ -35,6 +36,7 @@ _MEMORY_BUDGET_BYTES = 256 << 20
 
 class _Open(NamedTuple):
     session: Session
+    generation: int  # of the groups, which the reader keeps
     reader: _sealpoint.CollectiveReader
     stored: StoredState
 
@@ -104,18 +106,20 @@ class StorageReader(storage.StorageReader):
         self._failure = self._open = None
         path = _dcp_names.path_text(self._path, "the StorageReader")
         session = session_of(self._group, is_alone=self._no_dist)
-        session.communicator.set_deadline(self._deadline)
         try:
-            session.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
-            reader = _sealpoint.CollectiveReader(
-                session.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
-            )
-            stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
+            with checked_call(session, "load", same={"deadline": self._deadline, "convert": self._convert}, path=path,
+                              allow_pickle=self._allow_pickle, threads=self._threads, memory_budget_bytes=self._budget,
+                              pass_on=self._pass_on, progress=self._progress) as call:
+                agree(call, lambda: (None, b""))
+                session.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
+                reader = _sealpoint.CollectiveReader(
+                    call.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
+                )
+                stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
         except Error as error:
-            note_failure(session, error)
             self._failure = error
             raise
-        self._open = _Open(session, reader, stored)
+        self._open = _Open(session, session.generation, reader, stored)
         return Metadata(
             state_dict_metadata=cast("dict[str, STORAGE_TYPES]", stored),
             planner_data=stored.paths,
@@ -139,26 +143,24 @@ class StorageReader(storage.StorageReader):
         opened, self._open = self._open, None
         if opened is None:
             raise InvalidArgumentError("the StorageReader is not open, expected a call of read_metadata() before")
-        try:
-            self._load(opened, items, planner)
-        except Error as error:
-            note_failure(opened.session, error)
-            raise
+        with opened.session.call("read_data of DCP", self._path, deadline=self._deadline) as call:
+            self._load(call, opened, items, planner)
         future: Future[None] = Future()
         future.set_result(None)
         return future
 
-    def _load(self, opened: _Open, items: list[ReadItem], planner: LoadPlanner) -> None:
-        communicator = opened.session.communicator
+    def _load(self, call: Call, opened: _Open, items: list[ReadItem], planner: LoadPlanner) -> None:
         names = list(opened.stored)
 
         def make() -> tuple[_Wanted, bytes]:
-            wanted = _Wanted(opened.stored, planner, communicator.rank, communicator.size, self._allow_pickle)
+            wanted = _Wanted(opened.stored, planner, call.rank, call.size, self._allow_pickle)
             for item in items:
                 wanted.add(item)
             return wanted, bytes([wanted.destinations.must_compare]) + mask_of(names, wanted.names(names))
 
-        wanted, answers = agree(communicator, make)
+        wanted, answers = agree(call, make)
+        if opened.generation != opened.session.generation:
+            raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
         check_unexpected(names, [answer[1:] for answer in answers], self._unexpected, 'unexpected="allow"')
         opened.reader.load(
             slots=wanted.destinations.slots,
@@ -170,8 +172,8 @@ class StorageReader(storage.StorageReader):
             progress=self._progress,
         )
         if any(answer[0] for answer in answers):
-            agree(communicator, lambda: (wanted.destinations.compare(), b""))
-        wanted.commit()
+            agree(call, lambda: (wanted.destinations.compare(), b""))
+        agree(call, wanted.commit)
 
 
 class _Wanted:
@@ -254,8 +256,8 @@ class _Wanted:
         self.destinations.add(tensor, name)
         return tensor
 
-    def commit(self) -> None:
-        """Once everything was read and verified."""
+    def commit(self) -> tuple[None, bytes]:
+        """Once everything was read and verified; for ``agree``."""
         for item, tensor in self._tensors:
             self._planner.commit_tensor(item, tensor)
         for item, value in self._values:
@@ -263,3 +265,4 @@ class _Wanted:
             torch.save(value, data)
             data.seek(0)
             self._planner.load_bytes(item, data)
+        return None, b""

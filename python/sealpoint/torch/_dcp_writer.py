@@ -16,12 +16,11 @@ from torch.futures import Future
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
-from sealpoint._errors import Error, InvalidArgumentError, UnsupportedError
+from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent, parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._dcp_plan import PlannedState
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
-from sealpoint.torch._session import note_failure, session_of
+from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, begin
 from sealpoint.torch._state import unite
 
 _MEMORY_BUDGET_BYTES = 256 << 20
@@ -131,35 +130,26 @@ class StorageWriter(storage.StorageWriter):
         return future
 
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
-        session = session_of(self._group, purpose=_PURPOSE, is_alone=self._no_dist)
-        with session.turn:
-            communicator = session.communicator
-            communicator.set_deadline(self._deadline)
-            try:
-                planned = unite(
-                    lambda names: PlannedState(
-                        plan, planner, communicator.rank, communicator.size, self._allow_pickle, names
-                    ),
-                    communicator,
-                    self._encoding,
-                )
-                saver = session.saver(
-                    compare_replicas=self._compare_replicas,
-                    deadline=self._deadline,
-                    background_deadline=None,
-                    memory_budget_bytes=self._budget,
-                )
-                return saver.save(
-                    target=(_dcp_names.path_text(self._path, "the StorageWriter"), False, self._parent),
-                    state=planned.state,
-                    step=self._step,
-                    mesh=[],
-                    provenance=list(self._provenance.items()),
-                    allow_empty=False,
-                )
-            except Error as error:
-                note_failure(session, error)
-                raise
+        info = begin(
+            lambda call: unite(
+                lambda names: PlannedState(plan, planner, call.rank, call.size, self._allow_pickle, names),
+                call,
+                self._encoding,
+            ),
+            _dcp_names.path_text(self._path, "the StorageWriter"),
+            process_group=self._group,
+            no_dist=self._no_dist,
+            step=self._step,
+            parent=self._parent,
+            provenance=self._provenance,
+            compare_replicas=self._compare_replicas,
+            deadline=self._deadline,
+            background_deadline=None,
+            memory_budget_bytes=self._budget,
+            purpose=_PURPOSE,
+        )
+        assert isinstance(info, _sealpoint.CommitInfo)
+        return info
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
         """Everything is committed by now, unless through the coordinator."""

@@ -12,10 +12,11 @@ import torch.distributed as dist
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint, Path, Progress
 from sealpoint._checkpoint import open as open_checkpoint
-from sealpoint._errors import Error, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint.torch import _shards
+from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._session import Session, note_failure, session_of
+from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Contract, Matching, agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
@@ -30,6 +31,7 @@ class LoadReport(NamedTuple):
     findings: list[tuple[str, str, str]]
 
 
+@tells_other_ranks
 def load(
     state_dict: MutableMapping[Any, Any],
     path: Path,
@@ -62,22 +64,19 @@ def load(
     Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (names
     the path), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
-    session = session_of(process_group)
-    with session.turn:
-        session.communicator.set_deadline(deadline)
-        try:
-            return _load(session, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
-                         memory_budget_bytes, pass_on, progress)
-        except Error as error:
-            note_failure(session, error)
-            raise
+    same = {"contract": contract, "convert": convert, "pass_on": pass_on, "deadline": deadline}
+    with checked_call(session_of(process_group), "load", same=same, path=path, allow_pickle=allow_pickle, threads=threads,
+                      memory_budget_bytes=memory_budget_bytes, progress=progress) as call:
+        return _load(call, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
+                     memory_budget_bytes or _MEMORY_BUDGET_BYTES, pass_on, progress)
 
 
-def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contract: Contract,
+def _load(call: Call, state: MutableMapping[Any, Any], path: Path, contract: Contract,
           convert: str | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
           progress: Progress) -> LoadReport:
-    communicator = session.communicator
-    spans_hosts = session.spans_hosts()
+    agree(call, lambda: (None, b""))  # the library's own exchanges need all ranks in this call
+    communicator = call.communicator
+    spans_hosts = call.session.spans_hosts()
     reader = _sealpoint.CollectiveReader(
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
@@ -88,7 +87,7 @@ def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contrac
         mask = mask_of(matching.stored, matching.wanted)
         return matching, bytes([matching.destinations.must_compare]) + mask
 
-    matching, answers = agree(communicator, make)
+    matching, answers = agree(call, make)
     masks = [answer[1:] for answer in answers]
     matching.findings += check_unexpected(matching.stored, masks, contract.unexpected)
     report = reader.load(
@@ -102,8 +101,13 @@ def _load(session: Session, state: MutableMapping[Any, Any], path: Path, contrac
         progress=progress,
     )
     if any(answer[0] for answer in answers):
-        agree(communicator, lambda: (matching.destinations.compare(), b""))
-    matching.apply()
+        agree(call, lambda: (matching.destinations.compare(), b""))
+
+    def apply() -> tuple[None, bytes]:
+        matching.apply()
+        return None, b""
+
+    agree(call, apply)  # load_state_dict() of the caller may fail on one rank
     return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
 

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
+import logging
+import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,14 +16,17 @@ import torch.distributed as dist
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
-from sealpoint._communicator import Communicator
-from sealpoint._errors import CancelledError, Error
+from sealpoint._errors import CancelledError, InvalidArgumentError
 from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent, parent_of
-from sealpoint.torch._session import Session, note_failure, session_of
+from sealpoint.torch import _arguments
+from sealpoint.torch._arguments import tells_other_ranks
+from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import Gathered, collect
 
 DEADLINE_DEFAULT_SECONDS = 1800.0
 BACKGROUND_DEADLINE_DEFAULT_SECONDS = 7200.0
+
+_log = logging.getLogger("sealpoint")
 
 
 class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
@@ -27,34 +34,67 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
 
     ``result()`` waits for it, ``done()`` looks, ``add_done_callback()`` calls back on a thread of this object. All
     ranks have the same outcome, but not at the same moment. A failed save is no reason to stop a training.
-    A process that ends normally waits for it.
+    A process that ends normally waits for it. A failure that nobody asked about is logged ("sealpoint", as an error) when
+    the object goes, or the process ends. Not usable in a forked child (InvalidArgumentError).
     """
 
-    def __init__(self, pending: _sealpoint.PendingSave, session: Session) -> None:
+    def __init__(self, pending: _sealpoint.PendingSave, session: Session, saver: _sealpoint.Saver, text: str) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()
         self._pending: _sealpoint.PendingSave | None = pending
-        self._session = session
+        self._saver: _sealpoint.Saver | None = saver  # which gives up what is pending when it goes
+        self._session, self._text, self._pid = session, text, os.getpid()
+        self._is_heard = False
+        _unheard.add(self)
         # Not a daemon: the interpreter waits for it at its end, and so for the save.
         threading.Thread(target=self._watch, name="sealpoint-save", daemon=False).start()
 
     def _watch(self) -> None:
-        pending = self._pending
-        assert pending is not None
+        pending, saver = self._pending, self._saver
+        assert pending is not None and saver is not None
         try:
             while not pending.wait_for(1.0):
                 pass
             info = pending.result()
         except BaseException as error:
-            note_failure(self._session, error)
-            self._pending = None
+            self._session.note_failure(saver, error)
+            self._pending = self._saver = None
             self.set_exception(error)
         else:
-            self._pending = None
+            self._pending = self._saver = None
             self.set_result(info)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise InvalidArgumentError(f"the save belongs to process {self._pid}, of which this one is a forked child")
+
+    def result(self, timeout: float | None = None) -> _sealpoint.CommitInfo:
+        self._check_process()
+        info = super().result(timeout)
+        self._is_heard = True
+        return info
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._check_process()
+        error = super().exception(timeout)
+        self._is_heard = True
+        return error
+
+    def done(self) -> bool:
+        self._check_process()
+        return super().done()
+
+    def running(self) -> bool:
+        self._check_process()
+        return super().running()
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[_sealpoint.CommitInfo]], Any]) -> None:
+        self._check_process()
+        super().add_done_callback(fn)
 
     def cancel(self) -> bool:
         """Asks for the save to be given up by all ranks, if it is not too late; ``result()`` says how it ended."""
+        self._check_process()
         pending = self._pending
         if pending is None:
             return False
@@ -62,11 +102,33 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         return True
 
     def cancelled(self) -> bool:
-        return self.done() and isinstance(self.exception(), CancelledError)
+        return self.done() and isinstance(super().exception(), CancelledError)
+
+    def _say_unheard(self) -> None:
+        if self._is_heard or os.getpid() != self._pid or not super().done():
+            return
+        self._is_heard = True
+        error = super().exception()
+        if error is not None and not isinstance(error, CancelledError):
+            _log.error("%s failed, and nobody asked: %s", self._text, error)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_is_heard"):
+            self._say_unheard()
+
+
+_unheard: weakref.WeakSet[SaveFuture] = weakref.WeakSet()
+
+
+@atexit.register
+def _say_all_unheard() -> None:
+    """The interpreter waited for the threads of all of them before."""
+    for future in list(_unheard):
+        future._say_unheard()
 
 
 def begin(
-    gather: Callable[[Communicator], Gathered],
+    gather: Callable[[Call], Gathered],
     path: Path,
     *,
     process_group: dist.ProcessGroup | None,
@@ -82,35 +144,42 @@ def begin(
     memory_budget_bytes: int | None = None,
     is_async: bool = False,
     no_dist: bool = False,
-) -> tuple[Any, Session]:
-    """Saves what gather() returns on each rank (see ``unite``); with is_async a pending save is the result."""
-    session = session_of(process_group, is_alone=no_dist)
-    with session.turn:
-        session.communicator.set_deadline(deadline)
-        try:
-            # Owns what the memory of the state is borrowed from, until the call returns.
-            gathered = gather(session.communicator)
-            saver = session.saver(
-                compare_replicas=compare_replicas,
-                writer_ranks=writer_ranks,
-                deadline=deadline,
-                background_deadline=background_deadline,
-                memory_budget_bytes=memory_budget_bytes,
-            )
-            call = saver.save_async if is_async else saver.save
-            return call(
-                target=(path, series, parent_of(parent)),
-                state=gathered.state,
-                step=step,
-                mesh=[],
-                provenance=list((provenance or {}).items()),
-                allow_empty=allow_empty,
-            ), session
-        except Error as error:
-            note_failure(session, error)
-            raise
+    purpose: str = "",
+    **arguments: Any,
+) -> Any:
+    """Saves what gather() returns on each rank (see ``unite``); with is_async a SaveFuture is the result.
+
+    ``arguments``: further ones, which are checked.
+    """
+    session = session_of(process_group, purpose=purpose, is_alone=no_dist is True)
+    same = {"series": series, "compare_replicas": compare_replicas, "allow_empty": allow_empty,
+            "writer_ranks": writer_ranks, "deadline": deadline, "background_deadline": background_deadline}
+    with _arguments.checked_call(
+        session, "save_async" if is_async else "save", same=same, path=path, step=step, parent=parent,
+        provenance=provenance, no_dist=no_dist, memory_budget_bytes=memory_budget_bytes, **arguments
+    ) as call:
+        # Owns what the memory of the state is borrowed from, until the call returns.
+        gathered = gather(call)
+        saver = session.saver(
+            compare_replicas=compare_replicas,
+            writer_ranks=writer_ranks,
+            deadline=deadline,
+            background_deadline=background_deadline,
+            memory_budget_bytes=memory_budget_bytes,
+        )
+        begin_save: Callable[..., Any] = saver.save_async if is_async else saver.save
+        result = begin_save(
+            target=(path, series, parent_of(parent)),
+            state=gathered.state,
+            step=step,
+            mesh=[],
+            provenance=list((provenance or {}).items()),
+            allow_empty=allow_empty,
+        )
+        return SaveFuture(result, session, saver, call.text) if is_async else result
 
 
+@tells_other_ranks
 def save(
     state_dict: Any,
     path: Path,
@@ -156,16 +225,18 @@ def save(
     object, and the ranks), UnsupportedError (a value of another type; names its path), AlreadyExistsError,
     NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then, unless ``unknown_outcome``.
     """
-    info, _ = begin(
-        lambda communicator: collect(state_dict, communicator, allow_pickle, (codec, codec_level, chunk_size_bytes)),
+    info = begin(
+        lambda call: collect(state_dict, call, allow_pickle, (codec, codec_level, chunk_size_bytes)),
         path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
         compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
-        memory_budget_bytes=memory_budget_bytes,
+        memory_budget_bytes=memory_budget_bytes, allow_pickle=allow_pickle, codec=codec, codec_level=codec_level,
+        chunk_size_bytes=chunk_size_bytes,
     )
     assert isinstance(info, _sealpoint.CommitInfo)
     return info
 
 
+@tells_other_ranks
 def save_async(
     state_dict: Any,
     path: Path,
@@ -196,10 +267,12 @@ def save_async(
     Args:
         background_deadline: seconds that the save may take once this returned; None: no limit.
     """
-    pending, session = begin(
-        lambda communicator: collect(state_dict, communicator, allow_pickle, (codec, codec_level, chunk_size_bytes)),
+    future = begin(
+        lambda call: collect(state_dict, call, allow_pickle, (codec, codec_level, chunk_size_bytes)),
         path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
         compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
         background_deadline=background_deadline, memory_budget_bytes=memory_budget_bytes, is_async=True,
+        allow_pickle=allow_pickle, codec=codec, codec_level=codec_level, chunk_size_bytes=chunk_size_bytes,
     )
-    return SaveFuture(pending, session)
+    assert isinstance(future, SaveFuture)
+    return future

@@ -1,25 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What saves and loads of one group of ranks keep: communicator, staging memory, saver."""
+"""What saves and loads of one group of ranks keep: communicator, staging memory, saver; and their calls."""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import hashlib
+import json
 import os
+import struct
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch.distributed as dist
 
 from sealpoint import _sealpoint
-from sealpoint._communicator import Communicator, SelfCommunicator
-from sealpoint._errors import Error
+from sealpoint._communicator import Communicator, Message, SelfCommunicator
+from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutError
 from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES
-from sealpoint.torch._communicator import TorchCommunicator
+from sealpoint.torch._communicator import TorchCommunicator, name_of_ranks
+from sealpoint.torch._lobby import FOREVER_SECONDS, Aside, Lobby, MovedError, run_aside
 
 # Staging memory of a rank, if the caller says nothing: saves in the background hold the whole state in it, if it fits.
 _MEMORY_SHARE = 0.25
 _MEMORY_MIN_BYTES = 64 << 20
+# How long a rank that fails waits for the store, which has at most a few words to take.
+_LEAVE_SECONDS = 2.0
+# While a rank waits for others it looks in the store whether one of them gave up.
+_LOOK_FIRST_SECONDS, _LOOK_MOST_SECONDS = 0.05, 1.0
+_WHY_MAX = 1000  # characters of what other ranks are told
+# Before the first message of a call: how many calls this rank made, and a digest of this one.
+_HEAD = struct.Struct("<Q16s")
 
 
 def _default_budget() -> int:
@@ -30,17 +43,217 @@ def _default_budget() -> int:
     return max(_MEMORY_MIN_BYTES, int(physical * _MEMORY_SHARE) // ranks_here)
 
 
+class Call:
+    """One call that all ranks make together. A communicator, of which ``all_gather`` must be used first (see ``agree``).
+
+    Whatever is raised within it on this rank alone, the others learn of at once.
+    """
+
+    def __init__(self, session: Session, kind: str, path: Any, step: Any, deadline: float | None) -> None:
+        self.session, self._deadline = session, deadline
+        self.rank, self.size, self.host = session.rank, session.size, session.host
+        target = "" if path is None else f" {os.fsdecode(path)!r}"
+        self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
+        digest = hashlib.blake2b(self.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        self._key = f"{session.call_count}/{digest}"
+        self._same: Mapping[str, Any] = {}
+        self._has_begun = False
+        self._calls_differ = False
+        self._next_look, self._look_every = 0.0, _LOOK_FIRST_SECONDS
+        self._looking: Aside[tuple[int, str | None]] | None = None
+
+    def must_be_same(self, arguments: Mapping[str, Any]) -> None:
+        """Of all ranks; a difference is an error of all. Before the first exchange."""
+        self._same = arguments
+
+    @property
+    def communicator(self) -> Communicator:
+        """After the first exchange."""
+        communicator = self.session.communicator
+        assert communicator is not None
+        return communicator
+
+    def broadcast(self, message: Message | None, root: int) -> Message | None:
+        return self.communicator.broadcast(message, root)
+
+    def gather(self, message: Message, root: int) -> Sequence[Message] | None:
+        return self.communicator.gather(message, root)
+
+    def all_gather(self, message: Message) -> Sequence[Message]:
+        if self._has_begun:
+            return self.communicator.all_gather(message)
+        said = json.dumps([self.text, {name: repr(value) for name, value in self._same.items()}]).encode()
+        digest = hashlib.blake2b(said, digest_size=16).digest()
+        answers = self._begin(_HEAD.pack(self.session.call_count, digest) + bytes(message))
+        heads = [_HEAD.unpack(answer[: _HEAD.size]) for answer in answers]
+        self.session.call_count = max(count for count, _ in heads)
+        self._calls_differ = any(one != heads[0][1] for _, one in heads)
+        return [answer[_HEAD.size :] for answer in answers]
+
+    def check_same(self) -> None:
+        """That all ranks make this call, with the same arguments. Behind the first exchange; collective if they do not.
+
+        Errors: InvalidArgumentError, the same on all ranks.
+        """
+        if not self._calls_differ:
+            return
+        self._calls_differ = False
+        said = [self.text, {name: repr(value) for name, value in self._same.items()}]
+        all_said = [json.loads(bytes(one)) for one in self.all_gather(json.dumps(said).encode())]
+        other = next(rank for rank, one in enumerate(all_said) if one != all_said[0])
+        (first, first_same), (text, same) = all_said[0], all_said[other]
+        if first != text:
+            raise InvalidArgumentError(f"ranks make different calls: {first} on rank 0, {text} on rank {other}", rank=other)
+        name = next(name for name in [*first_same, *same] if first_same.get(name) != same.get(name))
+        raise InvalidArgumentError(
+            f"ranks disagree on {name} of {text}: {first_same.get(name)} on rank 0, {same.get(name)} on rank {other}",
+            rank=other,
+        )
+
+    def _begin(self, message: bytes) -> list[bytes]:
+        """The first exchange: if the group turns out to be one that others gave up before this call, in a new one."""
+        seconds = FOREVER_SECONDS if self._deadline is None else self._deadline
+        end = time.monotonic() + seconds
+        while True:
+            communicator = self.session.communicator_for(self._key, self._look, end)
+            communicator.set_deadline(max(0.001, end - time.monotonic()))
+            try:
+                answers = [bytes(one) for one in communicator.all_gather(message)]
+                break
+            except (CommError, TimeoutError) as error:
+                if time.monotonic() >= end or not self._was_given_up(error):
+                    raise
+                self.session.drop()
+        communicator.set_deadline(self._deadline)
+        self._has_begun = True
+        return answers
+
+    def _was_given_up(self, error: Error) -> bool:
+        """Whether others left the group before this call. Errors: CommError (in this very call, and why)."""
+        if isinstance(error, MovedError):
+            return True
+        newest, why = self.session.ask(lambda lobby: (lobby.newest(), lobby.why_left(self._key)))
+        if why is not None:
+            raise CommError(why) from error
+        return bool(newest != self.session.generation)
+
+    def _look(self) -> None:
+        """Called while this rank waits for others."""
+        now = time.monotonic()
+        if self._looking is None:
+            if now >= self._next_look:
+                lobby = self.session.lobby
+                assert lobby is not None
+                self._looking = Aside(lambda: (lobby.newest(), lobby.why_left(self._key)))
+        elif self._looking.wait(0):
+            looked, self._looking = self._looking, None
+            self._next_look, self._look_every = now + self._look_every, min(2 * self._look_every, _LOOK_MOST_SECONDS)
+            with contextlib.suppress(RuntimeError):  # of the store, whose host may be gone; gloo finds out
+                newest, why = looked.result()
+                if why is not None:
+                    raise CommError(why)
+                if newest != self.session.generation and not self._has_begun:
+                    raise MovedError("other ranks gave up this group")
+
+    def end(self, error: BaseException) -> None:
+        """This rank leaves the call by an error. Unless all ranks have the same, their group is of no use any more."""
+        if isinstance(error, Error) and error.code not in ("Comm", "Timeout"):
+            return
+        text = error.message if isinstance(error, Error) else " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error, Error) and self.session.lobby is not None:
+            can_tell = True
+            try:
+                why = self.session.ask(lambda lobby: lobby.why_left(self._key))
+                if why is not None and why != text:
+                    text = f"{why} ({text})"
+            except Error:
+                can_tell = False
+            if self.text not in text:
+                text = f"{text}, in {self.text}"
+            error.message = text
+            error.args = (text, *error.args[1:])
+            if not can_tell:
+                return self.session.drop()
+        self.session.leave(self._key, f"rank {self.rank} left {self.text}: {text}"[:_WHY_MAX])
+
+
 class Session:
-    """Made by all ranks of a group together, when they first save or load."""
+    """Of a group of ranks. Their first call makes its groups, and the next one after an error makes them anew."""
 
     def __init__(self, group: dist.ProcessGroup | None, purpose: str) -> None:
         self.pid = os.getpid()
-        self.is_broken = False
         self.turn = threading.RLock()  # of the thread that saves or loads
-        self.communicator: Communicator = SelfCommunicator() if group is None else TorchCommunicator(group, purpose)
+        self.communicator: Communicator | None = None
+        self.lobby: Lobby | None = None
+        self.generation = 0  # of the communicator
+        self.call_count = 0
+        self._is_broken = False
         self._savers: dict[Any, _sealpoint.Saver] = {}
         self._engine: _sealpoint.Engine | None = None
         self._spans_hosts: bool | None = None
+        self.rank, self.size, self.host = 0, 1, SelfCommunicator().host
+        if group is not None:
+            ranks = dist.get_process_group_ranks(group)
+            self.rank, self.size = ranks.index(dist.get_rank()), len(ranks)
+            self.lobby = Lobby(f"session/{purpose}/{name_of_ranks(group, ranks)}", self.rank, self.size)
+
+    @contextlib.contextmanager
+    def call(self, kind: str, path: Any = None, *, step: Any = None, deadline: float | None) -> Iterator[Call]:
+        """A call of all ranks, which messages name so. What ends it is the same error on all, or ends their group."""
+        with self.turn:
+            self.call_count += 1
+            call = Call(self, kind, path, step, deadline)
+            try:
+                yield call
+            except BaseException as error:
+                call.end(error)
+                raise
+
+    def ask(self, question: Any) -> Any:
+        """question(lobby), if the store answers. Errors: TimeoutError, CommError."""
+        lobby = self.lobby
+        if lobby is None:
+            return 0, None
+        try:
+            return run_aside(lambda: question(lobby), _LEAVE_SECONDS, "the store of torch.distributed")
+        except TimeoutError:
+            lobby.forget_connection()
+            raise
+
+    def communicator_for(self, key: str, look: Any, end: float) -> Communicator:
+        """That of the group, or of a new one. Collective if there is none, or if it was given up."""
+        if self._is_broken:
+            if self.lobby is not None and self.communicator is not None:
+                generation = self.generation
+                self.ask(lambda lobby: lobby.leave(generation, None, ""))
+            self.drop()
+        if self.communicator is None and self.lobby is None:
+            self.communicator = SelfCommunicator()
+        elif self.communicator is None:
+            assert self.lobby is not None
+            group, self.generation, name = self.lobby.meet(key, end - time.monotonic())
+            self.communicator = TorchCommunicator.of_group(group, name, None, None)
+        if isinstance(self.communicator, TorchCommunicator):
+            self.communicator.look = look
+        assert self.communicator is not None
+        return self.communicator
+
+    def drop(self) -> None:
+        """Local: forgets the group. A saver stays as long as a save of it goes on in the background."""
+        self.communicator, self._is_broken, self._spans_hosts = None, False, None
+        self._savers = {}
+
+    def leave(self, key: str, why: str) -> None:
+        """Local: the group is given up, in the call of this key, and others hear why."""
+        generation = None if self.communicator is None else self.generation
+        with contextlib.suppress(Error):  # who cannot be told finds out by the deadline
+            self.ask(lambda lobby: lobby.leave(lobby.newest() if generation is None else generation, key, why))
+        self.drop()  # now, since others see at once that connections are closed, and ask why
+
+    def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:
+        """Of a save in the background: if its group failed, the next call makes new ones. For any thread."""
+        if isinstance(error, Error) and error.code in ("Comm", "Timeout") and saver in list(self._savers.values()):
+            self._is_broken = True
 
     def saver(
         self,
@@ -51,7 +264,7 @@ class Session:
         memory_budget_bytes: int | None,
         writer_ranks: Sequence[int] = (),
     ) -> _sealpoint.Saver:
-        """The same arguments on all ranks."""
+        """The same arguments on all ranks. After the first exchange of a call."""
         if self._engine is None:
             self._engine = _sealpoint.Engine(memory_budget_bytes=memory_budget_bytes or _default_budget())
         key = (compare_replicas, tuple(writer_ranks), deadline, background_deadline)
@@ -70,47 +283,55 @@ class Session:
         return self._savers[key]
 
     def spans_hosts(self) -> bool:
-        """Whether its ranks are on several hosts. Collective when it is first called."""
+        """Whether its ranks are on several hosts. Collective when it is first called, after the first exchange."""
         if self._spans_hosts is None:
+            assert self.communicator is not None
             hosts = [bytes(host) for host in self.communicator.all_gather(self.communicator.host.encode())]
             self._spans_hosts = any(host != hosts[0] for host in hosts)
         return self._spans_hosts
 
     def close(self) -> None:
         """Local."""
-        for saver in self._savers.values():
+        for saver in list(self._savers.values()):
             saver.close()
-        self._savers.clear()
+        self._savers = {}
 
 
 _sessions: dict[Any, Session] = {}
 _making = threading.RLock()
-os.register_at_fork(after_in_child=lambda: globals().update(_making=threading.RLock()))
+# In a forked child: the ranks of its parent, whose connections and place among them it must not use.
+_world_of_parent: dist.ProcessGroup | None = None
+
+
+def _after_fork() -> None:
+    global _making, _world_of_parent
+    _making = threading.RLock()
+    _world_of_parent = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def session_of(group: dist.ProcessGroup | None, *, purpose: str = "", is_alone: bool = False) -> Session:
-    """That of the group; None: of all ranks, or of this process alone if torch.distributed is not in use.
+    """That of the group; None: of all ranks, or of this process alone if torch.distributed is not in use. Local.
 
-    Collective when it is first called, and after an error of the communicator. Threads that save at a time have
-    different purposes. ``is_alone``: of this process, whatever others there are.
+    Threads that save at a time have different purposes. ``is_alone``: of this process, whatever others there are.
+    Errors: InvalidArgumentError.
     """
     is_parallel = not is_alone and dist.is_available() and dist.is_initialized()
+    if group is not None and not isinstance(group, dist.ProcessGroup):
+        raise InvalidArgumentError(
+            f"process_group is {group!r}, expected a group of torch.distributed that has this rank, or None"
+        )
     whole = (group or dist.group.WORLD) if is_parallel else None
+    if whole is not None and dist.group.WORLD is _world_of_parent:
+        raise InvalidArgumentError("this process was forked from a rank, whose groups it cannot use; expected no_dist=True")
     key = (whole, purpose)
     with _making:
         session = _sessions.get(key)
-        if session is not None and session.pid == os.getpid() and not session.is_broken:
-            return session
-        if session is not None and session.pid == os.getpid():
-            session.close()
-        session = _sessions[key] = Session(whole, purpose)
+        if session is None or session.pid != os.getpid():
+            session = _sessions[key] = Session(whole, purpose)
         return session
-
-
-def note_failure(session: Session, error: BaseException) -> None:
-    """After an error of the communicator ranks may be anywhere in its sequence: another one is made."""
-    if isinstance(error, Error) and error.code in ("Comm", "Timeout"):
-        session.is_broken = True
 
 
 @atexit.register

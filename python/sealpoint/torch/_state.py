@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._communicator import Communicator
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _shards
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
+from sealpoint.torch._session import Call
 
 _ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
@@ -69,10 +69,10 @@ class Collected(Gathered):
         return name
 
 
-def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tuple[T, list[bytes]]:
+def agree(communicator: Call, make: Callable[[], tuple[T, bytes]]) -> tuple[T, list[bytes]]:
     """What make() returns, and the answers (its second value) of all ranks. Collective.
 
-    What goes wrong on one rank is an error of all, and names that rank.
+    What goes wrong on one rank is an error of all, and names that rank. So is a rank that makes another call.
     """
     made: T | None = None
     error: Exception | None = None
@@ -86,28 +86,17 @@ def agree(communicator: Communicator, make: Callable[[], tuple[T, bytes]]) -> tu
     for one in answers:
         if one[:1] == _ERROR:
             raise _parse_error(one[1:]) from error
-    assert made is not None
-    return made, [one[1:] for one in answers]
+    communicator.check_same()
+    return cast(T, made), [one[1:] for one in answers]
 
 
-def ask_first(communicator: Communicator, make: Callable[[], Node]) -> Node:
+def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
     """What make() returns on rank 0, on all ranks; or its error. Collective."""
-    answer: bytes | None = None
-    if communicator.rank == 0:
-        try:
-            answer = _ANSWER + _tree.dump(make())
-        except Exception as error:  # the others wait for the answer
-            answer = _ERROR + _dump_error(error, communicator)
-    received = communicator.broadcast(answer, 0)
-    if received is not None:
-        answer = bytes(received)
-    assert answer is not None
-    if answer[:1] == _ERROR:
-        raise _parse_error(answer[1:])
-    return _tree.parse(answer[1:])
+    _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""))
+    return _tree.parse(answers[0])
 
 
-def collect(state: Any, communicator: Communicator, allow_pickle: bool, encoding: Encoding) -> Collected:
+def collect(state: Any, communicator: Call, allow_pickle: bool, encoding: Encoding) -> Collected:
     """What this rank saves; see ``unite``."""
     rank, size = communicator.rank, communicator.size
     return unite(lambda names: Collected(state, rank, size, allow_pickle, names), communicator, encoding)
@@ -117,7 +106,7 @@ G = TypeVar("G", bound=Gathered)
 Gather = Callable[[FirstNames], G]
 
 
-def unite(gather: Gather[G], communicator: Communicator, encoding: Encoding) -> G:
+def unite(gather: Gather[G], communicator: Call, encoding: Encoding) -> G:
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
@@ -138,7 +127,7 @@ def unite(gather: Gather[G], communicator: Communicator, encoding: Encoding) -> 
 
 
 def _gather(
-    gather: Gather[G], communicator: Communicator, encoding: Encoding, use_aliases: bool
+    gather: Gather[G], communicator: Call, encoding: Encoding, use_aliases: bool
 ) -> tuple[G, bytes, list[bytes], bool]:
     """What gather() returns, its tree, the digests of all ranks' trees, and whether some rank found aliases."""
 
@@ -153,7 +142,7 @@ def _gather(
     return gathered, own, [one[1:] for one in answers], any(one[0] for one in answers)
 
 
-def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collected: Gathered) -> int:
+def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> int:
     """Makes one tree on rank 0, of one of each kind that there is. Returns 0, or raises the same error on all ranks."""
     is_first = answers.index(answers[communicator.rank]) == communicator.rank
     gathered = communicator.gather(own if is_first else b"", 0)
@@ -173,7 +162,7 @@ def _unite(own: bytes, answers: list[bytes], communicator: Communicator, collect
     return 0
 
 
-def _dump_error(raised: Exception, communicator: Communicator) -> bytes:
+def _dump_error(raised: Exception, communicator: Call) -> bytes:
     """An error for all ranks. What is none of the library's comes from code of the caller, or of torch."""
     text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
     error = raised if isinstance(raised, Error) else InvalidArgumentError(text)

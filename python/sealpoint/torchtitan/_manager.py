@@ -19,7 +19,7 @@ from sealpoint._errors import Error, UnsupportedError
 from sealpoint._series import Series
 from sealpoint.torch import _directories
 from sealpoint.torch._load import load
-from sealpoint.torch._save import save, save_async
+from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, save, save_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import Contract, ask_first
 
@@ -138,7 +138,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                     return [entry.attempt, entry.sequence]
             return None
 
-        found = ask_first(session_of(None).communicator, find)
+        with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
+            found = ask_first(call, find)
         return None if found is None else (found[0], found[1])
 
     def _find_load_step(self, folder: str = "") -> int:
@@ -152,7 +153,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
                     return int(found[1])
             return -1
 
-        step = ask_first(session_of(None).communicator, find)
+        with session_of(None).call("find the newest of", path, deadline=DEADLINE_DEFAULT_SECONDS) as call:
+            step = ask_first(call, find)
         return int(step) if step >= 0 else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank does something else than the others: run by test_torch_mistakes.py.
+
+Behind each mistake all ranks save together, which must succeed.
+"""
+
+import contextlib
+import functools
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+
+import ranks
+import sealpoint
+import sealpoint.torch as sp
+import torch
+import torch.distributed as dist
+
+DEADLINE_SECONDS = 2.5  # of a call that other ranks do not make
+QUICK_SECONDS = 2.2  # of one that they do
+GONE = sealpoint.TimeoutError, sealpoint.CommError
+
+
+def state_of(**more):
+    return {"t": torch.ones(4), "n": 1, **more}
+
+
+class Stateful:
+    """What fails when it is asked, or told."""
+
+    def __init__(self, on_save=None, on_load=None):
+        self.on_save, self.on_load = on_save, on_load
+
+    def state_dict(self):
+        if self.on_save is not None:
+            raise self.on_save
+        return {"v": 1}
+
+    def load_state_dict(self, state):
+        if self.on_load is not None:
+            raise self.on_load
+
+
+def outcome(call):
+    try:
+        call()
+    except BaseException as error:
+        return error
+    return None
+
+
+def is_waited_for(job, path):
+    """A save of all ranks goes well, and soon."""
+    began = time.monotonic()
+    sp.save(state_of(), path, deadline=20)
+    assert time.monotonic() - began < 10, "groups were not made at once"
+    if job.rank == 0:
+        assert sealpoint.verify(path).ok
+
+
+def table(case):
+    """A case of many mistakes: those that go wrong are told together."""
+
+    @functools.wraps(case)
+    def call(job):
+        job.failed = []
+        case(job)
+        assert not job.failed, "\n".join(job.failed)
+
+    return call
+
+
+def check(job, name, right, wrong, expected, *words, wrong_rank=1, own=None, seconds=QUICK_SECONDS):
+    """right() on all ranks but one, which does wrong(). All have the same error, or that rank has ``own``."""
+    place = job.path(name.replace(" ", "-"))
+    place.mkdir(exist_ok=True)
+    dist.barrier()
+    began = time.monotonic()
+    error = outcome(lambda: (wrong if job.rank == wrong_rank else right)(place))
+    passed = time.monotonic() - began
+    texts = [None] * job.size
+    dist.all_gather_object(texts, f"{type(error).__name__}: {error}")
+    is_own = job.rank == wrong_rank and own is not None
+    found = [
+        "another kind of error" if not isinstance(error, own if is_own else expected) else "",
+        "a word lacks" if not is_own and not all(word in str(error) for word in words) else "",
+        "errors differ" if own is None and len(set(texts)) != 1 else "",
+        "slow" if passed > seconds else "",
+    ]
+    if any(found):
+        job.failed.append(f"{name}: {found}, {passed:.1f} s, expected {words}, {texts}")
+    is_waited_for(job, place / "after")
+
+
+def save(**arguments):
+    return lambda place: sp.save(state_of(), **{"path": place / "c", "deadline": DEADLINE_SECONDS, "step": 1, **arguments})
+
+
+def load(state=None, **arguments):
+    return lambda place: sp.load(state_of() if state is None else state,
+                                 **{"path": place.parent / "good", "deadline": DEADLINE_SECONDS, **arguments})
+
+
+@table
+def case_a_wrong_argument_of_a_save(job):
+    mistakes = {
+        "step": ["x", -1, 1.5, True, 2**64],
+        "path": [None, 3, ""],
+        "provenance": [{"m": 1.5}, "x", {"m": "\udc00"}],
+        "parent": [5],
+        "codec": ["lz4", None],
+        "codec_level": ["x"],
+        "chunk_size_bytes": [3, "x"],
+        "compare_replicas": ["yes"],
+        "allow_pickle": [1],
+        "allow_empty": [None],
+        "writer_ranks": [3, ["x"]],
+        "deadline": [-1, "x", float("nan"), 0],
+        "memory_budget_bytes": [-1],
+        "series": ["no"],
+    }
+    for name, values in mistakes.items():
+        for number, value in enumerate(values):
+            words = ["chunk"] if value == 3 and name == "chunk_size_bytes" else [f"{name} is ", "expected"]
+            check(job, f"{name}-{number}", save(), save(**{name: value}), sealpoint.InvalidArgumentError, *words)
+    check(job, "misspelt", save(), save(stepp=4), sealpoint.InvalidArgumentError, "stepp", "save()")
+    check(job, "lacking", save(), lambda place: sp.save(), sealpoint.InvalidArgumentError, "state_dict", "save()")
+    check(job, "of-rank-0", save(), save(step="x"), sealpoint.InvalidArgumentError, "step is 'x'", "rank 0", wrong_rank=0)
+    check(job, "in-background", lambda place: sp.save_async(state_of(), place / "c"),
+          lambda place: sp.save_async(state_of(), place / "c", background_deadline="x"),
+          sealpoint.InvalidArgumentError, "background_deadline is 'x'", "rank 1")
+
+
+@table
+def case_a_wrong_argument_of_a_load(job):
+    sp.save(state_of(), job.path("good"))
+    mistakes = {"convert": "exakt", "contract": "partial", "threads": 0, "pass_on": "x", "progress": 3, "path": None,
+                "allow_pickle": "x", "deadline": -2}
+    for name, value in mistakes.items():
+        check(job, name, load(), load(**{name: value}), sealpoint.InvalidArgumentError, f"{name} is ", "expected")
+    check(job, "misspelt", load(), load(contrakt=None), sealpoint.InvalidArgumentError, "contrakt", "load()")
+    check(job, "no mapping", load(), load([torch.ones(4)]), sealpoint.InvalidArgumentError, "mapping")
+
+
+@table
+def case_arguments_differ(job):
+    sp.save(state_of(), job.path("good"))
+    for name, right, wrong in (
+        ("step", 1, 2), ("step", None, 2), ("compare_replicas", True, False), ("deadline", 2.0, 3.0),
+        ("writer_ranks", [], [0]), ("writer_ranks", [0, 1], [0, 5]), ("series", False, True), ("allow_empty", False, True),
+    ):
+        check(job, f"{name}-{right}", save(**{name: right}), save(**{name: wrong}), sealpoint.InvalidArgumentError, "rank 1")
+    check(job, "path", save(), lambda place: save(path=place / "d")(place), sealpoint.InvalidArgumentError,
+          "different calls", "path/d'", "rank 1")
+    for name, right, wrong in (
+        ("contract", None, sp.Contract.partial()), ("convert", None, "exact"), ("pass_on", True, False),
+        ("deadline", 2.0, None),
+    ):
+        check(job, f"load-{name}", load(**{name: right}), load(**{name: wrong}), sealpoint.InvalidArgumentError,
+              f"disagree on {name}", "rank 1")
+
+
+@table
+def case_states_differ(job):
+    for name, right, wrong in (
+        ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
+        ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2),
+        ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
+        ("type", 1, lambda: 0), ("raises", 1, Stateful(on_save=ValueError("no state"))),
+        ("memory", 1, Stateful(on_save=MemoryError())),
+    ):
+        check(job, f"save-{name}", lambda place, right=right: sp.save({"x": right}, place / "c"),
+              lambda place, wrong=wrong: sp.save({"x": wrong}, place / "c"), sealpoint.Error,
+              {"raises": "ValueError: no state", "memory": "MemoryError"}.get(name, "x"), "rank 1")
+        sp.save({"x": torch.ones(4) if torch.is_tensor(right) else {"v": 1}}, job.path(f"good-{name}"))
+    for name, right, wrong in (
+        ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
+        ("kind", torch.ones(4), 4), ("raises", Stateful(), Stateful(on_load=RuntimeError("not mine"))),
+    ):
+        path = job.path(f"good-{name}")
+        check(job, f"load-{name}", lambda place, path=path, right=right: sp.load({"x": right}, path),
+              lambda place, path=path, wrong=wrong: sp.load({"x": wrong}, path), sealpoint.Error, "rank 1")
+    check(job, "load-more", lambda place: sp.load({"x": torch.ones(4)}, job.path("good-shape")),
+          lambda place: sp.load({"x": torch.ones(4), "y": 1}, job.path("good-shape")), sealpoint.MismatchError, "y")
+
+
+@table
+def case_calls_differ(job):
+    sp.save(state_of(), job.path("good"))
+
+    def in_background(place):
+        return sp.save_async(state_of(), place / "c", step=1).result(20)
+
+    def newest(place):
+        return sp.Checkpointer(place).newest()
+
+    calls = {"save": save(), "save_async": in_background, "load": load(), "newest": newest}
+    pairs = [(one, other) for one in calls for other in calls if one < other]
+    for one, other in pairs:
+        check(job, f"{one}-{other}", calls[one], calls[other], sealpoint.InvalidArgumentError, "different calls",
+              one, other, "rank 0", "rank 1")
+
+
+@table
+def case_a_call_is_left_by_another_exception(job):
+    """Of which the others hear; its own rank has it as it is."""
+    sp.save({"x": {"v": 1}}, job.path("good"))
+    for error in (KeyboardInterrupt("pressed"), SystemExit(3), GeneratorExit()):
+        name = type(error).__name__
+        check(job, f"save-{name}", lambda place: sp.save({"x": 1}, place / "c", step=7),
+              lambda place, error=error: sp.save({"x": Stateful(on_save=error)}, place / "c", step=7),
+              sealpoint.CommError, "rank 1 left save of step 7", name, own=type(error))
+        check(job, f"load-{name}", lambda place: sp.load({"x": Stateful()}, job.path("good")),
+              lambda place, error=error: sp.load({"x": Stateful(on_load=error)}, job.path("good")),
+              sealpoint.CommError, "rank 1 left load", name, own=type(error))
+
+    def progress(*_):
+        raise RuntimeError("of the callback")
+
+    check(job, "callback", lambda place: sp.load({"x": Stateful()}, job.path("good")),
+          lambda place: sp.load({"x": Stateful()}, job.path("good"), progress=progress), sealpoint.Error, "callback",
+          own=RuntimeError)
+
+
+def interrupted_after(seconds, call):
+    """Ctrl-C, some time after the call began."""
+    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        call()
+    finally:
+        timer.join()
+
+
+@table
+def case_a_rank_is_interrupted_while_it_waits(job):
+    sp.save(state_of(), job.path("good"))
+    for name, call in (("save", save(deadline=30)), ("load", load(deadline=30)), ("new groups", save(deadline=30))):
+        if name == "new groups":  # they are broken on both
+            outcome(lambda: sp.save({"x": Stateful(on_save=SystemExit())}, job.path("broken")))
+
+        def late(place, call=call):
+            time.sleep(1.2)
+            call(place)
+
+        check(job, f"late-{name}", lambda place, call=call: interrupted_after(0.4, lambda: call(place)), late,
+              KeyboardInterrupt, own=sealpoint.CommError, seconds=3.5)
+
+
+@table
+def case_a_call_is_missing(job):
+    """The other rank waits for its deadline; what it waited for is told."""
+    sp.save(state_of(), job.path("good"))
+    limit = DEADLINE_SECONDS + 2
+    check(job, "no save", save(step=5), lambda place: None, GONE, "save of step 5", "no-save/c", own=type(None),
+          seconds=limit)
+    check(job, "no load", load(), lambda place: None, GONE, "load", "good", own=type(None), seconds=limit)
+    check(job, "save alone", save(), save(no_dist=True), GONE, "save of step 1", own=type(None), seconds=limit)
+    check(job, "no group", save(), save(process_group="x"), GONE, own=sealpoint.InvalidArgumentError, seconds=limit)
+    outcome(lambda: sp.save({"x": Stateful(on_save=SystemExit())}, job.path("broken")))
+    check(job, "no groups", save(), lambda place: None, sealpoint.TimeoutError, "rank 1 of 2 did not come", "save of step 1",
+          own=type(None), seconds=limit)
+
+
+@table
+def case_a_rank_comes_too_late(job):
+    """And learns so at once, instead of waiting for its own deadline; then all go on."""
+    def late(place):
+        time.sleep(DEADLINE_SECONDS + 0.5)
+        began = time.monotonic()
+        try:
+            save()(place)
+        finally:
+            assert time.monotonic() - began < QUICK_SECONDS
+
+    check(job, "late", save(), late, GONE, "save of step 1", own=sealpoint.CommError, seconds=2 * DEADLINE_SECONDS + 2)
+
+
+# Jobs of two ranks of which one is not there any more. Each ends by itself, or is ended here.
+
+
+def run_job(folder, scenario, store):
+    """Two processes, of which one is to end as the scenario expects."""
+    folder.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        init = f"tcp://127.0.0.1:{free.getsockname()[1]}" if store == "tcp" else f"file://{folder}/rendezvous"
+    return [ranks.fork(lambda rank=rank: run_scenario(scenario, folder, init, rank)) for rank in range(2)]
+
+
+def run_scenario(scenario, folder, init, rank):
+    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=2)
+    try:
+        scenario(folder, rank)
+    except BaseException:
+        (folder / "failed").write_text(traceback.format_exc())
+    os._exit((folder / "failed").exists())  # the other rank may be gone
+
+
+def expect_named_error(folder, kinds, *words, name="next"):
+    """Of a save for which a rank does not come, within its deadline."""
+    began = time.monotonic()
+    error = outcome(lambda: sp.save(state_of(), folder / name, step=9, deadline=DEADLINE_SECONDS))
+    passed = time.monotonic() - began
+    assert isinstance(error, kinds), error
+    assert passed < DEADLINE_SECONDS + 3, f"{passed:.1f} s: {error}"
+    assert all(word in str(error) for word in ("save of step 9", *words)), error
+
+
+def absent_from_the_first_call(folder, rank):
+    if rank == 1:
+        time.sleep(15)
+        os._exit(0)
+    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not come")
+    expect_named_error(folder, sealpoint.TimeoutError, "rank 1 of 2 did not come", name="again")
+
+
+def ends_behind_a_save(folder, rank, end=lambda: os._exit(0)):
+    sp.save(state_of(), folder / "first")
+    dist.barrier()
+    if rank == 1:
+        end()
+    time.sleep(0.2)
+    expect_named_error(folder, GONE)
+    expect_named_error(folder, GONE, name="again")
+
+
+def is_killed_behind_a_save(folder, rank):
+    ends_behind_a_save(folder, rank, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def stops_behind_a_save(folder, rank):
+    ends_behind_a_save(folder, rank, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+
+
+def the_host_of_the_store_stops(folder, rank, end=signal.SIGSTOP):
+    sp.save(state_of(), folder / "first")
+    dist.barrier()
+    if rank == 0:
+        os.kill(os.getpid(), end)
+    time.sleep(0.2)
+    expect_named_error(folder, GONE)
+    began = time.monotonic()
+    error = outcome(lambda: sp.save(state_of(), folder / "again", deadline=DEADLINE_SECONDS))
+    assert isinstance(error, GONE), error
+    assert time.monotonic() - began < DEADLINE_SECONDS + 4, error
+
+
+def the_host_of_the_store_is_killed(folder, rank):
+    the_host_of_the_store_stops(folder, rank, signal.SIGKILL)
+
+
+def ctrl_c_at_the_first_call(folder, rank):
+    if rank == 1:
+        time.sleep(15)
+        os._exit(0)
+    began = time.monotonic()
+    error = outcome(lambda: interrupted_after(0.5, lambda: sp.save(state_of(), folder / "c")))
+    assert isinstance(error, KeyboardInterrupt), error
+    assert time.monotonic() - began < 3
+
+
+def alone_a_rank_is_gone(folder):
+    scenarios = {
+        absent_from_the_first_call: (0, "file"), ends_behind_a_save: (0, "tcp"), is_killed_behind_a_save: (0, "file"),
+        stops_behind_a_save: (0, "tcp"), the_host_of_the_store_stops: (1, "tcp"),
+        the_host_of_the_store_is_killed: (1, "tcp"), ctrl_c_at_the_first_call: (0, "tcp"),
+    }
+    running = {one: (judge, run_job(folder / one.__name__, one, store)) for one, (judge, store) in scenarios.items()}
+    failed = []
+    for one, (judge, children) in running.items():
+        _, status = os.waitpid(children[judge], 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(children[1 - judge], signal.SIGKILL)
+        os.waitpid(children[1 - judge], 0)
+        if status != 0:
+            failed.append(f"{one.__name__}: {(folder / one.__name__ / 'failed').read_text()}")
+    assert not failed, "\n".join(failed)
