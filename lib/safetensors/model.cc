@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/checked_math.h"
@@ -47,7 +48,31 @@ Result<Bytes> ReadHeaderText(const ReadableFile& file, std::uint64_t size_max) {
   return text;
 }
 
+// What it takes to read a header, in bytes of memory: a few of them could say a lot. Equal to that
+// of sealpoint.convert.
+std::uint64_t CostOf(std::string_view header) {
+  const auto count = [header](char one) {
+    return static_cast<std::uint64_t>(std::ranges::count(header, one));
+  };
+  const bool is_ascii =
+      std::ranges::all_of(header, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  constexpr std::uint64_t kTensorCost = 1024;
+  constexpr std::uint64_t kValueCost = 64;
+  return header.size() * (is_ascii ? 6 : 16) + kTensorCost * count('{') +
+         kValueCost * (count(',') + count('['));
+}
+
 }  // namespace
+
+// Its headers take as much memory as the files have bytes, and 64 MiB, at most.
+Status Model::CheckCost(std::string_view header, std::uint64_t file_size) {
+  constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
+  stored_bytes_ += file_size;
+  described_bytes_ += CostOf(header);
+  if (described_bytes_ <= stored_bytes_ + kBytes) return {};
+  return MakeError(Code::kLimitExceeded, "its values take more than ", stored_bytes_ + kBytes,
+                   " bytes of memory, which is what its files have and ", kBytes);
+}
 
 Status Model::OpenFile(const Directory& directory, std::string name, std::string entry) {
   const std::string path = JoinPath(directory.path(), entry);
@@ -55,6 +80,8 @@ Status Model::OpenFile(const Directory& directory, std::string name, std::string
                              directory.OpenForRead(entry, IoMode::kBuffered));
   Result<Bytes> text = ReadHeaderText(*file, options_.header_size_max_bytes);
   if (!text.ok()) return std::move(text).error().AtPath(path);
+  Status cost = CheckCost(AsText(*text), file->size_bytes());
+  if (!cost.ok()) return std::move(cost).AtPath(path);
   const std::uint64_t payload_begin = kSafetensorsLengthBytes + text->size();
   Result<SafetensorsHeader> header =
       DecodeSafetensorsHeader(AsText(*text), file->size_bytes() - payload_begin);

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_SAFETENSORS_MODEL_H_
 #define SEALPOINT_LIB_SAFETENSORS_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,6 +58,7 @@ class Model final : public SafetensorsModel {
   Status OpenDirectory(const Directory& directory);
   Result<StringPairs> ReadIndex(const Directory& directory) const;
   Status OpenFile(const Directory& directory, std::string name, std::string entry);
+  Status CheckCost(std::string_view header, std::uint64_t file_size);
   Status OpenListed(const Directory& directory, const std::vector<std::string>& names);
   Status CheckIndex(const StringPairs& index) const;
   Status ReadChecked(const SafetensorsTensor& tensor, const Box& box,
@@ -66,6 +68,8 @@ class Model final : public SafetensorsModel {
   SafetensorsOptions options_;
   bool is_directory_ = false;
   std::string index_name_;
+  std::uint64_t stored_bytes_ = 0;     // of the files that were opened
+  std::uint64_t described_bytes_ = 0;  // of memory, for their headers
   std::vector<OpenedFile> files_;
   std::vector<SafetensorsFile> infos_;
   std::vector<SafetensorsTensor> tensors_;

@@ -16,6 +16,7 @@ import pytest
 import sealpoint
 from convert_states import contents
 from sealpoint.convert import convert, open_source
+from sealpoint.convert._budget import Budget
 from sealpoint.convert._pickle import Decoder, Dict, Global, Object
 
 
@@ -366,9 +367,9 @@ def metadata_pickle(**members):
     [
         ({"state_dict_metadata": 3}, "not the metadata"),
         ({"state_dict_metadata": {"w": 3}}, "not the metadata"),
-        ({"state_dict_metadata": {3: 3}}, "expected a string"),
+        ({"state_dict_metadata": {3: 3}}, "no text"),
         ({"storage_data": {1: 2}}, "not the metadata"),
-        ({"planner_data": {"w": 3}}, "no path"),
+        ({"planner_data": {"w": 3}}, "no list"),
         ({"planner_data": 3}, "not the metadata"),
         (
             {"state_dict_metadata": b"}X\1\0\0\0wctorch.distributed.checkpoint.metadata\nBytesStorageMetadata\n)\x81s"},
@@ -443,9 +444,9 @@ def test_the_decoder_agrees_with_pickle():
 
     for protocol in (2, 3, 4, 5):
         for value in [*values, values]:
-            found = plain(Decoder(pickle.dumps(value, protocol), Everything(), "x").decode())
+            found = plain(Decoder(pickle.dumps(value, protocol), Everything(), Budget(), "x").decode())
             assert found == value and (type(found) is type(value) or protocol == 5), (protocol, value)
-    assert isinstance(Decoder(pickle.dumps(os.system, 4), Everything(), "x").decode(), Global)
+    assert isinstance(Decoder(pickle.dumps(os.system, 4), Everything(), Budget(), "x").decode(), Global)
 
 
 def test_mutated_files(tmp_path):
@@ -554,7 +555,7 @@ def test_zips_of_64_bits_that_we_write(tmp_path):
             out.seek(small.offset)
             out.write(small.data())
     files = FileSet()
-    read = Zip(files.open(str(tmp_path / "a")), 6, size)
+    read = Zip(files.open(str(tmp_path / "a")), 6, size, files.budget)
     entries = [read.entries[f"archive/data/{key}"] for key in range(2)]
     assert [(one.begin, one.size, one.crc) for one in entries] == [
         (p.offset, 5 << 30, 17 + i) for i, p in enumerate(layout.parts)

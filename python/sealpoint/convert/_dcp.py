@@ -12,8 +12,9 @@ from sealpoint._errors import CorruptError, Error, InvalidArgumentError, Mismatc
 from sealpoint._tree import KIND, Node
 from sealpoint._tree_paths import nest
 from sealpoint.convert._boxes import Box, Extents, gap_of, whole
+from sealpoint.convert._budget import Budget
 from sealpoint.convert._dcp_metadata import Metadata, Place, StoredTensor, read_metadata
-from sealpoint.convert._files import FileSet, join_inside
+from sealpoint.convert._files import FileSet, join_inside, size_at
 from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, Reader, State
 from sealpoint.convert._torch_zip import TorchZip, value_of
 from sealpoint.convert._values import StoredTensor as PickledTensor
@@ -54,7 +55,9 @@ class DcpTensor:
         return self._opened.reader(memory_bytes)
 
     def _portion(self, box: Box, place: Place) -> Portion:
-        archive = open_item(self._directory, place, self._files, self.name)
+        budget = Budget()  # of the thread that reads it
+        budget.allow(place.size)
+        archive = open_item(self._directory, place, self._files, self.name, budget=budget)
         found: list[PickledTensor] = []
 
         def take(_: str, tensor: PickledTensor) -> str:
@@ -96,10 +99,12 @@ def _unflattened(portion: Portion, box: Box, stored: Extents, true: Extents) -> 
     return portion._replace(box=place, strides=None, run=(box.offset[-1], box.offset[-1] + box.extent[-1]))
 
 
-def open_item(directory: str, place: Place, files: FileSet, name: str, keep_unknown: bool = False) -> TorchZip:
+def open_item(
+    directory: str, place: Place, files: FileSet, name: str, keep_unknown: bool = False, budget: Budget | None = None
+) -> TorchZip:
     try:
         path = join_inside(directory, place.file, os.path.join(directory, METADATA))
-        return TorchZip(files.open(path), place.begin, place.size, keep_unknown)
+        return TorchZip(files.open(path), place.begin, place.size, keep_unknown, budget)
     except Error as error:
         error.tensor = error.tensor or name
         raise
@@ -160,7 +165,7 @@ def describe(path: str, names: Iterable[str], used: set[str]) -> list[FileInfo]:
             meaning = "left over from a save"
         else:
             meaning = "not part of the checkpoint, not read"
-        size = os.path.getsize(full) if os.path.isfile(full) else 0
+        size = size_at(full)
         infos.append(FileInfo(name, size, meaning if size or name not in used else "MISSING or empty: the index names it"))
     return infos
 
@@ -214,7 +219,11 @@ def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata
 def _check_same(first: Place, other: Place, path: str, files: FileSet, name: str, rank: int) -> None:
     if first == other:
         return
-    digests = [open_item(path, place, files, name).digests() for place in (first, other)]
+    digests = []
+    for one in (first, other):
+        archive = open_item(path, one, files, name)
+        digests.append(archive.digests())
+        archive.release()
     if digests[0] != digests[1]:
         raise MismatchError(
             f"rank {rank} stored other bytes than a rank before it: CRC-32 {digests[1]}, expected {digests[0]}; if each "

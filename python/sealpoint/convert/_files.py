@@ -18,9 +18,13 @@ from sealpoint._errors import (
     NoSpaceError,
     NotACheckpointError,
     NotFoundError,
+    UnsupportedError,
 )
+from sealpoint.convert._budget import Budget
 
 _KEPT_OPEN_MAX = 256
+# What one call of pread returns on Linux, at most.
+_COPIED_BYTES_MAX = 1 << 30
 
 
 def io_error(error: OSError, path: str) -> Error:
@@ -40,6 +44,7 @@ class File:
 
     def __init__(self, path: str, files: FileSet) -> None:
         self.path = path
+        self.budget = files.budget
         self._files = files
         descriptor = self._open()
         self._kept: int | None = descriptor if files.may_keep() else None
@@ -87,6 +92,10 @@ class File:
         """Errors: IncompleteError (the file ends before), IoError."""
         if offset + size > self.size:
             raise IncompleteError(f"the file has {self.size} bytes, expected {offset + size} at least", path=self.path)
+        if self._kept is not None and size < _COPIED_BYTES_MAX:  # in one call and one piece of memory
+            data = os.pread(self._kept, size, offset)
+            if len(data) == size:
+                return data
         out = bytearray(size)
         self.read_into(offset, memoryview(out))
         return bytes(out)
@@ -101,6 +110,7 @@ class FileSet:
     """The files of a source, opened once each."""
 
     def __init__(self) -> None:
+        self.budget = Budget()
         self._files: dict[str, File] = {}
         self._lock = threading.Lock()
 
@@ -124,12 +134,40 @@ class FileSet:
             self._files.clear()
 
 
+def check_inside(name: str, where: str) -> None:
+    """Errors: CorruptError (a file of the directory names another by a path out of it)."""
+    parts = name.split("/")
+    if not name or name.startswith("/") or ".." in parts or parts[-1] in ("", ".") or "\0" in name:
+        raise CorruptError(f"file is named {name!a:.200}, expected a relative path within the directory", path=where)
+
+
+def check_links(directory: str, name: str) -> None:
+    """For formats whose files others write: no payload is that of another directory.
+
+    Errors: UnsupportedError (the file is reached by a symbolic link that leads out of the directory).
+    """
+    path = os.path.join(directory, name)
+    if not os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), "")):
+        raise UnsupportedError(
+            "a symbolic link that leads out of the directory, expected a file within it; copy the directory with its "
+            "links followed (cp -rL)",
+            path=path,
+        )
+
+
 def join_inside(directory: str, name: str, where: str) -> str:
     """The path of a file that a file of this directory names. Errors: CorruptError (a path out of the directory)."""
-    parts = name.split("/")
-    if not name or name.startswith("/") or ".." in parts or "\0" in name:
-        raise CorruptError(f"file is named {name!r}, expected a relative path within the directory", path=where)
-    return os.path.join(directory, *parts)
+    check_inside(name, where)
+    return os.path.join(directory, *name.split("/"))
+
+
+def size_at(path: str) -> int:
+    """Of a regular file, or of one that a link leads to; of all else 0."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def attempt(call: Callable[[], object], path: str) -> None:

@@ -8,10 +8,14 @@ from typing import Any
 
 from sealpoint import _tree
 from sealpoint._sealpoint import printable
-from sealpoint._tree import text_of
+from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
+from sealpoint.convert._budget import Budget
 from sealpoint.convert._select import leaves
 from sealpoint.convert._source import State, size_of
+
+_SHOWN_MAX = 61
+_VALUE_COST = 256  # of one that is listed, in bytes of memory
 
 _NAMES = {
     "sealpoint": "checkpoint of Sealpoint",
@@ -25,7 +29,35 @@ _NAMES = {
 
 def _values(state: State) -> list[tuple[str, str]]:
     """Leaves that are no tensors: name, and the value in short."""
-    return [(text_of(path), _tree._brief(node)) for path, node in leaves(state.tree) if kind_of(node) != "tensor"]
+    budget = Budget()
+    budget.allow(sum(file.size_bytes for file in state.files))
+    values = []
+    for path, node in leaves(state.tree):
+        if kind_of(node) != "tensor":
+            values.append((text_of(path), _tree._brief(_clipped(node, [_SHOWN_MAX]))))
+            budget.add(_VALUE_COST + len(values[-1][0]), state.path)
+    return values
+
+
+def _clipped(node: Node, left: list[int]) -> Node:
+    """What makes the first characters of a value's text: a whole one could be as long as the file."""
+    left[0] -= 1
+    if isinstance(node, str):
+        return node[:_SHOWN_MAX]
+    clipped: Node = [] if isinstance(node, list) else {}
+    if isinstance(node, list):
+        for one in node:
+            if left[0] <= 0:
+                break
+            clipped.append(_clipped(one, left))
+        return clipped
+    if not isinstance(node, dict):
+        return node
+    for key, one in node.items():
+        if left[0] <= 0:
+            break
+        clipped[key] = _clipped(one, left)
+    return clipped
 
 
 def lines(state: State) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from sealpoint._errors import CorruptError, IncompleteError, UnsupportedError
 from sealpoint.convert._dcp import METADATA, describe, read_leaves
 from sealpoint.convert._dcp_metadata import read_metadata
+from sealpoint.convert._files import check_links
 from sealpoint.convert._source import Opener, State
 from sealpoint.convert._torch_zip import TorchZip, value_of
 
@@ -65,6 +66,7 @@ def open_megatron(path: str, opener: Opener) -> State:
     used = {place.file for stored in metadata.tensors.values() for place in stored.places.values()}
     used |= {place.file for place in metadata.objects.values()}
     if COMMON in names and COMMON_KEY not in state.tree:
+        check_links(path, COMMON)
         file = opener.files.open(os.path.join(path, COMMON))
         archive = TorchZip(file, 0, file.size, opener.drop_unknown)
         state.tree[COMMON_KEY] = value_of(archive, state.tensors, (COMMON_KEY,), opener, state.notes)

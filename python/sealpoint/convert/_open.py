@@ -13,7 +13,7 @@ from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.convert import _safetensors
 from sealpoint.convert._dcp import METADATA, open_dcp
-from sealpoint.convert._files import FileSet, io_error
+from sealpoint.convert._files import FileSet, io_error, size_at
 from sealpoint.convert._megatron import is_megatron, latest, open_megatron
 from sealpoint.convert._sealpoint_source import open_sealpoint
 from sealpoint.convert._select import pattern
@@ -84,6 +84,7 @@ def _open(path: str, opener: Opener) -> State:
     if not os.path.lexists(path):
         raise NotFoundError("no such file or directory", path=path)
     file = opener.files.open(path)
+    opener.files.budget.allow(file.size)
     head = file.read(0, min(file.size, len(LEGACY)))
     if head.startswith(MAGIC) or head == LEGACY:
         return open_torch_file(path, opener)
@@ -99,6 +100,7 @@ def _open(path: str, opener: Opener) -> State:
 
 def _open_directory(path: str, opener: Opener) -> State:
     names = os.listdir(path)
+    opener.files.budget.allow(sum(size_at(os.path.join(path, name)) for name in names))
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
     newest = latest(path, opener)

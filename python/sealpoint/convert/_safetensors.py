@@ -15,7 +15,7 @@ from sealpoint._errors import CorruptError, IncompleteError, LimitExceededError,
 from sealpoint.convert._boxes import Box, Extents, whole
 from sealpoint.convert._dcp_metadata import is_text
 from sealpoint.convert._dtypes import ITEM_SIZE, OF_SAFETENSORS
-from sealpoint.convert._files import File, join_inside
+from sealpoint.convert._files import File, join_inside, size_at
 from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, State, Tensor, flat_tree
 from sealpoint.convert._zip import Entry
 
@@ -64,7 +64,11 @@ def _header(file: File) -> tuple[dict[str, Any], int]:
             f"header of the safetensors file has {size} bytes, expected {HEADER_BYTES_MAX} at most", path=file.path
         )
     try:
-        header = json.loads(file.read(8, size).decode("utf-8"), object_pairs_hook=_unique)
+        data = file.read(8, size)
+        file.budget.add(_cost_of(data), file.path)
+        text = data.decode("utf-8")
+        del data
+        header = json.loads(text, object_pairs_hook=_unique)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise CorruptError(f"header of the safetensors file is no JSON: {error!s:.100}", path=file.path, offset=8) from None
     if not isinstance(header, dict):
@@ -72,6 +76,12 @@ def _header(file: File) -> tuple[dict[str, Any], int]:
             f"header of the safetensors file is a {type(header).__name__}, expected an object", path=file.path, offset=8
         )
     return header, 8 + size
+
+
+def _cost_of(header: bytes) -> int:
+    """What it takes to read it, in bytes of memory. Equal to that of lib/safetensors/model.cc."""
+    values = header.count(b",") + header.count(b"[")
+    return len(header) * (6 if header.isascii() else 16) + 1024 * header.count(b"{") + 64 * values
 
 
 def read_file(file: File) -> _File:
@@ -169,7 +179,7 @@ def open_directory(path: str, opener: Opener) -> State:
         if name not in parts:
             meaning = "index: which file has which tensor" if name in indices else "not part of the tensors, not read"
             full = os.path.join(path, name)
-            files.append(FileInfo(name, os.path.getsize(full) if os.path.isfile(full) else 0, meaning))
+            files.append(FileInfo(name, size_at(full), meaning))
     state = _state("hf", path, tensors, files, reads)
     state.notes.extend(notes)
     return state

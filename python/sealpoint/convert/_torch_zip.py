@@ -11,6 +11,7 @@ from sealpoint import _tree
 from sealpoint._errors import CorruptError, LimitExceededError, NotACheckpointError, UnsupportedError
 from sealpoint._tree import Node
 from sealpoint.convert._boxes import Extents, whole
+from sealpoint.convert._budget import Budget
 from sealpoint.convert._dtypes import ITEM_SIZE
 from sealpoint.convert._files import File
 from sealpoint.convert._pickle import Decoder
@@ -30,9 +31,13 @@ class TorchZip:
     Errors: those of Zip and of the pickle; NotACheckpointError (another zip), UnsupportedError (big-endian, TorchScript).
     """
 
-    def __init__(self, file: File, begin: int, size: int, keep_unknown: bool = False) -> None:
+    def __init__(
+        self, file: File, begin: int, size: int, keep_unknown: bool = False, budget: Budget | None = None
+    ) -> None:
         self.file = file
-        self._zip = Zip(file, begin, size)
+        self.budget = file.budget if budget is None else budget
+        before = self.budget.used
+        self._zip = Zip(file, begin, size, self.budget)
         names = [name for name in self._zip.entries if name.endswith("/data.pkl")]
         if len(names) != 1 or names[0].count("/") != 1:
             raise NotACheckpointError("a zip without data.pkl, so not one of torch.save", path=file.path, offset=begin)
@@ -44,7 +49,8 @@ class TorchZip:
             raise UnsupportedError("the bytes of its tensors are big-endian, expected little-endian", path=file.path)
         entry = self._zip.entries[names[0]]
         self.pickle_begin, self.pickle_size = entry.begin, entry.size
-        self.root = Decoder(self._small(entry.name), Known(), file.path, entry.begin, keep_unknown).decode()
+        self.root = Decoder(self._small(entry.name), Known(), self.budget, file.path, entry.begin, keep_unknown).decode()
+        self.cost = self.budget.used - before  # until nobody needs it any more
 
     def _small(self, name: str) -> bytes:
         entry = self._zip.entries[name]
@@ -52,6 +58,7 @@ class TorchZip:
             raise LimitExceededError(
                 f"entry {name!a} has {entry.size} bytes, expected {PICKLE_BYTES_MAX} at most", path=self.file.path
             )
+        self.budget.add(entry.size, self.file.path)
         return self._zip.read(entry)
 
     def portion(self, tensor: StoredTensor) -> Portion:
@@ -64,6 +71,10 @@ class TorchZip:
         strides = None if is_dense(tensor.shape, tensor.strides) else tensor.strides
         return Portion(whole(tensor.shape), self.file, entry, tensor.begin * ITEM_SIZE[tensor.dtype], strides)
 
+    def release(self) -> None:
+        """What it describes is not needed any more."""
+        self.budget.used -= self.cost
+
     def digests(self) -> list[tuple[str, int, int | None]]:
         """Name, size and CRC-32 of the pickle and of the storages: those of equal values are equal."""
         return sorted(
@@ -75,7 +86,7 @@ class TorchZip:
     def values(
         self, add_tensor: Callable[[str, StoredTensor], str], drop_unknown: Callable[[str, str], None] | None
     ) -> Values:
-        return Values(add_tensor, self.file.path, self.pickle_begin, self.pickle_size, drop_unknown)
+        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, drop_unknown)
 
 
 def is_dense(shape: Extents, strides: Extents) -> bool:
@@ -138,6 +149,7 @@ def value_of(
 
     node = archive.values(names.add, drop if opener.drop_unknown else None).node(root, path)
     notes.extend(f"{second} shares memory with {first}; each is kept by itself" for first, second in names.shared)
+    archive.release()
     return node
 
 

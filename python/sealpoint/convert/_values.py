@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,12 +13,17 @@ from sealpoint import _tree
 from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import CorruptError, Error, LimitExceededError, UnsupportedError
 from sealpoint._tree import KIND, Node, Path, text_of
+from sealpoint.convert._budget import Budget, cost_of_text
 from sealpoint.convert._dtypes import ITEM_SIZE, OF_NUMPY_CODE, OF_STORAGE, OF_TORCH
-from sealpoint.convert._pickle import Dict, Global, Object, Persistent, Set
+from sealpoint.convert._pickle import TEXT_COST, Dict, Global, Object, Persistent, Set, kind_name
 
 _DEPTH_MAX = 200
 # More places than a pickle of this length has unless it is made to explode.
 _PLACES_MIN = 1_000_000
+
+# What nodes cost in memory, in bytes, beside their text: a list of numbers costs 16 each.
+_SCALAR_COST, _NODE_COST, _ENTRY_COST, _TENSOR_COST, _SIZE_COST = 16, 256, 208, 1536, 64
+_SMALL_INT_BITS = 53
 
 _BUILTINS = ("__builtin__", "builtins")
 _NUMPY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
@@ -74,6 +80,10 @@ class _Unknown(Exception):
         self.name = name
 
 
+class _MalformedError(Exception):
+    """A sentence, which formats no value of the file."""
+
+
 class _Encoder(_tree.Encoder):
     def _encode_composite(self, value: Any, path: Path) -> Node:
         return value.node if isinstance(value, _Ready) else super()._encode_composite(value, path)
@@ -84,6 +94,7 @@ class Values:
 
     Args:
         add_tensor: gets the path's text and a tensor, and returns the name under which it is stored.
+        budget: gets the cost of all nodes.
         where, offset: the file, and where the pickle begins in it; for errors.
         size: of the pickle, in bytes: it bounds how many values are expected.
         drop_unknown: called with the path and the class of each value that has no node, which is then left out with
@@ -93,6 +104,7 @@ class Values:
     def __init__(
         self,
         add_tensor: Callable[[str, StoredTensor], str],
+        budget: Budget,
         where: str,
         offset: int,
         size: int,
@@ -100,6 +112,7 @@ class Values:
     ) -> None:
         self._encoder = _Encoder(lambda value: isinstance(value, StoredTensor), add_tensor)
         self._where, self._offset = where, offset
+        self._budget = budget
         self._places_left = max(_PLACES_MIN, 4 * size)
         self._drop_unknown = drop_unknown
 
@@ -115,6 +128,9 @@ class Values:
             error.path = error.path or self._where
             raise
 
+    def _add(self, cost: int) -> None:
+        self._budget.add(cost, self._where)
+
     def _error(self, cls: type[Error], path: Path, message: str) -> Error:
         return cls(message, path=self._where, offset=self._offset, object=text_of(path) or None)
 
@@ -126,8 +142,20 @@ class Values:
             )
         if self._places_left < 0:
             raise self._error(LimitExceededError, path[:8], "the pickle unfolds to more values than its length allows")
-        if value is None or type(value) in (bool, int, float, str, bytes):
+        self._add(_SCALAR_COST)
+        if value is None or type(value) in (bool, float):
             return value
+        if type(value) is int:
+            if value.bit_length() > _SMALL_INT_BITS:
+                self._add(_NODE_COST + value.bit_length())
+            return value
+        if type(value) is str:
+            self._add(TEXT_COST + cost_of_text(value.encode("utf-8", "surrogatepass")))
+            return value
+        if type(value) is bytes:
+            self._add(_NODE_COST + 2 * len(value))
+            return value
+        self._add(_NODE_COST)
         if type(value) in (list, tuple):
             return type(value)(self._plain(one, (*path, i)) for i, one in enumerate(value))
         if type(value) is Dict:
@@ -144,8 +172,10 @@ class Values:
 
     def _mapping(self, pairs: list[tuple[Any, Any]], path: Path) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
+        above = sum(1 + len(str(part)) for part in path)
         for key_described, described in pairs:
             key = self._plain(key_described, path)
+            self._add(_ENTRY_COST + above + (len(key) if type(key) is str else 0))
             if type(key) not in (str, int, float, bool, tuple, type(None)):
                 raise self._error(UnsupportedError, path, f"a key is a {type(key).__name__}, expected a string or a number")
             try:
@@ -164,6 +194,7 @@ class Values:
 
     def _set(self, items: list[Any], is_frozen: bool, path: Path) -> Any:
         try:
+            self._add(_ENTRY_COST * len(items))
             made = {self._plain(one, (*path, i)) for i, one in enumerate(items)}
         except TypeError:
             raise self._error(CorruptError, path, "a set holds what no set can hold") from None
@@ -175,142 +206,192 @@ class Values:
             if name in _TENSORS or name in _PARAMETERS or name == _FROM_TYPE:
                 return self._tensor(value, path)
             if name in _MAPPINGS:
-                first = [tuple(pair) for pair in args[0]] if args else []
+                first = [tuple(_sequence(pair)) for pair in _sequence(args[0])] if args else []
+                if any(len(pair) != 2 for pair in first):
+                    raise _MalformedError("an entry is no pair")
                 return self._mapping([*first, *value.pairs], path)
             if name == "torch.Size":
-                return _Ready({KIND: "size", "items": [_natural(extent) for extent in args[0]]})
+                sizes = _sequence(_argument(args, 0))
+                self._add(_SIZE_COST * len(sizes))
+                return _Ready({KIND: "size", "items": [_natural(extent) for extent in sizes]})
             if name == "torch.device":
-                return _Ready({KIND: "device", "name": ":".join(str(_text_or_int(part)) for part in args)})
+                return _Ready({KIND: "device", "name": ":".join(self._device_part(part) for part in args)})
             if name == "argparse.Namespace":
-                return argparse.Namespace(**self._mapping(value.state.pairs if value.state else [], path))
+                return self._namespace(value.state, path)
             if name == "_io.BytesIO":
-                return _Ready({KIND: "file", "base64": _tree._base64(self._bytes(value.state[0], path))})
+                content = _argument(_sequence(value.state), 0)
+                return _Ready({KIND: "file", "base64": _tree._base64(self._bytes(content, path))})
             if name == "_codecs.encode":
-                text, encoding = args
-                return text.encode({"latin1": "latin1", "latin-1": "latin1"}[encoding])
+                text, encoding = _argument(args, 0), _argument(args, 1)
+                if type(text) is not str or type(encoding) is not str or encoding not in ("latin1", "latin-1"):
+                    raise _MalformedError("bytes are no text in latin1")
+                self._add(2 * len(text))
+                return text.encode("latin1")
             if name.startswith(("__builtin__.", "builtins.")):
                 return self._builtin(name.rpartition(".")[2], args, path)
             if name.startswith("numpy."):
                 return _Ready(self._array(value, path))
-        except (IndexError, KeyError, TypeError, ValueError, AttributeError, UnicodeError) as error:
-            raise self._error(CorruptError, path, f"an object of {name} is malformed: {error!r:.100}") from None
+        except _MalformedError as error:
+            raise self._error(CorruptError, path, f"an object of {name:.200} is malformed: {error}") from None
+        except UnicodeError:
+            raise self._error(CorruptError, path, f"an object of {name:.200} is malformed: text is not in latin1") from None
         if name.startswith("megatron.") and len(args) == 1 and type(args[0]) in (int, str) and value.state is None:
+            self._plain(args[0], path)  # for its cost
             return _Ready({KIND: "enum", "class": name, "value": args[0]})
         raise _Unknown(name)
 
+    def _device_part(self, part: Any) -> str:
+        if type(part) not in (str, int):
+            raise _MalformedError("a device is no text")
+        text = str(part)
+        self._add(len(text))
+        return text
+
     def _builtin(self, name: str, args: tuple[Any, ...], path: Path) -> Any:
         if name in ("set", "frozenset"):
-            return self._set(args[0] if args else [], name == "frozenset", path)
+            return self._set(_sequence(args[0]) if args else [], name == "frozenset", path)
         if name in ("bytes", "bytearray"):
             return self._bytes(args[0], path) if args else b""
         if name == "complex":
-            real, imag = args
-            return complex(float(real), float(imag))
+            if len(args) != 2:
+                raise _MalformedError("a complex number has no two parts")
+            if any(type(part) not in (int, float) for part in args):
+                raise _MalformedError("a part is no number")
+            try:
+                return complex(float(args[0]), float(args[1]))
+            except OverflowError:
+                raise _MalformedError("a part is no number") from None
         raise _Unknown(name)
 
     def _bytes(self, value: Any, path: Path) -> bytes:
         data = self._plain(value, path)
         if type(data) is not bytes:
-            raise ValueError(f"bytes are a {type(data).__name__}")
+            raise _MalformedError(f"bytes are a {type(data).__name__}")
         return data
 
     def _tensor(self, value: Object, path: Path) -> StoredTensor:
+        return self._inner(value, path, 0)
+
+    def _inner(self, value: Any, path: Path, depth: int) -> StoredTensor:
+        """Of a tensor, or of a parameter that has one."""
+        if type(value) is not Object or value.name not in (*_TENSORS, *_PARAMETERS, _FROM_TYPE):
+            raise _MalformedError("a parameter without a tensor")
+        if depth > _DEPTH_MAX:
+            raise _MalformedError("a parameter of parameters")
         if value.name in _PARAMETERS:
-            return self._inner(value.args[0], path)
+            return self._inner(_argument(value.args, 0), path, depth + 1)
         if value.name == _FROM_TYPE:
-            function, kind, arguments, _ = value.args
+            function, kind, arguments = (_argument(value.args, i) for i in range(3))
+            if type(function) is not Global or type(kind) is not Global or type(arguments) is not tuple:
+                raise _MalformedError("a tensor of a class without a function")
             if kind.name not in _PLAIN_TYPES:
                 raise _Unknown(kind.name)
-            return self._inner(Object(function.name, arguments), path)
+            return self._inner(Object(function.name, arguments), path, depth + 1)
         is_v3 = value.name.endswith("v3")
-        storage, begin, shape, strides = value.args[:4]
         metadata = value.args[7 if is_v3 else 6 :]
-        if metadata and metadata[0] and metadata[0].pairs:
+        if metadata and type(metadata[0]) is Dict and metadata[0].pairs:
             raise self._error(
                 UnsupportedError, path, "the tensor is a view with a conjugate or negative bit; resolve it first"
             )
-        return self._stored(storage, value.args[6].name if is_v3 else None, begin, _sizes(shape), _sizes(strides), path)
+        return self._stored(value.args, _name(_argument(value.args, 6)) if is_v3 else None, path)
 
-    def _inner(self, value: Any, path: Path) -> StoredTensor:
-        if type(value) is not Object or value.name not in (*_TENSORS, *_PARAMETERS):
-            raise ValueError("a parameter without a tensor")
-        if len(path) > _DEPTH_MAX:
-            raise ValueError("a parameter of parameters")
-        return self._tensor(value, (*path, ""))
-
-    def _stored(
-        self, storage: Any, torch_dtype: str | None, begin: int, shape: tuple[int, ...], strides: tuple[int, ...], path: Path
-    ) -> StoredTensor:
-        if type(storage) is not Persistent or type(storage.id) is not tuple or storage.id[0] != "storage":
-            raise ValueError("a tensor without a storage")
-        _, cls, key, _, count = storage.id
+    def _stored(self, args: tuple[Any, ...], torch_dtype: str | None, path: Path) -> StoredTensor:
+        storage, begin = _argument(args, 0), _natural(_argument(args, 1))
+        shape, strides = _sizes(_argument(args, 2)), _sizes(_argument(args, 3))
+        if type(storage) is not Persistent or type(storage.id) is not tuple or len(storage.id) != 5:
+            raise _MalformedError("a tensor without a storage")
+        kind, cls_described, key, _, count = storage.id
+        if type(kind) is not str or kind != "storage":
+            raise _MalformedError("a tensor without a storage")
+        cls = _name(cls_described)
         dtype = (
-            OF_TORCH.get(torch_dtype.removeprefix("torch."))
-            if torch_dtype
-            else OF_STORAGE.get(cls.name.removeprefix("torch."))
+            OF_TORCH.get(torch_dtype.removeprefix("torch.")) if torch_dtype else OF_STORAGE.get(cls.removeprefix("torch."))
         )
         if dtype is None:
-            raise self._error(
-                UnsupportedError, path, f"a tensor has the dtype of {torch_dtype or cls.name}, which the format lacks"
-            )
+            found = torch_dtype or cls
+            raise self._error(UnsupportedError, path, f"a tensor has the dtype of {found:.200}, which the format lacks")
         if type(key) is not str or len(shape) != len(strides):
-            raise ValueError(f"{len(shape)} extents and {len(strides)} strides")
-        size = _natural(count) * (1 if cls.name in _UNTYPED else ITEM_SIZE[dtype])
-        last = _natural(begin) + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+            raise _MalformedError(f"{len(shape)} extents and {len(strides)} strides")
+        self._add(_TENSOR_COST + 3 * sum(1 + len(str(part)) for part in path) + len(key))
+        size = _natural(count) * (1 if cls in _UNTYPED else ITEM_SIZE[dtype])
+        last = begin + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
         if 0 not in shape and (last + 1) * ITEM_SIZE[dtype] > size:
             raise self._error(
                 CorruptError, path, f"tensor ends at byte {(last + 1) * ITEM_SIZE[dtype]} of its storage, which has {size}"
             )
         return StoredTensor(key, size, dtype, begin, shape, strides)
 
+    def _namespace(self, state: Any, path: Path) -> argparse.Namespace:
+        if state is not None and type(state) is not Dict:
+            raise _MalformedError("a namespace without a mapping")
+        pairs = state.pairs if state is not None else []
+        if any(type(key) is not str for key, _ in pairs):
+            raise _MalformedError("a name is no string")
+        return argparse.Namespace(**self._mapping(pairs, path))
+
     def _array(self, value: Object, path: Path) -> Node:
         """Of an array or a scalar of numpy."""
         if value.name in _FROM_BUFFER:
-            data, dtype, shape, order = value.args
-            is_fortran = order == "F"
+            data, dtype, shape, order = (_argument(value.args, i) for i in range(4))
+            is_fortran = type(order) is str and order == "F"
         elif value.name.endswith("._reconstruct"):
-            _, shape, dtype, is_fortran, data = value.state
+            parts = _sequence(value.state)
+            shape, dtype, data = (_argument(parts, i) for i in (1, 2, 4))
+            is_fortran = parts[3] is True
         elif value.name.endswith(".scalar"):
-            dtype, data = value.args
+            dtype, data = _argument(value.args, 0), _argument(value.args, 1)
             return {KIND: "array", "dtype": _array_dtype(dtype), "base64": _tree._base64(self._bytes(data, path))}
         else:
             raise _Unknown(value.name)
         raw, name, extents = self._bytes(data, path), _array_dtype(dtype), _sizes(shape)
+        if math.prod(extents) * ITEM_SIZE[name] != len(raw):
+            raise _MalformedError(f"{len(raw)} bytes of an array of {list(extents)}")
         if is_fortran:
-            array = numpy().frombuffer(raw, numpy_dtype(name)).reshape(extents, order="F")
-            raw = array.tobytes("C")
-        count = 1
-        for extent in extents:
-            count *= extent
-        if count * ITEM_SIZE[name] != len(raw):
-            raise ValueError(f"{len(raw)} bytes of an array of {list(extents)}")
+            raw = numpy().frombuffer(raw, numpy_dtype(name)).reshape(extents, order="F").tobytes("C")
         return {KIND: "array", "dtype": name, "base64": base64.b64encode(raw).decode("ascii"), "shape": list(extents)}
 
 
 def _array_dtype(dtype: Any) -> str:
     if type(dtype) is not Object or dtype.name != "numpy.dtype":
-        raise ValueError("an array without a dtype")
-    if dtype.state is not None and dtype.state[1] not in ("<", "|", "="):
-        raise ValueError("an array is big-endian")
-    return OF_NUMPY_CODE[dtype.args[0]]
+        raise _MalformedError("an array without a dtype")
+    if dtype.state is not None:
+        order = _argument(_sequence(dtype.state), 1)
+        if type(order) is not str or order not in ("<", "|", "="):
+            raise _MalformedError("an array is big-endian")
+    code = _argument(dtype.args, 0)
+    if type(code) is not str or code not in OF_NUMPY_CODE:
+        raise _MalformedError("an array of an unknown dtype")
+    return OF_NUMPY_CODE[code]
+
+
+def _argument(items: Any, index: int) -> Any:
+    if index >= len(items):
+        raise _MalformedError(f"it has {len(items)} arguments, expected more than {index}")
+    return items[index]
+
+
+def _sequence(value: Any) -> Any:
+    if type(value) not in (tuple, list):
+        raise _MalformedError(f"a value is a {kind_name(value)}, expected a list")
+    return value
+
+
+def _name(value: Any) -> str:
+    if type(value) is not Global:
+        raise _MalformedError("a class is no name")
+    return value.name
 
 
 def _natural(value: Any) -> int:
-    if type(value) is not int or value < 0 or value >= 1 << 62:
-        raise ValueError(f"{value!r:.30} is no size")
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise _MalformedError("a value is no size")
     return value
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
     """Of a tuple, or of torch.Size."""
     if type(value) is Object and value.name == "torch.Size":
-        value = value.args[0]
+        value = _argument(value.args, 0)
     if type(value) not in (tuple, list) or len(value) > 64:
-        raise ValueError("a shape is no tuple of sizes")
+        raise _MalformedError("a shape is no tuple of sizes")
     return tuple(_natural(one) for one in value)
-
-
-def _text_or_int(value: Any) -> str | int:
-    if type(value) not in (str, int):
-        raise ValueError("a device is no text")
-    return value  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ import zlib
 from typing import NamedTuple
 
 from sealpoint._errors import CorruptError, IncompleteError, UnsupportedError
+from sealpoint.convert._budget import Budget, cost_of_text
 from sealpoint.convert._files import File
 
 _END, _END_SIZE = b"PK\x05\x06", 22
@@ -15,6 +16,7 @@ _LOCATOR, _LOCATOR_SIZE = b"PK\x06\x07", 20
 _END_64 = b"PK\x06\x06"
 _CENTRAL, _CENTRAL_SIZE = b"PK\x01\x02", 46
 _LOCAL, _LOCAL_SIZE = b"PK\x03\x04", 30
+_ENTRY_COST = 384  # of memory
 _NONE_16, _NONE_32 = 0xFFFF, 0xFFFFFFFF
 
 
@@ -34,8 +36,9 @@ class Zip:
     Errors: CorruptError, IncompleteError (no end of an archive: a file that is cut off).
     """
 
-    def __init__(self, file: File, begin: int, size: int) -> None:
+    def __init__(self, file: File, begin: int, size: int, budget: Budget) -> None:
         self.file, self.begin, self.size = file, begin, size
+        self._budget = budget
         self.entries: dict[str, Entry] = {}
         self._used = 0
         if begin + size > file.size:
@@ -120,6 +123,7 @@ class Zip:
         if size != stored and not how:
             raise self._corrupt(f"entry {name!a} has {size} bytes, of which {stored} are stored, expected the same", at)
         self._check_name(name)
+        self._budget.add(_ENTRY_COST + cost_of_text(name.encode()), self.file.path)
         self.entries[name] = Entry(name, self._begin_of(name, header, stored), size, crc if crc or not size else None, how)
         return end
 

@@ -19,11 +19,11 @@ const Pickled& At(const PickledItems& items, std::size_t i) {
   return *items[i];
 }
 
-const PickledItems& ArgsOf(const Pickled& object) { return object.parts->args->parts->items; }
+const PickledItems& ArgsOf(const Pickled& object) { return object.parts()->args->parts()->items; }
 
 const PickledItems& SequenceOf(const Pickled& value) {
   if (!value.is_sequence()) InvalidValue("a value is no list or tuple");
-  return value.parts->items;
+  return value.parts()->items;
 }
 
 std::uint64_t NaturalOf(const Pickled& value) {

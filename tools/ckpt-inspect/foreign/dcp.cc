@@ -158,11 +158,11 @@ Leaves ReadLeaves(const DcpMetadata& metadata, ForeignState& state, SourceFiles&
     left->second -= found->second.size;
     const Pickled* root = &archive.root();
     if (are_lists_of_one) {
-      if (!root->is(Pickled::Kind::kList) || root->parts->items.size() != 1) {
+      if (!root->is(Pickled::Kind::kList) || root->parts()->items.size() != 1) {
         Fail(Code::kCorrupt, archive.path(),
              "the item is no list of one object, as which Megatron stores it");
       }
-      root = root->parts->items.front();
+      root = root->parts()->items.front();
     }
     leaves.emplace_back(name, TorchValues(archive, state).Node(*root, {name}));
   }
@@ -348,6 +348,7 @@ ForeignState ReadMegatron(const std::string& path, SourceFiles& files) {
   const bool has_common =
       metadata.tensors.contains(kCommonKey) || metadata.objects.contains(kCommonKey);
   if (has(kCommon) && !has_common) {
+    CheckLinks(path, kCommon);
     const auto file = files.Open(JoinPath(path, kCommon));
     const TorchZip archive(file, 0, file->size(), true);
     leaves.emplace_back(kCommonKey, TorchValues(archive, state).Node(archive.root(), {kCommonKey}));

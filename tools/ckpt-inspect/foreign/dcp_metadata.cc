@@ -2,16 +2,18 @@
 #include "tools/ckpt-inspect/foreign/dcp_metadata.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "sealpoint/text.h"
 #include "tools/ckpt-inspect/foreign/arguments.h"
+#include "tools/ckpt-inspect/foreign/budget.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/known_classes.h"
 #include "tools/ckpt-inspect/foreign/pickle.h"
 #include "tools/ckpt-inspect/foreign/torch_zip.h"
-#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 namespace {
@@ -20,8 +22,15 @@ using Kind = Pickled::Kind;
 using Members = std::map<std::string_view, const Pickled*>;
 using PlaceKey = std::pair<std::string, std::optional<Shape>>;
 
-// What a pair or a chunk may become, beside its text, in bytes.
-constexpr std::uint64_t kPartSize = 64;
+// What the parts of metadata cost in memory, in bytes, beside their text and what the pickle's
+// decoder counts.
+constexpr std::uint64_t kTensorCost = 1024;
+constexpr std::uint64_t kPlaceCost = 512;
+constexpr std::uint64_t kChunkCost = 512;
+constexpr std::uint64_t kPathCost = 128;
+constexpr std::uint64_t kPartCost = 128;
+constexpr std::size_t kNameShownMax = 80;
+constexpr std::size_t kTypeShownMax = 200;
 constexpr std::size_t kPathPartsMax = 200;
 constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata.";
 
@@ -41,17 +50,17 @@ const Pickled* Optional(const Members& members, std::string_view name) {
 
 const PickledPairs& PairsOf(const Pickled& value) {
   if (!value.is(Kind::kMapping) && !value.is(Kind::kObject)) Malformed("a value is no mapping");
-  return value.parts->pairs;
+  return value.parts()->pairs;
 }
 
 const PickledItems& ItemsOf(const Pickled& value) {
   if (!value.is_sequence()) Malformed("a value is no list");
-  return value.parts->items;
+  return value.parts()->items;
 }
 
 std::string TextOfName(const Pickled& value) {
   if (!value.is(Kind::kText) || !IsText(value.text, false)) Malformed("a name is no text");
-  return value.text;
+  return std::string(value.text);
 }
 
 ValuePath PathOf(const Pickled& value) {
@@ -69,12 +78,11 @@ ValuePath PathOf(const Pickled& value) {
 
 class MetadataReader {
  public:
-  explicit MetadataReader(const SourceFile& file)
-      : path_(file.path()), unfolding_(file.size(), file.path()) {}
+  explicit MetadataReader(const SourceFile& file) : path_(file.path()), budget_(file.budget()) {}
 
   DcpMetadata Read(const Pickled& root) {
     if (!root.is(Kind::kObject) || !root.text.ends_with("Metadata")) {
-      Malformed(fmt::format("it holds a {}", KindName(root.kind)));
+      Malformed(fmt::format("it holds a {}", KindName(root)));
     }
     const Members members = MembersOf(root);
     for (const auto& [index, info] : PairsOf(Member(members, "storage_data"))) {
@@ -82,19 +90,20 @@ class MetadataReader {
       places_[std::move(key)] = std::move(place);
     }
     for (const auto& [key, stored] : PairsOf(Member(members, "state_dict_metadata"))) {
-      unfolding_.Add(key->text.size());
-      Add(TextOfName(*key), *stored);
+      std::string name = TextOfName(*key);
+      Cost(kTensorCost + CostOfText(name));
+      Add(name, *stored);
     }
     if (const Pickled* const planner_data = Optional(members, "planner_data")) {
       for (const auto& [name, path] : PairsOf(*planner_data)) {
         const std::string key = TextOfName(*name);
-        const std::size_t part_count = Counted(ItemsOf(*path)).size();
+        const std::size_t part_count = ItemsOf(*path).size();
         if (part_count > kPathPartsMax) {
           Fail(Code::kLimitExceeded, path_, "a path has {} parts, expected {} at most", part_count,
                kPathPartsMax);
         }
         const ValuePath& parts = metadata_.paths[key] = PathOf(*path);
-        unfolding_.Add(key.size() + tools::TextOf(parts).size());
+        Cost(kPathCost + kPartCost * part_count + tools::TextOf(parts).size());
       }
     }
     if (const Pickled* const data = Optional(members, "mcore_data")) AddTrueShapes(*data);
@@ -105,55 +114,62 @@ class MetadataReader {
   // Of an object of a dataclass.
   Members MembersOf(const Pickled& described) {
     if (!described.is(Kind::kObject)) Malformed("a value is no object");
-    const Pickled* const state = described.parts->state;
+    const Pickled* const state = described.parts()->state;
     Members members;
     if (state == nullptr) return members;
     if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
-    for (const auto& [key, value] : Counted(state->parts->pairs)) members[key->text] = value;
+    for (const auto& [key, value] : Counted(state->parts()->pairs)) {
+      if (key->is(Kind::kText)) members[key->text] = value;
+    }
     return members;
   }
 
   // What is walked over: pickles name one list in many places.
   template <typename Parts>
   const Parts& Counted(const Parts& parts) {
-    unfolding_.Add(CappedMul(parts.size(), kPartSize));
+    Cost(CappedMul(parts.size(), kPartCost));
     return parts;
   }
-
-  const std::string& TextOf(const Pickled& value) {
-    unfolding_.Add(value.text.size());
-    return value.text;
-  }
+  void Cost(std::uint64_t bytes) { budget_.Add(bytes, path_); }
 
   std::pair<PlaceKey, DcpPlace> PlaceOf(const Pickled& index, const Pickled& info) {
     const Members key = MembersOf(index);
     const Members value = MembersOf(info);
+    Cost(kPlaceCost);
     std::optional<Shape> offset;
     if (const Pickled* const stored = Optional(key, "offset")) offset = SizesOf(*stored);
-    DcpPlace place{.file = TextOf(Member(value, "relative_path")),
+    DcpPlace place{.file = std::string(Member(value, "relative_path").text),
                    .begin = NaturalOf(Member(value, "offset")),
                    .size = NaturalOf(Member(value, "length")),
                    .transforms = {}};
     if (!Member(value, "relative_path").is(Kind::kText) || !Member(key, "fqn").is(Kind::kText)) {
       Malformed("a place is no name of a file");
     }
-    if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
-      for (const Pickled* const one : Counted(ItemsOf(*transforms)))
-        place.transforms.push_back(TextOf(*one));
+    if (files_.insert(place.file).second) {
+      CheckInside(place.file, path_);
+      CheckLinks(std::filesystem::path(path_).parent_path().string(), place.file);
     }
-    return {PlaceKey(TextOf(Member(key, "fqn")), std::move(offset)), std::move(place)};
+    if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
+      for (const Pickled* const one : Counted(ItemsOf(*transforms))) {
+        if (!one->is(Kind::kText)) Malformed("a transform is no text");
+        place.transforms.emplace_back(one->text);
+      }
+    }
+    return {PlaceKey(Member(key, "fqn").text, std::move(offset)), std::move(place)};
   }
 
   void Add(const std::string& name, const Pickled& stored) {
     if (metadata_.tensors.contains(name) || metadata_.objects.contains(name)) {
-      Malformed(fmt::format("{} comes twice", Printable(name)));
+      Malformed(fmt::format("'{}' comes twice", Printable(name.substr(0, kNameShownMax))));
     }
-    if (stored.text == std::string(kModule) + "TensorStorageMetadata") {
+    const bool is_object = stored.is(Kind::kObject);
+    if (is_object && stored.text == std::string(kModule) + "TensorStorageMetadata") {
       metadata_.tensors[name] = TensorOf(name, MembersOf(stored));
-    } else if (stored.text == std::string(kModule) + "BytesStorageMetadata") {
+    } else if (is_object && stored.text == std::string(kModule) + "BytesStorageMetadata") {
       metadata_.objects[name] = Found(name, std::nullopt);
     } else {
-      Malformed(fmt::format("{} is a {}", Printable(name), KindName(stored.kind)));
+      Malformed(
+          fmt::format("'{}' is a {}", Printable(name.substr(0, kNameShownMax)), KindName(stored)));
     }
     metadata_.names.push_back(name);
   }
@@ -171,7 +187,7 @@ class MetadataReader {
       throw Failure{
           Status(Code::kUnsupported,
                  fmt::format("its bytes were transformed by {}, expected as torch.save wrote them",
-                             Printable(place->second.transforms.front())))
+                             Printable(place->second.transforms.front().substr(0, kNameShownMax))))
               .AtPath(path_)
               .AtTensor(name)};
     }
@@ -179,28 +195,32 @@ class MetadataReader {
   }
 
   DType DTypeOf(const std::string& name, const Pickled& properties) {
-    const Pickled* const state = properties.is(Kind::kObject) ? properties.parts->state : nullptr;
+    const Pickled* const state = properties.is(Kind::kObject) ? properties.parts()->state : nullptr;
     const Pickled* found = nullptr;
     if (state != nullptr && state->is(Kind::kTuple)) {
-      if (state->parts->items.empty()) Malformed("properties are empty");
-      found = state->parts->items.front();
+      if (state->parts()->items.empty()) Malformed("properties are empty");
+      found = state->parts()->items.front();
     } else {
       found = &Member(MembersOf(properties), "dtype");
     }
     const auto dtype = found->is(Kind::kGlobal) ? DTypeOfTorch(found->text) : std::nullopt;
     if (dtype) return *dtype;
-    throw Failure{Status(Code::kUnsupported,
-                         fmt::format("dtype is {}, which the format lacks",
-                                     found->is(Kind::kGlobal) ? Printable(found->text) : "none"))
-                      .AtPath(path_)
-                      .AtTensor(name)};
+    throw Failure{
+        Status(Code::kUnsupported, fmt::format("dtype is {}, which the format lacks",
+                                               found->is(Kind::kGlobal)
+                                                   ? Printable(found->text.substr(0, kTypeShownMax))
+                                                   : "none"))
+            .AtPath(path_)
+            .AtTensor(name)};
   }
 
   DcpTensor TensorOf(const std::string& name, const Members& members) {
     DcpTensor tensor{.dtype = DTypeOf(name, Member(members, "properties")),
                      .shape = SizesOf(Member(members, "size")),
                      .places = {}};
-    for (const Pickled* const chunk : Counted(ItemsOf(Member(members, "chunks")))) {
+    const PickledItems& chunks = ItemsOf(Member(members, "chunks"));
+    Cost(CappedMul(chunks.size(), kChunkCost));
+    for (const Pickled* const chunk : chunks) {
       const Members values = MembersOf(*chunk);
       Box box{.offset = SizesOf(Member(values, "offsets")),
               .extent = SizesOf(Member(values, "sizes"))};
@@ -227,15 +247,17 @@ class MetadataReader {
   void AddTrueShapes(const Pickled& data) {
     for (const auto& [name, described] : PairsOf(data)) {
       for (const auto& [key, value] : Counted(PairsOf(*described))) {
-        const bool is_shape = key->text == "nd_reformulated_orig_global_shape";
+        const bool is_shape =
+            key->is(Kind::kText) && key->text == "nd_reformulated_orig_global_shape";
         if (is_shape && !value->is(Kind::kNone))
-          metadata_.true_shapes[name->text] = SizesOf(*value);
+          metadata_.true_shapes[TextOfName(*name)] = SizesOf(*value);
       }
     }
   }
 
   const std::string& path_;
-  Unfolding unfolding_;
+  Budget& budget_;
+  std::set<std::string> files_;  // that were checked
   std::map<PlaceKey, DcpPlace> places_;
   DcpMetadata metadata_;
 };
@@ -247,10 +269,16 @@ DcpMetadata ReadDcpMetadata(const SourceFile& file) {
     Fail(Code::kLimitExceeded, file.path(), "the file has {} bytes, expected {} at most",
          file.size(), kPickleBytesMax);
   }
+  const std::uint64_t before = file.budget().used();
+  file.budget().Add(file.size(), file.path());
   const std::string data = file.Read(0, file.size());
-  PickleDecoder decoder(data, IsKnownMetadataClass, file.path(), 0, false);
+  PickleDecoder decoder(data, IsKnownMetadataClass, file.budget(), file.path(), 0, false);
   try {
-    return MetadataReader(file).Read(decoder.Decode());
+    const Pickled& root = decoder.Decode();
+    const std::uint64_t described = file.budget().used() - before;
+    DcpMetadata metadata = MetadataReader(file).Read(root);
+    file.budget().Release(described);
+    return metadata;
   } catch (const std::invalid_argument& error) {
     Fail(Code::kCorrupt, file.path(), "not the metadata of a checkpoint: {}", error.what());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ckpt-inspect/foreign/files.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "sealpoint/bytes.h"
@@ -43,7 +44,7 @@ std::shared_ptr<const SourceFile> SourceFiles::Open(const std::string& path) {
   const std::string parent = parts.has_parent_path() ? parts.parent_path().string() : ".";
   const auto directory = Take(storage_->OpenDirectory(parent));
   last_ = std::make_shared<const SourceFile>(
-      path, Take(directory->OpenForRead(parts.filename().string(), IoMode::kBuffered)));
+      path, Take(directory->OpenForRead(parts.filename().string(), IoMode::kBuffered)), budget_);
   return last_;
 }
 
@@ -59,16 +60,33 @@ std::vector<SourceEntry> SourceFiles::List(const std::string& directory) const {
   return entries;
 }
 
-std::string JoinInside(const std::string& directory, const std::string& name,
-                       const std::string& where) {
+void CheckInside(const std::string& name, const std::string& where) {
+  constexpr std::size_t kShownMax = 200;
   bool is_inside = !name.empty() && name.front() != '/' && name.find('\0') == name.npos;
   for (const fs::path& part : fs::path(name)) is_inside &= part != "..";
   const fs::path file = fs::path(name).filename();
   is_inside &= !file.empty() && file != ".";
-  if (!is_inside) {
-    Fail(Code::kCorrupt, where, "file is named '{}', expected a relative path within the directory",
-         Printable(name));
-  }
+  if (is_inside) return;
+  Fail(Code::kCorrupt, where, "file is named '{}', expected a relative path within the directory",
+       Printable(name.substr(0, kShownMax)));
+}
+
+void CheckLinks(const std::string& directory, const std::string& name) {
+  const std::string path = JoinPath(directory, name);
+  std::error_code error;
+  const fs::path inner = fs::weakly_canonical(path, error);
+  if (error) return;  // opening it will say why
+  const fs::path outer = fs::weakly_canonical(directory, error);
+  const auto [rest, at] = std::ranges::mismatch(outer, inner);
+  if (error || rest == outer.end()) return;
+  Fail(Code::kUnsupported, path,
+       "a symbolic link that leads out of the directory, expected a file within it; copy the "
+       "directory with its links followed (cp -rL)");
+}
+
+std::string JoinInside(const std::string& directory, const std::string& name,
+                       const std::string& where) {
+  CheckInside(name, where);
   return JoinPath(directory, name);
 }
 

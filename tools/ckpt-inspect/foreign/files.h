@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sealpoint/storage.h"
+#include "tools/ckpt-inspect/foreign/budget.h"
 
 // Files of other formats, read as they are asked for. Everything throws Failure.
 
@@ -17,17 +18,20 @@ namespace sealpoint::tools {
 
 class SourceFile {
  public:
-  SourceFile(std::string path, std::unique_ptr<ReadableFile> file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  SourceFile(std::string path, std::unique_ptr<ReadableFile> file, std::shared_ptr<Budget> budget)
+      : path_(std::move(path)), file_(std::move(file)), budget_(std::move(budget)) {}
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return file_->size_bytes(); }
+  // Of all files of the source.
+  Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   const std::string path_;
   const std::unique_ptr<ReadableFile> file_;
+  const std::shared_ptr<Budget> budget_;
 };
 
 struct SourceEntry {
@@ -41,6 +45,7 @@ class SourceFiles {
  public:
   explicit SourceFiles(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
+  Budget& budget() { return *budget_; }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   std::shared_ptr<const SourceFile> Open(const std::string& path);
   // Sorted by name.
@@ -48,9 +53,14 @@ class SourceFiles {
 
  private:
   const std::shared_ptr<Storage> storage_;
+  const std::shared_ptr<Budget> budget_ = std::make_shared<Budget>();
   std::shared_ptr<const SourceFile> last_;
 };
 
+// Corrupt if a file of a directory names another by a path out of it.
+void CheckInside(const std::string& name, const std::string& where);
+// No payload is that of another directory: Unsupported if a symbolic link leads out of this one.
+void CheckLinks(const std::string& directory, const std::string& name);
 // The path of a file that a file of this directory names. Corrupt if it leads out of it.
 std::string JoinInside(const std::string& directory, const std::string& name,
                        const std::string& where);

@@ -40,6 +40,7 @@ bool IsSafetensors(const std::string& path, const SourceFile& file, const std::s
 
 std::optional<ForeignState> ReadFile(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
+  files.budget().Allow(file->size());
   const std::string head = file->Read(0, std::min<std::uint64_t>(file->size(), kLegacy.size()));
   if (head.starts_with(kZip) || head == kLegacy) return ReadTorchFile(path, files);
   if (IsSafetensors(path, *file, head)) return ReadSafetensors(path, files);
@@ -63,8 +64,11 @@ std::optional<ForeignState> ReadDirectory(const std::string& path, SourceFiles& 
     }
     return state;
   }
-  if (IsMegatron(path, files)) return ReadMegatron(path, files);
   const std::vector<SourceEntry> entries = files.List(path);
+  std::uint64_t stored = 0;
+  for (const SourceEntry& entry : entries) stored = CappedAdd(stored, entry.size);
+  files.budget().Allow(stored);
+  if (IsMegatron(path, files)) return ReadMegatron(path, files);
   if (IsDcp(entries)) return ReadDcp(path, files);
   const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
     return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||

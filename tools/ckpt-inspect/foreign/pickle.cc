@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
+#include "sealpoint/text.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
 
@@ -66,14 +68,26 @@ std::string_view KindName(Pickled::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-PickleDecoder::PickleDecoder(std::string_view data, IsKnown is_known, std::string path,
-                             std::uint64_t offset, bool keeps_unknown)
+std::string KindName(const Pickled& value) {
+  constexpr std::size_t kShownMax = 80;
+  std::string name(KindName(value.kind));
+  if (value.is(Pickled::Kind::kGlobal) || value.is(Pickled::Kind::kObject)) {
+    name += fmt::format(" of '{}'", Printable(value.text.substr(0, kShownMax)));
+  }
+  return name;
+}
+
+PickleDecoder::PickleDecoder(std::string_view data, IsKnown is_known, Budget& budget,
+                             std::string path, std::uint64_t offset, bool keeps_unknown)
     : data_(data),
       is_known_(std::move(is_known)),
       path_(std::move(path)),
       offset_(offset),
       keeps_unknown_(keeps_unknown),
-      names_(data.size(), path_) {}
+      budget_(budget) {
+  constants_[1].kind = constants_[2].kind = Kind::kBool;
+  constants_[2].number = 1;
+}
 
 void PickleDecoder::Corrupt(const std::string& message) const {
   throw Failure{Status(Code::kCorrupt, message).AtPath(path_).AtOffset(offset_ + at_)};
@@ -86,6 +100,7 @@ void PickleDecoder::Unsupported(const std::string& message) const {
 const Pickled& PickleDecoder::Decode() {
   for (std::uint64_t i = 0; i < kInstructionsMax; ++i) {
     const auto code = static_cast<unsigned char>(Take(1).front());
+    Cost(pickle_cost::kStep);
     if (code == '.') {
       if (stack_.size() != 1 || !marks_.empty()) {
         Corrupt(fmt::format("pickle ends with {} values, expected 1", stack_.size()));
@@ -123,21 +138,23 @@ bool PickleDecoder::StepConstant(unsigned char code) {
       return true;
     }
     case 'N':
-      Push(Make(Kind::kNone));
+      Push(&constants_[0]);
       return true;
     case 0x88:
     case 0x89:
-      Push(Make(Kind::kBool));
-      Top()->number = code == 0x88 ? 1 : 0;
+      Push(&constants_[code == 0x88 ? 2 : 1]);
       return true;
     case 'K':
     case 'M': {
+      const std::size_t size = code == 'K' ? 1 : 2;
+      Cost(pickle_cost::kNumber + 4 * size);
       Pickled* const value = Make(Kind::kInt);
-      value->number = static_cast<std::int64_t>(TakeNumber(code == 'K' ? 1 : 2));
+      value->number = static_cast<std::int64_t>(TakeNumber(size));
       Push(value);
       return true;
     }
     case 'G': {
+      Cost(pickle_cost::kNumber);
       Pickled* const value = Make(Kind::kFloat);
       std::string bytes(Take(8));
       std::ranges::reverse(bytes);
@@ -240,6 +257,7 @@ bool PickleDecoder::StepContainer(unsigned char code) {
 bool PickleDecoder::StepStack(unsigned char code) {
   switch (code) {
     case '(':
+      Cost(pickle_cost::kMark);
       marks_.push_back(stack_.size());
       return true;
     case '0':
@@ -256,14 +274,12 @@ bool PickleDecoder::StepStack(unsigned char code) {
       Push(Top());
       return true;
     case 0x94:
-      memo_[memo_.size()] = Top();
+      Remember(memo_.size() + memo_beyond_.size());
       return true;
     case 'q':
-    case 'r': {
-      const std::uint64_t index = TakeNumber(code == 'q' ? 1 : 4);
-      memo_[index] = Top();
+    case 'r':
+      Remember(TakeNumber(code == 'q' ? 1 : 4));
       return true;
-    }
     case 'h':
       Recall(TakeNumber(1));
       return true;
@@ -278,8 +294,10 @@ bool PickleDecoder::StepStack(unsigned char code) {
 bool PickleDecoder::StepObject(unsigned char code) {
   switch (code) {
     case 'c': {
-      const std::string module = TakeLine();
-      AddGlobal(module + "." + TakeLine());
+      std::string name(TakeLine());
+      name += '.';
+      name += TakeLine();
+      AddGlobal(std::move(name));
       return true;
     }
     case 0x93:
@@ -315,15 +333,15 @@ std::uint64_t PickleDecoder::NumberOf(std::string_view bytes) {
   return Number(bytes, 0, bytes.size());
 }
 
-std::string PickleDecoder::CheckText(std::string_view bytes) const {
+std::string_view PickleDecoder::CheckText(std::string_view bytes) const {
   if (!IsText(bytes, true)) Corrupt("string is no UTF-8");
-  return std::string(bytes);
+  return bytes;
 }
 
-std::string PickleDecoder::TakeLine() {
+std::string_view PickleDecoder::TakeLine() {
   const std::size_t end = data_.substr(at_, kNameBytesMax).find('\n');
   if (end == data_.npos) Corrupt("a name has no end");
-  std::string line = CheckText(data_.substr(at_, end));
+  const std::string_view line = CheckText(data_.substr(at_, end));
   at_ += end + 1;
   return line;
 }

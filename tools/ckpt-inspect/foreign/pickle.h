@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "tools/ckpt-inspect/foreign/unfolding.h"
+#include "tools/ckpt-inspect/foreign/budget.h"
 
 namespace sealpoint::tools {
 
@@ -48,28 +47,36 @@ struct Pickled {
   };
 
   Kind kind = Kind::kNone;
-  std::int64_t number = 0;
-  double real = 0;
-  std::string text;
-  std::unique_ptr<Parts> parts;  // of all kinds that have some
+  union {
+    std::int64_t number = 0;  // also of kBool
+    double real;
+    Parts* own;  // of all kinds that have some
+  };
+  std::string_view text;  // of the pickle, or of the decoder
 
+  // Null if its kind has none.
+  const Parts* parts() const { return HasParts(kind) ? own : nullptr; }
+  static bool HasParts(Kind kind) { return kind >= Kind::kList && kind != Kind::kGlobal; }
   bool is(Kind wanted) const { return kind == wanted; }
   bool is_sequence() const { return kind == Kind::kList || kind == Kind::kTuple; }
 };
 
-// "list", "NoneType", …: as Python calls it.
+// "list", "NoneType", …: as Python calls it; of a description also of what.
 std::string_view KindName(Pickled::Kind kind);
+std::string KindName(const Pickled& value);
 
 // Decodes one pickle of the protocols 2 to 5: instructions of other protocols, and those that would
-// build classes by other ways, are refused. Counts and lengths are bounded.
+// build classes by other ways, are refused. Counts and lengths are bounded, and, while it is
+// decoded, the memory that its values take.
 class PickleDecoder {
  public:
   // Of classes and functions that may occur. Others are refused, unless `keeps_unknown`.
   using IsKnown = std::function<bool(std::string_view name)>;
 
-  // Borrows the bytes, which are the whole pickle. `path`, `offset`: for errors.
-  PickleDecoder(std::string_view data, IsKnown is_known, std::string path, std::uint64_t offset,
-                bool keeps_unknown);
+  // Borrows the bytes, which are the whole pickle. `budget`: gets the cost of all that is made.
+  // `path`, `offset`: for errors.
+  PickleDecoder(std::string_view data, IsKnown is_known, Budget& budget, std::string path,
+                std::uint64_t offset, bool keeps_unknown);
   PickleDecoder(const PickleDecoder&) = delete;
   PickleDecoder& operator=(const PickleDecoder&) = delete;
 
@@ -89,9 +96,10 @@ class PickleDecoder {
   std::string_view Take(std::uint64_t size);
   std::uint64_t TakeNumber(std::size_t size) { return NumberOf(Take(size)); }
   static std::uint64_t NumberOf(std::string_view bytes);
-  std::string TakeLine();
-  std::string CheckText(std::string_view bytes) const;
+  std::string_view TakeLine();
+  std::string_view CheckText(std::string_view bytes) const;
 
+  void Cost(std::uint64_t bytes) { budget_.Add(bytes, path_); }
   Pickled* Make(Kind kind);
   void Push(Pickled* value) { stack_.push_back(value); }
   void PushBytes(Kind kind, std::uint64_t size);
@@ -103,10 +111,11 @@ class PickleDecoder {
   PickledItems PopCount(std::size_t count);
   void Extend(const PickledItems& items);
   void SetItems(const PickledItems& items);
-  void AddGlobal(const std::string& name);
+  void AddGlobal(std::string name);
   void AddGlobalOfStack();
   void AddObject(bool is_new);
   void SetState();
+  void Remember(std::uint64_t index);
   void Recall(std::uint64_t index);
 
   [[noreturn]] void Corrupt(const std::string& message) const;
@@ -118,11 +127,15 @@ class PickleDecoder {
   const std::uint64_t offset_;
   const bool keeps_unknown_;
   std::uint64_t at_ = 0;
+  Budget& budget_;
   std::deque<Pickled> values_;
+  std::deque<Pickled::Parts> parts_;
+  std::deque<std::string> texts_;  // that are not in the pickle as they are
+  Pickled constants_[3];           // None, False, True
   std::vector<Pickled*> stack_;
   std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint64_t, Pickled*> memo_;
-  Unfolding names_;  // of classes, which each object has
+  std::vector<Pickled*> memo_;  // in order, as picklers count
+  std::unordered_map<std::uint64_t, Pickled*> memo_beyond_;
 };
 
 }  // namespace sealpoint::tools

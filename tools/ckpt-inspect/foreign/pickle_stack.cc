@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "sealpoint/text.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
@@ -14,23 +15,23 @@ namespace {
 constexpr std::uint64_t kIntBytesMax = 1024;
 constexpr std::size_t kShownMax = 200;
 
-bool HasParts(Pickled::Kind kind) {
-  return kind >= Pickled::Kind::kList && kind != Pickled::Kind::kGlobal;
-}
-
 }  // namespace
 
 Pickled* PickleDecoder::Make(Kind kind) {
   Pickled& value = values_.emplace_back();
   value.kind = kind;
-  if (HasParts(kind)) value.parts = std::make_unique<Pickled::Parts>();
+  if (Pickled::HasParts(kind)) {
+    Cost(kind == Kind::kObject ? pickle_cost::kObject : pickle_cost::kContainer);
+    value.own = &parts_.emplace_back();
+  }
   return &value;
 }
 
 void PickleDecoder::PushBytes(Kind kind, std::uint64_t size) {
   const std::string_view bytes = Take(size);
+  Cost(pickle_cost::kText + (kind == Kind::kText ? CostOfText(bytes) : size));
   Pickled* const value = Make(kind);
-  value->text = kind == Kind::kText ? CheckText(bytes) : std::string(bytes);
+  value->text = kind == Kind::kText ? CheckText(bytes) : bytes;
   Push(value);
 }
 
@@ -42,10 +43,11 @@ void PickleDecoder::PushInt(std::uint64_t size) {
             .AtPath(path_)
             .AtOffset(offset_ + at_)};
   }
+  Cost(pickle_cost::kNumber + 4 * size + (size > 8 ? pickle_cost::kText : 0));
   const std::string_view bytes = Take(size);
   if (size > 8) {
     Push(Make(Kind::kLargeInt));
-    Top()->text = DecimalText(bytes);
+    Top()->text = texts_.emplace_back(DecimalText(bytes));
     return;
   }
   Push(Make(Kind::kInt));
@@ -56,7 +58,7 @@ void PickleDecoder::PushInt(std::uint64_t size) {
 
 void PickleDecoder::PushItems(Kind kind, PickledItems items) {
   Pickled* const value = Make(kind);
-  value->parts->items = std::move(items);
+  value->own->items = std::move(items);
   Push(value);
 }
 
@@ -94,7 +96,7 @@ void PickleDecoder::Extend(const PickledItems& items) {
       kind != Kind::kObject) {
     Corrupt(fmt::format("pickle appends to a {}", KindName(kind)));
   }
-  PickledItems& into = target->parts->items;
+  PickledItems& into = target->own->items;
   into.insert(into.end(), items.begin(), items.end());
 }
 
@@ -104,21 +106,22 @@ void PickleDecoder::SetItems(const PickledItems& items) {
     Corrupt(fmt::format("pickle sets items of a {}, {} keys and values", KindName(target->kind),
                         items.size()));
   }
+  Cost(pickle_cost::kPair * (items.size() / 2));
   for (std::size_t i = 0; i < items.size(); i += 2) {
-    target->parts->pairs.emplace_back(items[i], items[i + 1]);
+    target->own->pairs.emplace_back(items[i], items[i + 1]);
   }
 }
 
-void PickleDecoder::AddGlobal(const std::string& name) {
+void PickleDecoder::AddGlobal(std::string name) {
   if (!keeps_unknown_ && !is_known_(name)) {
     Unsupported(fmt::format(
         "pickle names '{}', which is none of the classes and functions that this reader knows; "
         "nothing was run",
         Printable(name.substr(0, kShownMax))));
   }
-  names_.Add(name.size());
+  Cost(pickle_cost::kObject + CostOfText(name));
   Pickled* const value = Make(Kind::kGlobal);
-  value->text = name;
+  value->text = texts_.emplace_back(std::move(name));
   Push(value);
 }
 
@@ -128,7 +131,10 @@ void PickleDecoder::AddGlobalOfStack() {
   if (!name->is(Kind::kText) || !module->is(Kind::kText)) {
     Corrupt("pickle names a class by something else than strings");
   }
-  AddGlobal(module->text + "." + name->text);
+  std::string full(module->text);
+  full += '.';
+  full += name->text;
+  AddGlobal(std::move(full));
 }
 
 void PickleDecoder::AddObject(bool is_new) {
@@ -138,25 +144,37 @@ void PickleDecoder::AddObject(bool is_new) {
     Corrupt(fmt::format("pickle {} what is no class or function",
                         is_new ? "makes an object of" : "calls"));
   }
-  names_.Add(made_by->text.size());
   Pickled* const value = Make(Kind::kObject);
   value->text = made_by->text;
-  value->parts->args = args;
+  value->own->args = args;
   Push(value);
 }
 
 void PickleDecoder::SetState() {
   Pickled* const state = Pop();
   Pickled* const target = Top();
-  if (!target->is(Kind::kObject) || target->parts->state != nullptr) {
+  if (!target->is(Kind::kObject) || target->own->state != nullptr) {
     Corrupt(fmt::format("pickle sets the state of a {}, or sets it twice", KindName(target->kind)));
   }
-  target->parts->state = state;
+  target->own->state = state;
+}
+
+void PickleDecoder::Remember(std::uint64_t index) {
+  Pickled* const value = Top();
+  if (index < memo_.size()) {
+    memo_[index] = value;
+  } else if (index == memo_.size()) {
+    memo_.push_back(value);
+  } else {
+    Cost(pickle_cost::kKept);
+    memo_beyond_[index] = value;
+  }
 }
 
 void PickleDecoder::Recall(std::uint64_t index) {
-  const auto found = memo_.find(index);
-  if (found == memo_.end()) {
+  const auto found = memo_beyond_.find(index);
+  if (index < memo_.size()) return Push(memo_[index]);
+  if (found == memo_beyond_.end()) {
     Corrupt(fmt::format("pickle recalls value {}, which it never kept", index));
   }
   Push(found->second);

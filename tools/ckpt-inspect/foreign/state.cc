@@ -5,15 +5,16 @@
 #include <set>
 #include <utility>
 
+#include "tools/ckpt-inspect/foreign/budget.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
-#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 namespace {
 
 constexpr const char* kKind = "$";
 constexpr std::size_t kBriefMax = 60;
+constexpr std::uint64_t kValueCost = 256;  // of one that is listed, in bytes
 
 // "" if the node is no object, or a plain mapping.
 std::string KindOf(const Json& node) {
@@ -83,20 +84,47 @@ std::optional<Children> ChildrenOf(const Json& node) {
   return children;
 }
 
-void AddValues(const Json& node, ValuePath& path, Unfolding& names,
+// What makes the first characters of a value's text: a whole one could be as long as the file.
+Json Clipped(const Json& node, std::size_t& left) {
+  if (left > 0) --left;
+  if (node.is_string()) {
+    const std::string& text = node.get_ref<const std::string&>();
+    std::size_t end = 0;
+    for (std::size_t count = 0; end < text.size() && count <= kBriefMax; ++count) {
+      for (++end; end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80;) {
+        ++end;
+      }
+    }
+    return text.substr(0, end);
+  }
+  if (!node.is_structured()) return node;
+  Json clipped = node.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, child] : node.items()) {
+    if (left == 0) break;
+    if (node.is_array()) {
+      clipped.push_back(Clipped(child, left));
+    } else {
+      clipped[key] = Clipped(child, left);
+    }
+  }
+  return clipped;
+}
+
+void AddValues(const Json& node, ValuePath& path, Budget& names, const std::string& where,
                std::vector<ForeignValue>& values) {
   const auto children = ChildrenOf(node);
   if (!children) {
     if (KindOf(node) == "tensor") return;
-    std::string brief = PythonJson(node);
+    std::size_t left = kBriefMax + 1;
+    std::string brief = PythonJson(Clipped(node, left));
     if (brief.size() > kBriefMax) brief = brief.substr(0, kBriefMax - 3) + "...";
     values.push_back({TextOf(path), std::move(brief)});
-    names.Add(values.back().name.size());
+    names.Add(kValueCost + values.back().name.size(), where);
     return;
   }
   for (const auto& [part, child] : *children) {
     path.push_back(part);
-    AddValues(*child, path, names, values);
+    AddValues(*child, path, names, where, values);
     path.pop_back();
   }
 }
@@ -148,8 +176,9 @@ std::vector<ForeignValue> ValuesOf(const ForeignState& state) {
     ValuePath path;
     std::uint64_t stored = 0;
     for (const ForeignFile& file : state.files) stored = CappedAdd(stored, file.size_bytes);
-    Unfolding names(stored, state.path);
-    AddValues(state.tree, path, names, values);
+    Budget names;
+    names.Allow(stored);
+    AddValues(state.tree, path, names, state.path, values);
     return values;
   } catch (const Json::exception& error) {
     Fail(Code::kCorrupt, state.path, "the tree has a malformed node: {}", error.what());

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
 #include "tools/ckpt-inspect/foreign/arguments.h"
 #include "tools/ckpt-inspect/foreign/bytes.h"
@@ -18,7 +19,7 @@ using Kind = Pickled::Kind;
 // The bytes that a text in latin-1 stands for: pickles of protocol 2 have bytes so.
 std::string EncodedBytes(const PickledItems& args) {
   const Pickled& text = At(args, 0);
-  const std::string& encoding = At(args, 1).text;
+  const std::string_view encoding = At(args, 1).text;
   if (!text.is(Kind::kText) || (encoding != "latin1" && encoding != "latin-1")) {
     InvalidValue("bytes of an unknown encoding");
   }
@@ -52,17 +53,16 @@ std::string ByRows(const std::string& bytes, const Shape& shape, std::size_t ele
 std::string TorchValues::BytesOf(const Pickled& value) {
   const bool is_encoded = value.is(Kind::kObject) && value.text == "_codecs.encode";
   if (!is_encoded && !value.is(Kind::kBytes)) InvalidValue("bytes are none");
-  std::string bytes = is_encoded ? EncodedBytes(ArgsOf(value)) : value.text;
-  unfolding_.Add(bytes.size());
-  return bytes;
+  Cost(CappedMul(is_encoded ? At(ArgsOf(value), 0).text.size() : value.text.size(), 4));
+  return is_encoded ? EncodedBytes(ArgsOf(value)) : std::string(value.text);
 }
 
 DType TorchValues::DTypeOfArray(const Pickled& described) {
   if (!described.is(Kind::kObject) || described.text != "numpy.dtype") {
     InvalidValue("an array without a dtype");
   }
-  if (described.parts->state != nullptr) {
-    const std::string& order = At(SequenceOf(*described.parts->state), 1).text;
+  if (described.parts()->state != nullptr) {
+    const std::string_view order = At(SequenceOf(*described.parts()->state), 1).text;
     if (order != "<" && order != "|" && order != "=") InvalidValue("an array is big-endian");
   }
   const auto dtype = DTypeOfNumpy(At(ArgsOf(described), 0).text);
@@ -78,17 +78,18 @@ Json TorchValues::Array(const Pickled& value) {
             {"dtype", DTypeName(DTypeOfArray(At(*items, 0)))},
             {"base64", Base64(BytesOf(At(*items, 1)))}};
   }
-  if (!is_buffer && !value.text.ends_with("._reconstruct")) throw Unknown{value.text};
+  if (!is_buffer && !value.text.ends_with("._reconstruct")) throw Unknown{std::string(value.text)};
   if (!is_buffer) {
-    if (value.parts->state == nullptr) InvalidValue("an array without a state");
-    items = &SequenceOf(*value.parts->state);
+    if (value.parts()->state == nullptr) InvalidValue("an array without a state");
+    items = &SequenceOf(*value.parts()->state);
   }
   // bytes, dtype, shape, order; or version, shape, dtype, whether by columns, bytes
   const std::string bytes = BytesOf(At(*items, is_buffer ? 0 : 4));
   const DType dtype = DTypeOfArray(At(*items, is_buffer ? 1 : 2));
   const Shape shape = SizesOf(At(*items, is_buffer ? 2 : 1));
   const Pickled& order = At(*items, 3);
-  const bool is_by_columns = is_buffer ? order.text == "F" : order.number != 0;
+  const bool is_by_columns =
+      is_buffer ? order.text == "F" : order.is(Kind::kBool) && order.number != 0;
   const Result<std::uint64_t> count = ElementCount(shape);
   const std::uint32_t size = DTypeSizeBytes(dtype);
   if (!count.ok() || *count != bytes.size() / size || bytes.size() % size != 0) {

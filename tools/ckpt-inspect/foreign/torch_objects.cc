@@ -18,7 +18,8 @@ namespace {
 using Kind = Pickled::Kind;
 
 // A number as a node, and as text, in bytes.
-constexpr std::uint64_t kNodeSize = 64;
+constexpr std::uint64_t kSizeCost = 64;
+constexpr std::size_t kObjectShownMax = 200;
 
 }  // namespace
 
@@ -27,19 +28,20 @@ Json TorchValues::Object(const Pickled& value) {
     return KnownObject(value);
   } catch (const std::invalid_argument& error) {
     Refuse(Code::kCorrupt,
-           fmt::format("an object of {} is malformed: {}", Printable(value.text), error.what()));
+           fmt::format("an object of {} is malformed: {}",
+                       Printable(value.text.substr(0, kObjectShownMax)), error.what()));
   }
 }
 
 Json TorchValues::KnownObject(const Pickled& value) {
-  const std::string& name = value.text;
+  const std::string name(value.text);
   const PickledItems& args = ArgsOf(value);
   if (MakesTensor(name)) return Tensor(value);
   if (name == "collections.OrderedDict") return Ordered(value);
   if (name == "torch.Size") {
     Json items = Json::array();
     const PickledItems& sizes = SequenceOf(At(args, 0));
-    unfolding_.Add(CappedMul(sizes.size(), kNodeSize));
+    Cost(CappedMul(sizes.size(), kSizeCost));
     for (const Pickled* const one : sizes) items.push_back(NaturalOf(*one));
     return {{kNodeKind, "size"}, {"items", std::move(items)}};
   }
@@ -47,16 +49,20 @@ Json TorchValues::KnownObject(const Pickled& value) {
     std::string device;
     for (const Pickled* const part : args) {
       if (!part->is(Kind::kText) && !part->is(Kind::kInt)) InvalidValue("a device is no text");
-      unfolding_.Add(part->text.size());
+      Cost(part->text.size());
       if (part != args.front()) device += ':';
-      device += part->is(Kind::kText) ? part->text : std::to_string(part->number);
+      if (part->is(Kind::kText)) {
+        device += part->text;
+      } else {
+        device += std::to_string(part->number);
+      }
     }
     return {{kNodeKind, "device"}, {"name", Text(device)}};
   }
   if (name == "argparse.Namespace") return Namespace(value);
   if (name == "_io.BytesIO") {
-    if (value.parts->state == nullptr) InvalidValue("a file without a state");
-    const Pickled& bytes = At(SequenceOf(*value.parts->state), 0);
+    if (value.parts()->state == nullptr) InvalidValue("a file without a state");
+    const Pickled& bytes = At(SequenceOf(*value.parts()->state), 0);
     return {{kNodeKind, "file"}, {"base64", Base64(BytesOf(bytes))}};
   }
   if (name == "_codecs.encode") return {{kNodeKind, "bytes"}, {"base64", Base64(BytesOf(value))}};
@@ -65,7 +71,7 @@ Json TorchValues::KnownObject(const Pickled& value) {
   }
   if (name.starts_with("numpy.")) return Array(value);
   const bool is_enum = name.starts_with("megatron.") && args.size() == 1 &&
-                       value.parts->state == nullptr &&
+                       value.parts()->state == nullptr &&
                        (args[0]->is(Kind::kInt) || args[0]->is(Kind::kText));
   if (!is_enum) throw Unknown{name};
   return {{kNodeKind, "enum"}, {"class", name}, {"value", Plain(*args[0])}};
@@ -81,18 +87,18 @@ Json TorchValues::Ordered(const Pickled& value) {
       pairs.emplace_back(both[0], both[1]);
     }
   }
-  std::ranges::copy(value.parts->pairs, std::back_inserter(pairs));
+  std::ranges::copy(value.parts()->pairs, std::back_inserter(pairs));
   return Mapping(pairs);
 }
 
 Json TorchValues::Namespace(const Pickled& value) {
-  const Pickled* const state = value.parts->state;
+  const Pickled* const state = value.parts()->state;
   if (state == nullptr) return {{kNodeKind, "namespace"}, {"items", Json::object()}};
   if (!state->is(Kind::kMapping)) InvalidValue("a namespace without a mapping");
-  for (const auto& [key, one] : state->parts->pairs) {
+  for (const auto& [key, one] : state->parts()->pairs) {
     if (!key->is(Kind::kText)) InvalidValue("a name is no string");
   }
-  return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts->pairs)}};
+  return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts()->pairs)}};
 }
 
 Json TorchValues::Builtin(const std::string& name, const PickledItems& args) {

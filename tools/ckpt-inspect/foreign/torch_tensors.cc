@@ -16,6 +16,8 @@ namespace {
 
 using Kind = Pickled::Kind;
 
+constexpr std::uint64_t kStoredTensorCost = 1536;  // of memory, in bytes
+
 bool IsParameter(std::string_view name) {
   return name == "torch._utils._rebuild_parameter" ||
          name == "torch._utils._rebuild_parameter_with_state";
@@ -37,8 +39,8 @@ bool MakesTensor(std::string_view function) {
 
 Json TorchValues::Tensor(const Pickled& value) {
   const StoredTensor tensor = TensorOf(value, 0);
-  unfolding_.Add(tensor.key.size());
   const std::string name = Text(TextOf(path_));
+  Cost(kStoredTensorCost + 3 * name.size() + tensor.key.size());
   const bool is_empty = std::ranges::find(tensor.shape, 0u) != tensor.shape.end();
   if (const auto found = known_.find(tensor); found != known_.end() && !is_empty) {
     return TensorNode(found->second);
@@ -68,9 +70,9 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
   if (IsParameter(value.text)) return TensorOf(At(args, 0), depth + 1);
   if (IsTypedTensor(value.text)) {
     const Pickled& function = At(args, 0);
-    if (!IsPlainTensorType(At(args, 1))) throw Unknown{At(args, 1).text};
+    if (!IsPlainTensorType(At(args, 1))) throw Unknown{std::string(At(args, 1).text)};
     if (!At(args, 2).is(Kind::kTuple)) InvalidValue("a tensor without arguments");
-    const PickledItems& inner = At(args, 2).parts->items;
+    const PickledItems& inner = At(args, 2).parts()->items;
     const bool is_v3 = IsTensorV3(function.text);
     if (!is_v3 && !IsTensorV2(function.text)) InvalidValue("a tensor that is none");
     return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr);
@@ -82,16 +84,19 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
 
 StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype) {
   const std::size_t metadata = dtype != nullptr ? 7 : 6;
-  if (metadata < args.size() && args[metadata]->parts && !args[metadata]->parts->pairs.empty()) {
+  const auto* const state = metadata < args.size() ? args[metadata]->parts() : nullptr;
+  if (state != nullptr && !state->pairs.empty()) {
     Refuse(Code::kUnsupported,
            "the tensor is a view with a conjugate or negative bit; resolve it first");
   }
   const Pickled& storage = At(args, 0);
-  if (!storage.is(Kind::kPersistent) || !storage.parts->items[0]->is(Kind::kTuple)) {
+  if (!storage.is(Kind::kPersistent) || !storage.parts()->items[0]->is(Kind::kTuple)) {
     InvalidValue("a tensor without a storage");
   }
-  const PickledItems& id = storage.parts->items[0]->parts->items;
-  if (id.size() != 5 || id[0]->text != "storage" || !id[2]->is(Kind::kText)) {
+  const PickledItems& id = storage.parts()->items[0]->parts()->items;
+  if (id.size() != 5 || !id[0]->is(Kind::kText) || id[0]->text != "storage" ||
+      !id[1]->is(Kind::kGlobal) || !id[2]->is(Kind::kText) ||
+      (dtype != nullptr && !dtype->is(Kind::kGlobal))) {
     InvalidValue("a tensor without a storage");
   }
   const auto known = dtype != nullptr ? DTypeOfTorch(dtype->text) : DTypeOfStorage(id[1]->text);
@@ -101,7 +106,7 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
                        Printable(dtype != nullptr ? dtype->text : id[1]->text)));
   }
   const std::uint64_t element_size = DTypeSizeBytes(*known);
-  StoredTensor tensor{.key = id[2]->text,
+  StoredTensor tensor{.key = std::string(id[2]->text),
                       .storage_size = NaturalOf(*id[4]),
                       .dtype = *known,
                       .begin = NaturalOf(At(args, 1)),

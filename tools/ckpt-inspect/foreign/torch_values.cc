@@ -19,6 +19,11 @@ using Kind = Pickled::Kind;
 constexpr std::size_t kNestingMax = 200;
 // More places than a pickle of this length has unless it is made to explode.
 constexpr std::uint64_t kPlacesMin = 1'000'000;
+// What nodes cost in memory, in bytes, beside their text: a list of numbers costs 16 each.
+constexpr std::uint64_t kScalarCost = 16;
+constexpr std::uint64_t kNodeCost = 256;
+constexpr std::uint64_t kEntryCost = 208;
+constexpr std::uint64_t kNumberBits = 64;
 constexpr std::int64_t kIntMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kClassShownMax = 200;
 constexpr std::size_t kShownParts = 8;
@@ -40,26 +45,26 @@ std::string Repr(const Pickled& value) {
       return QuotedText(value.text);
     case Kind::kTuple: {
       std::string text = "(";
-      for (const Pickled* const one : value.parts->items) {
+      for (const Pickled* const one : value.parts()->items) {
         text += (text.size() > 1 ? ", " : "") + Repr(*one);
       }
-      return text + (value.parts->items.size() == 1 ? ",)" : ")");
+      return text + (value.parts()->items.size() == 1 ? ",)" : ")");
     }
     default:
-      return value.text;
+      return std::string(value.text);
   }
 }
 
 PathPart PartOf(const Pickled& key) {
   if (key.is(Kind::kInt)) return key.number;
-  return key.is(Kind::kText) ? key.text : Repr(key);
+  return key.is(Kind::kText) ? std::string(key.text) : Repr(key);
 }
 
 // Whether Python could hash it: what a key, or an element of a set, has to be.
 bool IsHashable(const Pickled& value) {
   if (value.is(Kind::kList) || value.is(Kind::kMapping) || value.is(Kind::kSet)) return false;
   if (!value.is(Kind::kTuple)) return true;
-  return std::ranges::all_of(value.parts->items,
+  return std::ranges::all_of(value.parts()->items,
                              [](const Pickled* one) { return IsHashable(*one); });
 }
 
@@ -98,9 +103,9 @@ Json TorchValues::Node(const Pickled& value, ValuePath path) {
   }
 }
 
-std::string TorchValues::Text(const std::string& text) const {
+std::string TorchValues::Text(std::string_view text) const {
   if (!IsText(text, false)) Refuse(Code::kUnsupported, "string is no text");
-  return text;
+  return std::string(text);
 }
 
 Json TorchValues::Plain(const Pickled& value) {
@@ -112,7 +117,7 @@ Json TorchValues::Plain(const Pickled& value) {
     Refuse(Code::kLimitExceeded, "the pickle unfolds to more values than its length allows",
            kShownParts);
   }
-  unfolding_.Add(value.text.size() + path_size_);
+  Cost(kScalarCost);
   ++depth_;
   Json node = Unbounded(value);
   --depth_;
@@ -120,6 +125,7 @@ Json TorchValues::Plain(const Pickled& value) {
 }
 
 Json TorchValues::Unbounded(const Pickled& value) {
+  if (value.kind > Kind::kBytes) Cost(kNodeCost);
   switch (value.kind) {
     case Kind::kNone:
       return nullptr;
@@ -127,29 +133,33 @@ Json TorchValues::Unbounded(const Pickled& value) {
       return value.number != 0;
     case Kind::kInt:
       if (value.number >= -kIntMax && value.number <= kIntMax) return value.number;
+      Cost(kNodeCost + kNumberBits);
       return {{kNodeKind, "int"}, {"value", std::to_string(value.number)}};
     case Kind::kLargeInt:
+      Cost(kNodeCost + 4 * value.text.size());
       return {{kNodeKind, "int"}, {"value", value.text}};
     case Kind::kFloat:
       if (std::isfinite(value.real)) return value.real;
       return {{kNodeKind, "float"}, {"value", FloatText(value.real)}};
     case Kind::kText:
+      Cost(pickle_cost::kText + CostOfText(value.text));
       return Text(value.text);
     case Kind::kBytes:
+      Cost(kNodeCost + 2 * value.text.size());
       return {{kNodeKind, "bytes"}, {"base64", Base64(value.text)}};
     case Kind::kList:
-      return Items(value.parts->items);
+      return Items(value.parts()->items);
     case Kind::kTuple:
-      return {{kNodeKind, "tuple"}, {"items", Items(value.parts->items)}};
+      return {{kNodeKind, "tuple"}, {"items", Items(value.parts()->items)}};
     case Kind::kMapping:
-      return Mapping(value.parts->pairs);
+      return Mapping(value.parts()->pairs);
     case Kind::kSet:
     case Kind::kFrozenSet:
-      return Set(value.parts->items, value.is(Kind::kFrozenSet));
+      return Set(value.parts()->items, value.is(Kind::kFrozenSet));
     case Kind::kObject:
       return Object(value);
     case Kind::kGlobal: {
-      if (!DTypeOfTorch(value.text)) throw Unknown{value.text};
+      if (!DTypeOfTorch(value.text)) throw Unknown{std::string(value.text)};
       constexpr std::string_view kModule = "torch.";
       const bool has_module = value.text.starts_with(kModule);
       return {{kNodeKind, "dtype"}, {"name", value.text.substr(has_module ? kModule.size() : 0)}};
@@ -171,6 +181,7 @@ Json TorchValues::Items(const PickledItems& items) {
 
 void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& entries) {
   Json key_node = Plain(key);
+  Cost(kEntryCost + path_size_ + (key.is(Kind::kText) ? key.text.size() : 0));
   const bool is_key = key.kind <= Kind::kText || key.is(Kind::kTuple);
   if (!is_key) {
     Refuse(Code::kUnsupported,
@@ -215,6 +226,7 @@ Json TorchValues::Mapping(const PickledPairs& pairs) {
 
 Json TorchValues::Set(const PickledItems& items, bool is_frozen) {
   std::map<std::string, Json> sorted;  // each once
+  Cost(CappedMul(items.size(), kEntryCost));
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Below below(*this, static_cast<std::int64_t>(i));
     Json node = Plain(*items[i]);

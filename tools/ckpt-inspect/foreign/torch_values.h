@@ -11,7 +11,6 @@
 #include "tools/ckpt-inspect/foreign/pickle.h"
 #include "tools/ckpt-inspect/foreign/state.h"
 #include "tools/ckpt-inspect/foreign/torch_zip.h"
-#include "tools/ckpt-inspect/foreign/unfolding.h"
 
 namespace sealpoint::tools {
 
@@ -36,8 +35,7 @@ bool MakesTensor(std::string_view function);
 // tensors are added. Values of classes without a form are left out, and noted. Throws Failure.
 class TorchValues {
  public:
-  TorchValues(const TorchZip& archive, ForeignState& state)
-      : archive_(archive), state_(state), unfolding_(archive.pickle_size(), archive.path()) {}
+  TorchValues(const TorchZip& archive, ForeignState& state) : archive_(archive), state_(state) {}
 
   Json Node(const Pickled& value, ValuePath path);
 
@@ -79,7 +77,8 @@ class TorchValues {
   Json Tensor(const Pickled& value);
   StoredTensor TensorOf(const Pickled& value, int depth);
   StoredTensor InStorage(const PickledItems& args, const Pickled* dtype);
-  std::string Text(const std::string& text) const;
+  std::string Text(std::string_view text) const;
+  void Cost(std::uint64_t bytes) const { archive_.budget().Add(bytes, archive_.path()); }
   // Names the first parts of the path.
   [[noreturn]] void Refuse(Code code, const std::string& message,
                            std::size_t shown_parts = ~std::size_t{0}) const;
@@ -90,7 +89,6 @@ class TorchValues {
   std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes
   std::size_t depth_ = 0;        // also of keys, which add nothing to the path
   std::uint64_t places_ = 0;
-  Unfolding unfolding_;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each
   std::vector<std::string> shared_;              // notes, which come last

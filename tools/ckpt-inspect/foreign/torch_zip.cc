@@ -12,6 +12,7 @@
 namespace sealpoint::tools {
 namespace {
 
+constexpr std::uint64_t kEntryCost = 384;  // of memory, in bytes
 constexpr std::string_view kEnd = "PK\x05\x06";
 constexpr std::string_view kLocator = "PK\x06\x07";
 constexpr std::string_view kEnd64 = "PK\x06\x06";
@@ -135,6 +136,7 @@ std::size_t Zip::AddEntry(std::string_view directory, std::size_t at) {
   if (entry.name.starts_with('/') || HasParentStep(entry.name)) {
     Corrupt(0, fmt::format("entry of the zip is named '{}', expected a path within it", shown));
   }
+  file_->budget().Add(kEntryCost + CostOfText(entry.name), file_->path());
   const auto crc = static_cast<std::uint32_t>(Number(fixed, 16, 4));
   if (crc != 0 || size == 0) entry.crc = crc;
   entry.size = size;
@@ -207,7 +209,7 @@ std::string Zip::Read(const Entry& entry) const {
 
 TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, std::uint64_t size,
                    bool keeps_unknown)
-    : zip_(std::move(file), begin, size) {
+    : before_(file->budget().used()), zip_(std::move(file), begin, size) {
   constexpr std::string_view kPickle = "/data.pkl";
   const Zip::Entry* found = nullptr;
   std::size_t count = 0;
@@ -235,9 +237,10 @@ TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, 
   }
   pickle_ = ReadSmall(*found);
   pickle_begin_ = found->begin;
-  decoder_ = std::make_unique<PickleDecoder>(pickle_, IsKnownValueClass, path(), pickle_begin_,
-                                             keeps_unknown);
+  decoder_ = std::make_unique<PickleDecoder>(pickle_, IsKnownValueClass, budget(), path(),
+                                             pickle_begin_, keeps_unknown);
   root_ = &decoder_->Decode();
+  cost_ = budget().used() - before_;
 }
 
 std::string TorchZip::ReadSmall(const Zip::Entry& entry) const {
@@ -245,6 +248,7 @@ std::string TorchZip::ReadSmall(const Zip::Entry& entry) const {
     Fail(Code::kLimitExceeded, path(), "entry '{}' has {} bytes, expected {} at most",
          Printable(entry.name), entry.size, kPickleBytesMax);
   }
+  budget().Add(entry.size, path());
   return zip_.Read(entry);
 }
 

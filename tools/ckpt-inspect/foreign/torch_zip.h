@@ -70,6 +70,11 @@ class TorchZip {
   TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, std::uint64_t size,
            bool keeps_unknown);
 
+  ~TorchZip() { budget().Release(cost_); }
+  TorchZip(const TorchZip&) = delete;
+  TorchZip& operator=(const TorchZip&) = delete;
+
+  Budget& budget() const { return zip_.file().budget(); }
   const Pickled& root() const { return *root_; }
   const std::string& path() const { return zip_.file().path(); }
   std::uint64_t file_size() const { return zip_.file().size(); }
@@ -84,7 +89,9 @@ class TorchZip {
  private:
   std::string ReadSmall(const Zip::Entry& entry) const;
 
+  const std::uint64_t before_;  // used of the budget
   const Zip zip_;
+  std::uint64_t cost_ = 0;  // until this is gone
   std::string prefix_;
   std::string pickle_;
   std::uint64_t pickle_begin_ = 0;

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both readers of foreign formats stay within the bound of docs/convert.md: memory, and time for what shares values."""
+
+import io
+import json
+import os
+import pathlib
+import pickle
+import pickletools
+import signal
+import struct
+import subprocess
+import sys
+
+import pytest
+import sealpoint
+import test_convert_hostile as hostile
+from sealpoint.convert import _listing, open_source
+
+PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
+MIB = 1 << 20
+# What the two programs take to read a checkpoint of a few bytes.
+BASE_BYTES = {"C++": 16 * MIB, "Python": 64 * MIB}
+READ = "import sys; from sealpoint.convert._command import main; sys.exit(main(sys.argv[1], sys.argv[2:]))"
+ORDERED = b"ccollections\nOrderedDict\nq\0"
+
+
+def pickles(scale):
+    """Those that took 3 to 100 times their size."""
+
+    def of(count):
+        return int(count * scale)
+
+    return {
+        "lists": b"]" * of(5e6) + b"a" * (of(5e6) - 1),
+        "tuples": b"N" + b"\x85" * of(5e6),
+        "memoize": b"N" + b"\x94" * of(1e7),
+        "memo out of order": b"N" + b"".join(b"r" + struct.pack("<I", 2 * i + 1) for i in range(of(2e6))),
+        "dup": b"N" + b"2" * of(2e7) + b"0" * of(2e7),
+        "marks": b"(" * of(1e7),
+        "ordered": b"](" + ORDERED + b")R" + b"h\0)R" * of(3e5) + b"e",
+        "mappings": b"](" + b"}" * of(2e6) + b"e",
+        "texts": b"](" + b"\x8c\0" * of(2e6) + b"e",
+        "numbers": b"](" + b"J\1\2\3\4" * of(2e6) + b"e",
+        "numbers that fit": b"](" + b"J\1\2\3\4" * of(9e5) + b"e",
+        "large numbers": b"](" + b"\x8a\x09" + b"\1" * 9 + (b"\x8a\x09" + b"\1" * 9) * of(1e6) + b"e",
+        "wide text": b"X" + struct.pack("<I", of(4e7) * 4) + "\U0001f600".encode() * of(4e7),
+        "entries": b"}(" + b"".join(b"J" + struct.pack("<I", i) + b"N" for i in range(of(1e6))) + b"u",
+        "entries that fit": b"}(" + b"".join(b"J" + struct.pack("<I", i) + b"N" for i in range(of(1.5e5))) + b"u",
+    }
+
+
+def safetensors(scale):
+    entry = '"%07d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    small = "{" + ",".join(entry % i for i in range(int(1e6 * scale))) + "}"
+    yield "tensors", small.encode()
+    yield "metadata", b'{"__metadata__":{"a":"' + b"x" * int(5e7 * scale) + b'"}}'
+    yield "wide metadata", b'{"__metadata__":{"a":"' + "\U0001f600".encode() * int(1e7 * scale) + b'"}}'
+    yield "lists", b'{"a":' + b"[" * int(5e7 * scale)
+    yield "numbers", b'{"a":[' + b"1," * int(2e7 * scale) + b"1]}"
+
+
+# A program inherits the maximum of the one that starts it, so this one is small.
+MEASURE = """if True:
+    import os, sys
+    process = os.fork()
+    if process == 0:
+        os.dup2(1, 2)
+        os.execv(sys.argv[1], sys.argv[1:])
+    _, status, usage = os.wait4(process, 0)
+    print()
+    print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
+"""
+
+
+def measured(command):
+    """Exit status, output and the maximum resident set in bytes."""
+    command = [sys.executable, "-I", "-S", "-c", MEASURE, *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    output, _, last = done.stdout.rstrip().rpartition("\n")
+    status, memory = last.split()
+    return int(status), output, int(memory)
+
+
+def check_bounded(path, size):
+    """Both say the same, within the files and 64 MiB."""
+    answers = []
+    for reader, command in {
+        "C++": [PROGRAM, path, "--json"],
+        "Python": [sys.executable, "-c", READ, "ls", path, "--json"],
+    }.items():
+        status, output, memory = measured([str(one) for one in command])
+        assert memory <= size + 64 * MIB + BASE_BYTES[reader], (reader, memory / MIB, size / MIB, output[:200])
+        assert status in (0, 1, 3, 4) and "Traceback" not in output, (reader, status, output[-500:])
+        answers.append(status == 0)
+    assert answers[0] == answers[1], (path, answers)
+    return answers[0]
+
+
+# A third of the counts that were found: what they took was then still twice what is allowed.
+SCALE = float(os.environ.get("SEALPOINT_BOUNDS_SCALE", "0.34"))
+
+
+@pytest.mark.parametrize("name", pickles(1e-6))
+def test_memory_of_pickles(name, tmp_path):
+    data = b"\x80\x02}X\x01\0\0\0x" + pickles(SCALE)[name] + b"s."
+    path = hostile.torch_file(tmp_path / "a", data)
+    check_bounded(path, path.stat().st_size)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/.metadata").write_bytes(data)
+    assert not check_bounded(tmp_path / "d", len(data))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in safetensors(1e-6)])
+def test_memory_of_safetensors(name, tmp_path):
+    header = dict(safetensors(SCALE))[name]
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    check_bounded(path, len(header) + 8)
+
+
+def shared(depth):
+    """A tuple of itself twice, so many times, as the value 200 of what is kept."""
+    return b"Nr\xc8\0\0\0" + b"0j\xc8\0\0\0j\xc8\0\0\0\x86r\xc8\0\0\0" * depth + b"0"
+
+
+def with_shared(data):
+    """The pickle, again and again, with the shared value in place of each value that it has as it stands."""
+    ops = list(pickletools.genops(data))
+    ends = [position for _, _, position in ops[1:]] + [len(data)]
+    for (op, _, begin), end in zip(ops, ends, strict=True):
+        if op.stack_after and len(op.stack_after) == 1 and not op.stack_before and op.name not in ("MARK", "BINGET", "BINPUT"):
+            yield data[:2] + shared(60) + data[2:begin] + b"j\xc8\0\0\0" + data[end:]
+
+
+def check_ends(path):
+    """Both end soon; whatever they say, they say the same."""
+
+    def stop(*_):
+        raise AssertionError("it does not end")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(10)
+    try:
+        with open_source(path, drop_unknown=True) as state:
+            list(_listing.lines(state))
+        code = None
+    except sealpoint.Error as error:
+        assert len(str(error)) < 1000
+        code = error.code
+    finally:
+        signal.alarm(0)
+    done = subprocess.run([PROGRAM, path, "--json"], capture_output=True, text=True, timeout=20, check=False)
+    assert json.loads(done.stdout).get("error", {"code": None})["code"] == code, (done.stdout, code)
+    return code
+
+
+def test_values_that_share_values_in_metadata(unpack):
+    path = unpack("dcp")
+    seen = {}
+    for data in list(with_shared((path / ".metadata").read_bytes()))[::4]:  # which are of many like tensors
+        (path / ".metadata").write_bytes(data)
+        code = check_ends(path)
+        seen[code] = seen.get(code, 0) + 1
+    assert seen["Corrupt"] > 20, seen
+
+
+def test_values_that_share_values_in_states(tmp_path):
+    import argparse
+    import collections
+
+    import numpy
+
+    values = {
+        "a": bytearray(b"xy"), "b": 1 - 2.5j, "c": {3, 1}, "d": numpy.arange(6, dtype="i2"), "e": numpy.float32(1.5),
+        "f": collections.OrderedDict([("b", 1)]), "g": argparse.Namespace(a=1), "h": io.BytesIO(b"abc"), "i": (1, "x"),
+    }  # fmt: skip
+    tensor = hostile.tensor_pickle()
+    assert tensor[:2] == b"\x80\x02"
+    codes = set()
+    for data in (pickle.dumps(values, protocol=2), tensor):
+        for i, one in enumerate(with_shared(data)):
+            codes.add(check_ends(hostile.torch_file(tmp_path / f"{i}", one, hostile.STORAGE)))
+    assert {"Corrupt", "LimitExceeded"} <= codes, codes
