@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from sealpoint import _sealpoint
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import InvalidArgumentError
+from sealpoint._errors import InvalidArgumentError, NotFoundError
+from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
 
 Path = str | bytes | os.PathLike[str]
@@ -255,8 +256,17 @@ class Checkpoint(Mapping[str, Tensor]):
     # The mapping.
 
     def __getitem__(self, name: str) -> Tensor:
-        """Errors: NotFoundError, which is a KeyError."""
-        return Tensor(self, self._handle.tensor(name))
+        """Errors: NotFoundError, which is a KeyError, and names the most similar tensor."""
+        try:
+            return Tensor(self, self._handle.tensor(name))
+        except NotFoundError as error:
+            if found := nearest(name, list(self)):
+                error.message += f"; the nearest is {found}"
+            raise
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; looks for no similar name."""
+        return self[name] if name in self else default
 
     def __iter__(self) -> Iterator[str]:
         handle = self._handle
