@@ -370,3 +370,20 @@ def test_a_wrong_name_gets_a_suggestion(tmp_path):
         assert "nearest" not in str(error.value)
         assert checkpoint.get("model.weigth") is None
         assert checkpoint.get("model.weight").shape == (2,)
+
+
+def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
+    state = {"n": 1}
+    for lost in (tmp_path / "mount" / "job", tmp_path / "a" / "b" / "c"):
+        with pytest.raises(sealpoint.IoError, match="mount it, or make it for a new training"):
+            sp.Checkpointer(lost).resume(state)
+        with pytest.raises(sealpoint.IoError, match="mount it"):
+            sealpoint.Series(lost).newest()
+        assert sealpoint.Series(lost).list() == []
+    new = sp.Checkpointer(tmp_path / "new")
+    assert new.resume(state) is None
+    with pytest.raises(sealpoint.NotFoundError, match="required is True"):
+        new.resume(state, required=True)
+    with new:
+        new.save(3, state)
+    assert new.resume({"n": 0}, required=True) == 3

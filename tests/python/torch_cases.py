@@ -424,10 +424,15 @@ def case_a_loop_resumes(job):
     with sp.Checkpointer(job.path("run"), every=2, keep=2) as checkpoints:
         state = {"t": torch.zeros(3), "step": 0}
         assert checkpoints.resume(state) is None
+        error = job.raises(sealpoint.NotFoundError, lambda: checkpoints.resume(state, required=True))
+        assert error.path == str(job.path("run")), error
         for step in range(1, 8):
             state["t"].fill_(step)
             state["step"] = step
             checkpoints.step(step, state)
+    lost = sp.Checkpointer(job.path("mount") / "job" / "run", every=2)
+    error = job.raises(sealpoint.IoError, lambda: lost.resume(state))
+    assert "mount it, or make it for a new training" in error.message, error
     again = sp.Checkpointer(job.path("run"), every=2)
     back = {"t": torch.zeros(3), "step": 0}
     assert again.resume(back) == 6
