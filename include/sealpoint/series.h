@@ -111,9 +111,10 @@ class SEALPOINT_EXPORT Series {
   // A directory that does not exist is an empty series. Errors: Io.
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
-  // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), those of
-  // List; those of Checkpoint::Open for the newest one and for any whose marker is damaged, of an
-  // unknown version or unreadable, since it may be the newest.
+  // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), Io (the
+  // directory that the series lies in does not exist either), those of List; those of
+  // Checkpoint::Open for the newest one and for any whose marker is damaged, of an unknown version
+  // or unreadable, since it may be the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;
 
   // Removes a committed checkpoint in the safe order: marker, sync, the rest, sync, directory, sync

@@ -9,6 +9,7 @@
 #include "lib/base/macros.h"
 #include "lib/container/open_checkpoint.h"
 #include "lib/series/series_scan.h"
+#include "lib/storage/path.h"
 
 namespace sealpoint {
 namespace {
@@ -41,6 +42,23 @@ void PassOver(SeriesEntry entry, const Status& problem, ResumePoint& point) {
   point.passed_over.push_back(std::move(entry));
 }
 
+bool IsMissing(const Storage& storage, const std::string& directory) {
+  const auto opened = storage.OpenDirectory(directory);
+  return !opened.ok() && opened.error().code() == Code::kNotFound;
+}
+
+// A series is made by its first save, but not what it lies in: that is missing if a file system is
+// not mounted, say, and then nobody knows what was committed.
+Status NothingCommitted(const Storage& storage, const std::string& path) {
+  const std::string parent = internal::ParentPath(path);
+  if (IsMissing(storage, path) && IsMissing(storage, parent)) {
+    return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
+                               " that it lies in is there: mount it, or make it for a new training")
+        .AtPath(path);
+  }
+  return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint").AtPath(path);
+}
+
 // The newest of a listing that passes the file-level check. Nothing if one was deleted meanwhile.
 Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std::string& path,
                                               const SeriesListing& listing,
@@ -64,7 +82,7 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     PassOver(entry, status, point);
   }
   if (point.passed_over.empty()) {
-    return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint").AtPath(path);
+    return NothingCommitted(storage, path);
   }
   // Not NotFound: training must not begin anew because of damage.
   const SeriesEntry& first = point.passed_over.front();

@@ -13,7 +13,8 @@ from sealpoint import _sealpoint
 from sealpoint._arguments import Path as Path
 from sealpoint._arguments import check, is_text, listed, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError
+from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, NotFoundError
+from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
 
 Progress = bool | Callable[[str, int, int], None] | None
@@ -261,9 +262,18 @@ class Checkpoint(Mapping[str, Tensor]):
     # The mapping.
 
     def __getitem__(self, name: str) -> Tensor:
-        """Errors: NotFoundError, which is a KeyError."""
+        """Errors: NotFoundError, which is a KeyError, and names the most similar tensor."""
         check(name=name)
-        return Tensor(self, self._handle.tensor(name))
+        try:
+            return Tensor(self, self._handle.tensor(name))
+        except NotFoundError as error:
+            if found := nearest(name, list(self)):
+                error.message += f"; the nearest is {found}"
+            raise
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping; looks for no similar name."""
+        return self[name] if name in self else default
 
     def __iter__(self) -> Iterator[str]:
         handle = self._handle

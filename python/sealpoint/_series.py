@@ -32,7 +32,8 @@ class Series:
         return _sealpoint.series_list(self.path)
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
-        """The newest committed checkpoint whose files are there; None if nothing was ever committed.
+        """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
+        series nor the directory that it lies in is there: a file system that is not mounted is no new training.
 
         Args:
             allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its

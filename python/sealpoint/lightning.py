@@ -103,7 +103,10 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             )
         if map_location is not None and not isinstance(map_location, str | torch.device):
             raise UnsupportedError(f"map_location is a {type(map_location).__name__}, expected a device", path=target)
-        return load_full(target, device=map_location or "cpu", allow_pickle=self._allow_pickle, threads=self._threads)
+        found: dict[str, Any] = load_full(
+            target, device=map_location or "cpu", allow_pickle=self._allow_pickle, threads=self._threads
+        )
+        return found
 
     def remove_checkpoint(self, path: Any) -> None:
         """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One process calls it."""

@@ -2,6 +2,7 @@
 #include "readers/load/contract.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,9 +19,9 @@ namespace {
 
 using Kind = LoadFinding::Kind;
 
-Status Mismatch(std::string_view tensor, std::string_view detail) {
-  return MakeError(Code::kMismatch, detail).AtTensor(tensor);
-}
+constexpr std::array<std::string_view, 5> kKindNames = {"missing", "unexpected", "dtype", "shape",
+                                                        "coverage"};
+constexpr std::size_t kNamedMax = 4;  // differences beside the first
 
 std::string RegionText(const ReadItem& item) {
   return item.region ? StrCat(", region ", item.region->ToString()) : ", the whole tensor";
@@ -60,10 +61,13 @@ class Resolver {
   Status Resolve(const ReadItem& item);
   std::shared_ptr<const StridedRegion> DensePlace(const Region& region, std::uint32_t element_size);
   Status Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail);
+  // Counts a difference that is forbidden; `detail` is told of the first.
+  Status Mismatch(Kind kind, std::string_view tensor, std::string_view detail);
   void Forbid(const Status& difference);
+  std::string DescribeOthers() const;
   Status CheckDType(const ReadItem& item, const TensorView& tensor);
-  static Result<std::optional<ElementConverter>> ChooseConverter(const ReadItem& item,
-                                                                 const TensorView& tensor);
+  Result<std::optional<ElementConverter>> ChooseConverter(const ReadItem& item,
+                                                          const TensorView& tensor);
   Result<std::optional<Region>> ChooseRegion(const ReadItem& item, const Shape& stored);
   Result<std::optional<Region>> BelievedRegion(const ReadItem& item, const Shape& stored);
 
@@ -74,10 +78,12 @@ class Resolver {
   std::map<std::pair<Region, std::uint32_t>, std::shared_ptr<const StridedRegion>> dense_places_;
   Status first_forbidden_;
   std::uint64_t forbidden_count_ = 0;
+  std::array<std::uint64_t, kKindNames.size()> kind_counts_ = {};
+  std::vector<std::string> others_;  // the first kNamedMax behind the first
 };
 
 Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail) {
-  if (policy == OnMismatch::kError) return Mismatch(tensor, detail);
+  if (policy == OnMismatch::kError) return Mismatch(kind, tensor, detail);
   if (policy == OnMismatch::kReport) {
     resolved_.findings.push_back(
         {.kind = kind, .tensor = std::string(tensor), .detail = std::move(detail)});
@@ -85,15 +91,36 @@ Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, s
   return {};
 }
 
+Status Resolver::Mismatch(Kind kind, std::string_view tensor, std::string_view detail) {
+  ++kind_counts_.at(static_cast<std::size_t>(kind));
+  return MakeError(Code::kMismatch, detail).AtTensor(tensor);
+}
+
 void Resolver::Forbid(const Status& difference) {
   if (difference.ok()) return;
-  if (forbidden_count_++ == 0) first_forbidden_ = difference;
+  if (forbidden_count_++ == 0) {
+    first_forbidden_ = difference;
+  } else if (others_.size() < kNamedMax) {
+    others_.push_back(difference.place().tensor);
+  }
+}
+
+std::string Resolver::DescribeOthers() const {
+  std::string text;
+  for (const std::string& name : others_) text += StrCat(text.empty() ? ": " : ", ", name);
+  if (others_.size() + 1 < forbidden_count_) text += ", ...";
+  std::string counts;
+  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
+    if (kind_counts_.at(i) == 0) continue;
+    counts += StrCat(counts.empty() ? "" : ", ", kind_counts_.at(i), " ", kKindNames.at(i));
+  }
+  return StrCat(text, "; in all ", counts);
 }
 
 Result<ResolvedRequest> Resolver::Take() && {
   if (forbidden_count_ == 0) return std::move(resolved_);
   return ForbiddenDifference(first_forbidden_.place().tensor, first_forbidden_.message(),
-                             forbidden_count_);
+                             forbidden_count_, DescribeOthers());
 }
 
 Status Resolver::AddItem(const ReadItem& item) {
@@ -152,7 +179,7 @@ Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
   const bool has_other_size = wanted_size != 0 && wanted_size != tensor.element_size();
   // With a conversion the memory is not made for elements of the believed dtype.
-  if (has_other_size && !item.convert) return Mismatch(item.tensor, detail);
+  if (has_other_size && !item.convert) return Mismatch(Kind::kDType, item.tensor, detail);
   return Differ(contract_.dtype, Kind::kDType, item.tensor, std::move(detail));
 }
 
@@ -165,7 +192,7 @@ Result<std::optional<ElementConverter>> Resolver::ChooseConverter(const ReadItem
   }
   std::optional<ElementConverter> converter = ElementConverter::Make(tensor.dtype(), *item.convert);
   if (!converter) {
-    return Mismatch(item.tensor,
+    return Mismatch(Kind::kDType, item.tensor,
                     StrCat("stored as ", DTypeText(tensor.dtype()), ", which does not convert to ",
                            DTypeText(item.convert->to), RegionText(item)));
   }
@@ -198,8 +225,9 @@ Result<std::optional<Region>> Resolver::BelievedRegion(const ReadItem& item, con
     Region region = Region::Whole(shape);
     if (CheckRegion(stored, region).ok()) return std::optional(std::move(region));
   }
-  return Mismatch(item.tensor, StrCat("the wanted shape ", ShapeToString(shape),
-                                      " does not lie in the stored ", ShapeToString(stored)));
+  return Mismatch(Kind::kShape, item.tensor,
+                  StrCat("the wanted shape ", ShapeToString(shape), " does not lie in the stored ",
+                         ShapeToString(stored)));
 }
 
 void Resolver::CheckUnexpected() {
@@ -253,9 +281,11 @@ std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncover
                 Region::Of(uncovered.example.value_or(Box())).ToString());
 }
 
-Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count) {
+Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count,
+                           std::string_view which) {
   const std::string others =
-      count == 1 ? "" : StrCat("; and ", count - 1, " more difference", count == 2 ? "" : "s");
+      count == 1 ? ""
+                 : StrCat("; and ", count - 1, " more difference", count == 2 ? "" : "s", which);
   return MakeError(Code::kMismatch, detail, others).AtTensor(tensor);
 }
 

@@ -33,11 +33,13 @@ struct ResolvedRequest {
 std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_whom);
 std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom);
-// The error for `count` differences that the contract forbids; it names the first.
-Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count);
+// The error for `count` differences that the contract forbids. It names the first; `which` is what
+// is known of the others.
+Status ForbiddenDifference(std::string_view tensor, std::string_view detail, std::uint64_t count,
+                           std::string_view which = {});
 
 // Compares the request with what is stored. Errors: Mismatch (differences that the contract
-// forbids; the message names the first and counts the others), InvalidArgument (region,
+// forbids; the message names the first few and counts all by their kinds), InvalidArgument (region,
 // destination).
 Result<ResolvedRequest> ResolveRequest(const Metadata& index, const ReadRequest& request,
                                        const LoadContract& contract);

@@ -1,21 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of docs/torch.md, run from its first block to its last."""
+"""The code of docs/torch.md, run from its first block to its last; the first blocks of README.md and docs/torch.md, run as
+a training that ends and goes on in a new process."""
 
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 
 
+def blocks_of(document):
+    page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], document).read_text()
+    return re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+
+
 def test_the_page(tmp_path, monkeypatch):
-    page = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/torch.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    blocks = blocks_of("docs/torch.md")
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:
         exec(compile(block, "docs/torch.md", "exec"), names)
     assert names["state"]["step"] == 102
+
+
+def losses_of(program, folder, seed):
+    """Of a process, whose first weights follow from the seed."""
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run([sys.executable, "-c", f"import torch\ntorch.manual_seed({seed})\n{program}"], cwd=folder,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"), capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [float(line) for line in done.stdout.splitlines()]
+
+
+def test_the_first_block_of_the_readme_goes_on_in_a_new_process(tmp_path):
+    block, count = re.subn(r"^( *)(checkpoints\.step\(.*)", r"\1print(loss.item())\n\1\2", blocks_of("README.md")[0], flags=re.M)
+    shorter, ends = re.subn(r"\b1001\b", "251", block)
+    assert (count, ends) == (1, 1)
+    expected = losses_of(block, tmp_path / "whole", seed=1)
+    assert len(expected) == 1000
+    assert losses_of(shorter, tmp_path / "parts", seed=1) == expected[:250]
+    assert losses_of(block, tmp_path / "parts", seed=2) == expected[200:], "from step 200, which was the last to be saved"
+
+
+def test_the_first_block_of_the_page_goes_on_in_a_new_process(tmp_path):
+    block = blocks_of("docs/torch.md")[0]
+    expected = losses_of(block + "print(train(3))\n", tmp_path / "whole", seed=1)
+    first = losses_of(block, tmp_path / "parts", seed=1)
+    assert [*first, *losses_of(block, tmp_path / "parts", seed=2)] == expected
+    assert len(expected) == 2

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from torch_states import MODES, Tied, Training, assert_same, in_place, whole
+from torch_states import MODES, Model, Tied, Training, assert_same, in_place, whole
 
 
 def unique_bytes(training):
@@ -80,6 +80,63 @@ def case_ranks_of_several_hosts_pass_on(job):
         assert sp.load(back, job.path("c"), pass_on=False).bytes_received == 0
     finally:
         session.communicator.host, session._spans_hosts = own, None
+
+
+def case_new_optimizers_get_their_state(job):
+    """In a new process no optimizer has moments yet; here that is so on all ranks, or on some."""
+    source = Training("fsdp", job.size, seed=1)
+    source.optimizer.param_groups[0]["lr"] = 0.5
+    sp.save({"model": source.model, "optimizer": source.optimizer}, job.path("c"))
+    expected = source.tensors()
+    for number, mode in enumerate((*MODES, "tp")):
+        other = Training(mode, job.size, seed=2)
+        if number < len(MODES) or job.rank % 2 == 0:
+            other.optimizer = torch.optim.AdamW(other.model.parameters(), lr=1e-2)
+        sp.load({"model": other.model, "optimizer": other.optimizer}, job.path("c"))
+        assert_same(expected, other.tensors())
+        assert other.optimizer.param_groups[0]["lr"] == 0.5
+        for parameter, entries in other.optimizer.state.items():
+            assert entries["exp_avg"].placements == parameter.placements, mode
+            assert not isinstance(entries["step"], DTensor)
+        other.step()
+        sp.save({"model": other.model, "optimizer": other.optimizer}, job.path(f"again{number}"))
+    back = job.path("again0")
+    torch.manual_seed(9)
+    plain = Model()
+    optimizer = torch.optim.AdamW(plain.parameters())
+    sp.load({"model": plain, "optimizer": optimizer}, back)
+    alone = Training("fsdp", job.size, seed=3)
+    sp.load({"model": alone.model, "optimizer": alone.optimizer}, back)
+    found = dict(plain.state_dict())
+    for number, one in optimizer.state_dict()["state"].items():
+        found.update({f"{number}.{key}": value for key, value in one.items()})
+    assert_same(alone.tensors(), found)
+    parallel = torch.nn.parallel.DistributedDataParallel(plain)
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load({"model": parallel, "optimizer": optimizer}, back))
+    assert "of the state's names have a part 'module'" in error.message, error
+    sp.load({"model": parallel.module, "optimizer": torch.optim.AdamW(parallel.parameters())}, back)
+
+
+def case_state_dicts_without_moments_are_refused(job):
+    source = Training("fsdp", job.size, seed=1)
+    sp.save(source.state(), job.path("c"))
+    other = Training("tp", job.size, seed=2)
+    if job.rank == 2:
+        other.optimizer = torch.optim.AdamW(other.model.parameters())
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load(other.state(), job.path("c"), contract=sp.Contract.partial()))
+    assert "give the optimizer itself" in error.message and error.rank == 2, error
+
+
+def case_all_differences_of_all_ranks_are_in_one_error(job):
+    sp.save({"a": torch.ones(2), "b": torch.ones(2), "c": 1}, job.path("c"))
+    own = {"a": torch.zeros(3 if job.rank == 1 else 2), **({} if job.rank else {"b": torch.zeros(2)})}
+    if job.rank in (1, 3):
+        own[f"x{job.rank}"] = 0
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load(own, job.path("c")))
+    for part in ("1 missing", "x1", "1 unexpected, which no rank's state has: c", "1 of another shape: a",
+                 "3 other ranks have other differences, or none"):
+        assert part in error.message, error
+    assert error.rank == 1, "the one with the most"
 
 
 def case_fewer_ranks_load(job):
@@ -367,10 +424,15 @@ def case_a_loop_resumes(job):
     with sp.Checkpointer(job.path("run"), every=2, keep=2) as checkpoints:
         state = {"t": torch.zeros(3), "step": 0}
         assert checkpoints.resume(state) is None
+        error = job.raises(sealpoint.NotFoundError, lambda: checkpoints.resume(state, required=True))
+        assert error.path == str(job.path("run")), error
         for step in range(1, 8):
             state["t"].fill_(step)
             state["step"] = step
             checkpoints.step(step, state)
+    lost = sp.Checkpointer(job.path("mount") / "job" / "run", every=2)
+    error = job.raises(sealpoint.IoError, lambda: lost.resume(state))
+    assert "mount it, or make it for a new training" in error.message, error
     again = sp.Checkpointer(job.path("run"), every=2)
     back = {"t": torch.zeros(3), "step": 0}
     assert again.resume(back) == 6

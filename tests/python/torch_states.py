@@ -45,6 +45,9 @@ class Training:
         torch.manual_seed(seed)
         self.model = parallel(Model(), mode, size)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self.step()
+
+    def step(self):
         self.model(torch.randint(0, 10, (4,))).backward()
         self.optimizer.step()
         self.optimizer.zero_grad()

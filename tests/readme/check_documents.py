@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROSE_WIDTH_MAX = 132  # wrap at 120; tables and code are not counted
-README_LINES_MAX = 95  # one screen, with a block of code for each of two languages
+README_LINES_MAX = 106  # one screen, with a block of code for each of two languages
 EXAMPLE_LINES_MAX = 80  # of those that are one file
 CODES = set(re.findall(r"^\s+k(\w+) = \d+,", (ROOT / "include/sealpoint/status.h").read_text(), re.M))
 RULE_ID = re.compile(r"\bR-[A-Z]{3}-\d\d\b")

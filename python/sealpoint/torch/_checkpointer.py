@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, MutableMapping
+import os
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
 
@@ -13,10 +14,10 @@ import torch.distributed as dist
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
-from sealpoint._errors import Error
+from sealpoint._errors import Error, NotFoundError
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
-from sealpoint.torch._load import load
+from sealpoint.torch._load import State, load
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, SaveFuture, save, save_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import Contract, ask_first
@@ -148,11 +149,22 @@ class Checkpointer:
             return ask_first(call, make)
 
     def resume(
-        self, state_dict: MutableMapping[Any, Any], *, contract: Contract | None = None, **options: Any
+        self, state_dict: State, *, required: bool = False, contract: Contract | None = None, **options: Any
     ) -> int | None:
-        """Loads the newest whole checkpoint into the state; returns its step, or None if nothing was ever saved."""
+        """Loads the newest whole checkpoint into the state; returns its step, or None if nothing was ever saved.
+
+        Args:
+            required: nothing to resume from is an error, too, as for a job that was started again, and whose file system
+                may be an empty directory because it is not mounted.
+            contract, options: as for ``load``.
+
+        Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
+        one that it lies in is there), and those of ``load``.
+        """
         path = self.newest()
         if path is None:
+            if required:
+                raise NotFoundError("nothing was ever committed here, and required is True", path=os.fsdecode(self._directory))
             return None
         from sealpoint._checkpoint import open as open_checkpoint
 

@@ -20,13 +20,13 @@ from sealpoint._checkpoint import Checkpoint, Path, Progress
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
-from sealpoint.torch import _dcp_names, _shards
+from sealpoint.torch import _dcp_names, _differences, _shards
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import check_unexpected, mask_of, read_tree
+from sealpoint.torch._load import mask_of, read_tree, unmatched_of
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
@@ -161,7 +161,10 @@ class StorageReader(storage.StorageReader):
         wanted, answers = agree(call, make)
         if opened.generation != opened.session.generation:
             raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
-        check_unexpected(names, [answer[1:] for answer in answers], self._unexpected, 'unexpected="allow"')
+        unmatched = unmatched_of(names, [answer[1:] for answer in answers])
+        if unmatched and self._unexpected == "error":
+            unexpected = [("unexpected", name, "") for name in unmatched]
+            _differences.raise_together(call, unexpected, unmatched, 'unexpected="allow"')
         opened.reader.load(
             slots=wanted.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),

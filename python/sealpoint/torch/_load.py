@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, MutableMapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 import torch.distributed as dist
@@ -12,14 +12,25 @@ import torch.distributed as dist
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint, Path, Progress
 from sealpoint._checkpoint import open as open_checkpoint
-from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
-from sealpoint.torch import _shards
+from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint.torch import _differences, _shards
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Contract, Matching, agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
+
+
+class Stateful(Protocol):
+    """An object with a state of its own, such as a module or an optimizer."""
+
+    def state_dict(self) -> Any: ...
+
+    def load_state_dict(self, state_dict: Any, /) -> Any: ...
+
+
+State = MutableMapping[Any, Any] | list[Any] | Stateful
 
 
 class LoadReport(NamedTuple):
@@ -33,7 +44,7 @@ class LoadReport(NamedTuple):
 
 @tells_other_ranks
 def load(
-    state_dict: MutableMapping[Any, Any],
+    state_dict: State,
     path: Path,
     *,
     process_group: dist.ProcessGroup | None = None,
@@ -46,13 +57,15 @@ def load(
     deadline: float | None = 1800.0,
     progress: Progress = None,
 ) -> LoadReport:
-    """Fills a state dict in place: tensors in their memory, whatever their layout; values in their containers.
+    """Fills a state in place: tensors in their memory, whatever their layout; values in their containers.
 
     All ranks call it; they may be another number, in another layout, than those that saved. Values change only after all
     bytes were verified; after an error the content of tensors is unspecified.
 
     Args:
-        state_dict: as for ``save``. Objects with ``load_state_dict()`` get their state at the end.
+        state_dict: as for ``save``; a mapping, a list or an object. Objects with ``load_state_dict()`` get their state at
+            the end. An optimizer that has none yet, as in a new process, gets places for it first, on its parameters'
+            devices and meshes. What ``optimizer.state_dict()`` returned then has none, and is refused.
         contract: what differences lead to; None: each is an error. See ``Contract``.
         convert: elements of other dtypes are converted, if each fits ("exact") or to the nearest even; None: never.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
@@ -61,8 +74,8 @@ def load(
             needs (False), which is faster for ranks that share a page cache. None: passed on if ranks are on several
             hosts. The same on all ranks.
 
-    Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (names
-    the path), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
+    Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (counts
+    what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
     same = {"contract": contract, "convert": convert, "pass_on": pass_on, "deadline": deadline}
     with checked_call(session_of(process_group), "load", same=same, path=path, allow_pickle=allow_pickle, threads=threads,
@@ -71,7 +84,7 @@ def load(
                      memory_budget_bytes or _MEMORY_BUDGET_BYTES, pass_on, progress)
 
 
-def _load(call: Call, state: MutableMapping[Any, Any], path: Path, contract: Contract,
+def _load(call: Call, state: State, path: Path, contract: Contract,
           convert: str | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
           progress: Progress) -> LoadReport:
     agree(call, lambda: (None, b""))  # the library's own exchanges need all ranks in this call
@@ -85,11 +98,20 @@ def _load(call: Call, state: MutableMapping[Any, Any], path: Path, contract: Con
     def make() -> tuple[Matching, bytes]:
         matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
         mask = mask_of(matching.stored, matching.wanted)
-        return matching, bytes([matching.destinations.must_compare]) + mask
+        return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
     matching, answers = agree(call, make)
-    masks = [answer[1:] for answer in answers]
-    matching.findings += check_unexpected(matching.stored, masks, contract.unexpected)
+    unmatched = unmatched_of(matching.stored, [answer[2:] for answer in answers])
+    if any(answer[1] for answer in answers) or (unmatched and contract.unexpected == "error"):
+        if contract.unexpected == "error":
+            matching.forbidden += [("unexpected", name, "") for name in unmatched]
+        matching.forbidden += _differences.of_tensors(
+            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and convert is None,
+            shape=contract.shape == "error",
+        )
+        _differences.raise_together(call, matching.forbidden, unmatched, "contract=Contract.partial()")
+    if contract.unexpected == "report":
+        matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
     report = reader.load(
         slots=matching.destinations.slots,
         # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
@@ -128,11 +150,31 @@ def _match(reader: _sealpoint.CollectiveReader, node: Any, state: Any, rank: int
         name = _tree.rank_object(rank)
         if name in objects:
             rank_values = _tree.parse(objects[name])
-    matching = Matching(node, rank_values, rank, size, contract, allow_pickle)
-    if not isinstance(state, MutableMapping):
-        raise InvalidArgumentError(f"state is a {type(state).__name__}, expected a mapping that can be changed")
+    stored = _stored_in(reader)
+
+    def look(name: str) -> tuple[tuple[int, ...], torch.dtype]:
+        found = stored(name)
+        if found is None:
+            raise CorruptError("the tree has a tensor that is not stored", tensor=name)
+        if found[0] not in DTYPE_OF:
+            raise UnsupportedError(f"this torch has no dtype {found[0]}", tensor=name)
+        return found[1], DTYPE_OF[found[0]]
+
+    matching = Matching(node, rank_values, rank, size, contract, allow_pickle, look)
     matching.match(state)
     return matching
+
+
+def _stored_in(reader: _sealpoint.CollectiveReader) -> _differences.Stored:
+    handle = reader.checkpoint()
+
+    def stored(name: str) -> tuple[str, tuple[int, ...]] | None:
+        if not handle.has_tensor(name):
+            return None
+        info = handle.tensor(name)
+        return info.dtype, info.shape
+
+    return stored
 
 
 def _per_rank_sizes(node: Any) -> Any:
@@ -155,31 +197,25 @@ def mask_of(stored: Sequence[str], wanted: Collection[str]) -> bytes:
     return bytes(mask)
 
 
-def check_unexpected(
-    stored: Sequence[str], masks: list[bytes], rule: str, hint: str = "contract=Contract.partial()"
-) -> list[tuple[str, str, str]]:
-    """Findings of what no rank's state has, under the rule of a contract. ``hint`` says how it is allowed."""
-    if rule == "allow":
-        return []
+def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
+    """What no rank's state has."""
     wanted = 0
     for mask in masks:
         wanted |= int.from_bytes(mask, "little")
     bits = wanted.to_bytes((len(stored) + 7) // 8, "little")
-    unexpected = [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
-    if unexpected and rule == "error":
-        more = f" and {len(unexpected) - 1} more places" if len(unexpected) > 1 else ""
-        raise MismatchError(f"unexpected: no rank's state has it{more}; {hint} allows it", object=unexpected[0])
-    return [("unexpected", name, "no rank's state has it") for name in unexpected]
+    return [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
 
 
 def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: bool = False,
-              threads: int = 1) -> dict[str, Any]:
-    """The whole state as new containers and tensors, as torch.load has it. One process; needs no others.
+              threads: int = 1) -> Any:
+    """The whole state as new containers and tensors, as torch.load has it: what was given to ``save``, a mapping mostly.
+    One process; needs no others.
 
-    Of ``per_rank`` values it has a list, by rank.
+    Of ``per_rank`` values it has a list, by rank; of any mapping, such as an OrderedDict, a dict.
     """
     with open_checkpoint(path) as checkpoint:
-        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if _tree.OBJECT in checkpoint.objects else None
+        has_tree = _tree.OBJECT in checkpoint.objects
+        tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else None
         tensors: dict[str, torch.Tensor] = {}
         slots = []
         for name in checkpoint:
@@ -189,13 +225,11 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
             tensors[name] = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name], device=device)
             slots.append((name, tensors[name]))
         checkpoint.read({name: _array_of(tensor) for name, tensor in slots}, threads=threads)
-        if tree is None:
+        if not has_tree:
             return dict(tensors)
         ranks = _rank_values(checkpoint)
         decoder = _tree.Decoder(lambda name: tensors[name], allow_pickle)
-        result = decoder.decode(_with_rank_values(tree, ranks, ()))
-        assert isinstance(result, dict)
-        return result
+        return decoder.decode(_with_rank_values(tree, ranks, ()))
 
 
 def _array_of(tensor: torch.Tensor) -> tuple[Any, ...]:

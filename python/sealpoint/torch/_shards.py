@@ -260,6 +260,8 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
         what = f"quantized tensor ({tensor.dtype}), expected its int_repr() and parameters"
     elif tensor.is_nested:
         what = "nested tensor, expected its values and offsets"
+    elif tensor.device.type == "meta":
+        what = "device is meta, which has no memory; a module gets memory by to_empty(device=...), an optimizer is made after it"
     elif tensor.device.type not in ("cpu", "cuda"):
         what = f"device is {tensor.device}, expected cpu or cuda"
     elif hasattr(type(tensor), "__tensor_flatten__"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, TypeVar, cast
 
@@ -13,8 +14,10 @@ from sealpoint import _sealpoint, _tree
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.torch import _shards
+from sealpoint.torch import _optimizers, _shards
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
+from sealpoint.torch._differences import Difference
+from sealpoint.torch._places import Later, Root, Unwrap
 from sealpoint.torch._session import Call
 
 _ERROR, _ANSWER = b"E", b"A"
@@ -28,11 +31,15 @@ def is_stateful(value: Any) -> bool:
 
 
 def plain_state(value: Any) -> Any:
-    """With the state dicts of what has one, in mappings."""
+    """With the state dicts of what has one, wherever in the state."""
     if is_stateful(value):
         return plain_state(value.state_dict())
     if isinstance(value, Mapping):
         return {key: plain_state(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(plain_state(one) for one in value)
+    if isinstance(value, _tree.PerRank):
+        return _tree.PerRank(plain_state(value.value))
     return value
 
 
@@ -60,6 +67,8 @@ class Collected(Gathered):
         self.rank_values = self._encoder.rank_values
 
     def _add_tensor(self, path: str, value: Any) -> str:
+        if not path:
+            raise InvalidArgumentError("a tensor has no name here, expected a state of mappings or lists, whose keys are its name")
         if path in self._paths:
             raise InvalidArgumentError("two places of the state have this path", tensor=path)
         self._paths.add(path)
@@ -218,9 +227,10 @@ class Matching:
     """
 
     def __init__(self, tree: Node, rank_values: Mapping[str, Node], rank: int, size: int, contract: Contract,
-                 allow_pickle: bool) -> None:
+                 allow_pickle: bool, look: _optimizers.Look) -> None:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
+        self.forbidden: list[Difference] = []  # by the contract
         self.wanted: set[str] = set()  # paths of stored places that this rank's state has
         self.stored: list[str] = []  # all of them
         self._contract, self._rank, self._size = contract, rank, size
@@ -228,17 +238,34 @@ class Matching:
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
         self._changes: list[tuple[Any, Any, Any]] = []  # (container, key, value)
         self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
+        self._copies = _optimizers.Copies()
+        self._look = look
         self._tree = tree
 
-    def match(self, state: MutableMapping[Any, Any]) -> None:
+    def match(self, state: Any) -> None:
+        """Errors: InvalidArgumentError (a state that cannot be filled in place)."""
         self.stored = list(_leaves(self._tree, ()))
-        self._mapping(state, self._tree, ())
+        if not (is_stateful(state) or isinstance(state, (MutableMapping, list))) or _shards.is_tensor(state):
+            raise InvalidArgumentError(
+                f"state is of type {type(state).__name__}, expected a mapping, a list or an object with state_dict() and "
+                "load_state_dict(), which are filled in place; load_full() returns what was saved"
+            )
+        if isinstance(state, list) and not isinstance(self._tree, list):
+            self._want(self._tree, ())
+            return self._differ("kind", (), f"the state is a list, the checkpoint {_tree._brief(self._tree)}")
+        self._place(Root(state), 0, state, self._tree, ())
 
     def apply(self) -> None:
         for container, key, value in self._changes:
             container[key] = value
         for stateful, state in self._loads:
             stateful.load_state_dict(state)
+        for path in self._copies.changed():
+            warnings.warn(
+                f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
+                f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
+                RuntimeWarning, stacklevel=4,
+            )
 
     def _refuse_tensor(self, name: str) -> Any:
         raise CorruptError("a tensor lies within a value", tensor=name)
@@ -246,7 +273,7 @@ class Matching:
     def _differ(self, what: str, path: Path, detail: str) -> None:
         rule = getattr(self._contract, what)
         if rule == "error":
-            raise MismatchError(f"{what}: {detail}", object=text_of(path))
+            self.forbidden.append((what, text_of(path), "" if what == "missing" else detail))
         if rule == "report":
             self.findings.append((what, text_of(path), detail))
 
@@ -255,22 +282,30 @@ class Matching:
         if stored is None:
             self._want(node, path)
             return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree._brief(node)}")
+        if _optimizers.lacks_all_state(live, node):
+            self._want(node, path)
+            self.forbidden.append(("optimizer", text_of(path), _optimizers.NO_STATE))
+            return None
+        for i, own, others in _optimizers.group_sizes_that_differ(live, node):
+            self._differ("kind", (*path, "param_groups", i), f"the optimizer has {own} parameters, the checkpoint {others}")
         for key in list(live):
             place = (*path, _tree._part_of(key))
             name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
             if name in stored:
                 self._place(live, key, live[key], stored[name], place)
             else:
-                self._differ("missing", place, "the checkpoint does not have it")
+                for one in _live_leaves(live[key], place):
+                    self._differ("missing", one, "the checkpoint does not have it")
 
     def _place(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
         if is_stateful(live) and not _shards.is_tensor(live):
-            state = plain_state(live.state_dict())
+            state = _optimizers.complete(live, plain_state(live.state_dict()), node, self._look)
             self._mapping(state, node, path)
             self._loads.append((live, state))
         elif _shards.is_tensor(live):
             self._tensor(live, node, path)
         elif isinstance(live, MutableMapping):
+            self._copies.note(text_of(path), live)
             self._mapping(live, node, path)
         elif isinstance(live, _tree.PerRank) or kind_of(node) == "per_rank":
             self._rank_value(container, key, live, node, path)
@@ -278,7 +313,7 @@ class Matching:
             self._sequence(container, key, live, node, path)
         elif entries_of(node) is not None:
             self._want(node, path)
-            self._differ("kind", path, f"the state has a {type(live).__name__}, the checkpoint a mapping")
+            self._differ("kind", path, f"the state has a value of type {type(live).__name__}, the checkpoint a mapping")
         else:
             self._want(node, path)
             self._changes.append((container, key, self._value(node, path)))
@@ -304,14 +339,14 @@ class Matching:
         items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
         if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
             self._want(node, path)
-            count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a {type(live).__name__}"
+            count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a value of type {type(live).__name__}"
             stored = f"{len(items)} elements" if items is not None else _tree._brief(node)
             return self._differ("kind", path, f"the state has {count}, the checkpoint {stored}")
         filled = live if isinstance(live, list) else list(live)
         for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
             self._place(filled, i, one, stored_one, (*path, i))
         if isinstance(live, tuple):
-            self._changes.append((_Later(container, key), None, filled))
+            self._changes.append((Later(container, key), None, filled))
 
     def _rank_value(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
         self._want(node, path)
@@ -326,28 +361,7 @@ class Matching:
         holder = [inner]
         self._place(holder, 0, inner, own, (*path, f"rank{self._rank}"))
         is_wrapped = isinstance(live, _tree.PerRank)
-        self._changes.append((_Unwrap(container, key, holder, is_wrapped), None, None))
-
-
-class _Later:
-    """Puts a tuple where a list was filled."""
-
-    def __init__(self, container: Any, key: Any) -> None:
-        self._container, self._key = container, key
-
-    def __setitem__(self, _: Any, filled: list[Any]) -> None:
-        self._container[self._key] = tuple(filled)
-
-
-class _Unwrap:
-    """Puts this rank's value, once it is there, where ``per_rank`` was."""
-
-    def __init__(self, container: Any, key: Any, holder: list[Any], is_wrapped: bool) -> None:
-        self._container, self._key, self._holder, self._is_wrapped = container, key, holder, is_wrapped
-
-    def __setitem__(self, _: Any, __: Any) -> None:
-        value = self._holder[0]
-        self._container[self._key] = _tree.PerRank(value) if self._is_wrapped else value
+        self._changes.append((Unwrap(container, key, holder, is_wrapped), None, None))
 
 
 def _items(node: Node) -> list[Node] | None:
@@ -369,8 +383,18 @@ def _leaves(node: Node, path: Path) -> Iterator[str]:
         yield from _leaves(value, (*path, _tree._part_of(key)))
 
 
+def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
+    """As ``_leaves``, of a state."""
+    state = plain_state(value) if is_stateful(value) and not _shards.is_tensor(value) else value
+    entries = state.items() if isinstance(state, Mapping) else enumerate(state) if _is_nested(state) else ()
+    if not entries:
+        yield path
+    for key, one in entries:
+        yield from _live_leaves(one, (*path, _tree._part_of(key)))
+
+
 def _is_nested(value: Any) -> bool:
-    """Whether a list or tuple has mappings or tensors."""
+    """Whether a list or tuple has mappings, tensors or objects with a state."""
     return isinstance(value, (list, tuple)) and any(
-        isinstance(one, Mapping) or _shards.is_tensor(one) or _is_nested(one) for one in value
+        isinstance(one, Mapping) or _shards.is_tensor(one) or is_stateful(one) or _is_nested(one) for one in value
     )

@@ -190,16 +190,20 @@ TEST_F(ContractMessageTest, Coverage) {
             "12 elements of shape [4, 4] are wanted by no item, such as region [0:1, 0:4]");
 }
 
-TEST_F(ContractMessageTest, CountsAllDifferencesAndNamesTheFirst) {
+TEST_F(ContractMessageTest, CountsAllDifferencesAndNamesTheFirstFew) {
   ReadRequest request;
   request.items = {Item("c"), Item("d"), RowOf("a")};
   request.items.back().dtype = DType::kInt32;
   const Status error = checkpoint_->Load(request).status();
   EXPECT_EQ(error.place().tensor, "c");
-  EXPECT_THAT(error.message(), HasSubstr("; and 3 more differences"));
+  EXPECT_THAT(error.message(), HasSubstr("; and 3 more differences: d, a, b; in all 2 missing, "
+                                         "1 unexpected, 1 dtype"));
   request.items.pop_back();
   EXPECT_THAT(checkpoint_->Load(request, LoadContract::Partial()).status().message(),
-              HasSubstr("; and 1 more difference"));
+              HasSubstr("; and 1 more difference: d; in all 2 missing"));
+  for (const char* name : {"e", "f", "g", "h", "i"}) request.items.push_back(Item(name));
+  EXPECT_THAT(checkpoint_->Load(request, LoadContract::Partial()).status().message(),
+              HasSubstr("; and 6 more differences: d, e, f, g, ...; in all 7 missing"));
 }
 
 TEST_F(ContractMessageTest, WhatIsNoDifferenceComesFirst) {

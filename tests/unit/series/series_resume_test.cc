@@ -100,6 +100,15 @@ TEST_F(SeriesResumeTest, OnlyASeriesWithoutACheckpointIsNotFound) {
               FailsRule(Code::kNotFound, "R-SER-20"));
   ASSERT_TRUE(memory_->CreateDirectories("empty").ok());
   EXPECT_THAT(Series("empty", storage_).Newest().status(), FailsRule(Code::kNotFound, "R-SER-20"));
+  EXPECT_THAT(Series("empty/new", storage_).Newest().status(),
+              FailsRule(Code::kNotFound, "R-SER-20"));
+}
+
+TEST_F(SeriesResumeTest, AFileSystemThatIsNotThereIsNoEmptySeries) {
+  const Status status = Series("mount/job/run", storage_).Newest().status();
+  EXPECT_THAT(status, HasCode(Code::kIo));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("nor the directory mount/job that"));
+  EXPECT_THAT(Series("mount/job/run", storage_).List().value().entries, IsEmpty());
 }
 
 TEST_F(SeriesResumeTest, NothingLeftToFallBackToIsTheErrorOfTheNewest) {

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What names that were not found may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+_COMPARED_MAX = 1000  # each costs about 20 microseconds
+_LOOKED_AT_MAX = 10_000
+_PARTS_MAX = 3
+
+
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """The one of the names that is most like this one. Of many, only those with its first or its last part count."""
+    candidates: Iterable[str] = names
+    if len(names) > _COMPARED_MAX:
+        begin, end = name.rpartition(".")[0] + ".", "." + name.rpartition(".")[2]
+        candidates = [one for one in names if one.startswith(begin) or one.endswith(end)][:_COMPARED_MAX]
+    found = difflib.get_close_matches(name, candidates, n=1)
+    return found[0] if found else None
+
+
+def extra_part(longer: Iterable[str], shorter: Collection[str]) -> tuple[str, int] | None:
+    """What most of the longer names have within them, or before them, and the shorter ones do not, such as "module"; and
+    how many names differ by it alone."""
+    votes: Counter[str] = Counter()
+    for name, _ in zip(longer, range(_LOOKED_AT_MAX), strict=False):
+        parts = name.split(".")
+        cuts = ((i, j) for i in range(len(parts)) for j in range(i + 1, min(len(parts), i + _PARTS_MAX + 1)))
+        found = {".".join(parts[i:j]) for i, j in cuts if ".".join(parts[:i] + parts[j:]) in shorter}
+        votes.update(found)
+    best = votes.most_common(1)
+    return best[0] if best else None

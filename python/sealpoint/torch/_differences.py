@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between a state and a checkpoint, as one error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import NoReturn
+
+from sealpoint._errors import MismatchError
+from sealpoint._hints import extra_part, nearest
+from sealpoint.torch._session import Call
+from sealpoint.torch._shards import Slot
+
+_NAMED_MAX = 5  # of each kind
+_KINDS = {
+    "optimizer": "optimizer without state",
+    "missing": "missing, which the checkpoint does not have",
+    "unexpected": "unexpected, which no rank's state has",
+    "kind": "of another kind",
+    "dtype": "of another dtype",
+    "shape": "of another shape",
+    "per_rank": "saved by another number of ranks",
+}
+_OF_OPTIMIZERS = re.compile(r"(^|\.)state\.")
+Difference = tuple[str, str, str]  # kind, path, detail; the kind says enough if there is no detail
+# Of a stored tensor: its dtype's name and its shape; None if there is none.
+Stored = Callable[[str], tuple[str, tuple[int, ...]] | None]
+
+
+def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: bool) -> list[Difference]:
+    """Where dtype or shape of a destination is not the stored one. The library finds them, too, but alone."""
+    found: dict[Difference, None] = {}
+    for name, live_dtype, live_shape, *_ in slots:
+        one = stored(name)
+        if one is not None and dtype and one[0] != live_dtype:
+            found["dtype", name, f"stored as {one[0]}, wanted as {live_dtype}"] = None
+        if one is not None and shape and one[1] != tuple(live_shape):
+            found["shape", name, f"stored with {list(one[1])}, wanted with {list(live_shape)}"] = None
+    return list(found)
+
+
+def text_of_all(differences: list[Difference], unmatched: Collection[str], hint: str) -> str:
+    """How many there are of each kind, the first of them, and what may be the reason.
+
+    ``unmatched``: stored places that no rank's state has. ``hint``: how a part of a checkpoint is loaded.
+    """
+    missing = {path: None for kind, path, _ in differences if kind == "missing"}
+    part = extra_part(unmatched, missing), extra_part(missing, unmatched)
+    parts = []
+    for kind, what in _KINDS.items():
+        found = [(path, detail) for one, path, detail in differences if one == kind]
+        if found:
+            near = unmatched if kind == "missing" and part == (None, None) else ()
+            named = ", ".join(_named(path, detail, near) for path, detail in found[:_NAMED_MAX])
+            more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+            parts.append(f"{len(found)} {what}: {named}{more}")
+    for one, whose, others in ((part[0], "the checkpoint's", "state's"), (part[1], "the state's", "checkpoint's")):
+        if one is not None:
+            parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}")
+    if all(kind == "unexpected" for kind, _, _ in differences):
+        if any(_OF_OPTIMIZERS.search(path) for path in unmatched):
+            parts.append("an optimizer has no places for its state before its first step: give sealpoint.torch.load() the "
+                         "optimizer itself, or let get_state_dict() make them")
+        parts.append(f"{hint} loads a part of a checkpoint")
+    return "; ".join(parts)
+
+
+def _named(path: str, detail: str, near: Collection[str]) -> str:
+    if near and (found := nearest(path, near)):
+        detail = f"the checkpoint has {found}"
+    name = path or "the state itself"
+    return f"{name} ({detail})" if detail else name
+
+
+def raise_together(
+    communicator: Call, differences: list[Difference], unmatched: Collection[str], hint: str
+) -> NoReturn:
+    """The differences of the rank that has most, as the same error on all ranks. Collective; some rank has one."""
+    text = text_of_all(differences, unmatched, hint)
+    order = {kind: number for number, kind in enumerate(_KINDS)}
+    first = min(differences, key=lambda one: order[one[0]])[1] if differences else ""
+    own = json.dumps([len(differences), text, first, communicator.host]).encode()
+    answers = [json.loads(bytes(one)) for one in communicator.all_gather(own)]
+    rank, (count, text, first, host) = max(enumerate(answers), key=lambda one: (one[1][0], -one[0]))
+    others = sum(answer[:2] != [count, text] for answer in answers)
+    if others == 0:
+        raise MismatchError(f"the state differs from the checkpoint: {text}", object=first)
+    raise MismatchError(f"the state differs from the checkpoint: {text}; {others} other ranks have other differences, or none",
+                        object=first, rank=rank, host=host)

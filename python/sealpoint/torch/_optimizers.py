@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers that have no state yet: torch makes it in the first step, and a load comes before that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from sealpoint import _tree
+from sealpoint._tree import Node
+from sealpoint._tree_paths import entries_of, kind_of
+
+# Of a stored tensor, by its name: shape and dtype.
+Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
+_PARTS = {"state", "param_groups"}
+NO_STATE = (
+    "it has no state yet, and what state_dict() returns has no places for it: give the optimizer itself, "
+    '{"optimizer": optimizer}, which gets state and hyper-parameters; or leave it out of the state'
+)
+
+
+def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
+    """The state dict of an optimizer, with places for what is stored of its parameters and groups and not there yet.
+
+    New tensors lie as the optimizer would have made them: those of the parameter's shape as the parameter, on its device
+    and mesh. What is stored of a parameter that the optimizer does not have gets no place. Neither the optimizer nor
+    ``state`` changes. What is no optimizer's is returned as it is. Local.
+    """
+    groups, live_groups = getattr(optimizer, "param_groups", None), _groups_of(state)
+    if live_groups is None or not isinstance(groups, list) or len(groups) != len(live_groups):
+        return state
+    stored = entries_of(node) or {}
+    stored_states = entries_of(stored.get("state")) or {}
+    states = dict(state["state"])
+    for group, live in zip(groups, live_groups, strict=True):
+        for parameter, number in zip(group["params"], live["params"], strict=False):
+            entries = entries_of(stored_states.get(number, stored_states.get(str(number))))  # all keys of DCP are strings
+            if entries:
+                states[number] = _with_places(states.get(number, {}), entries, parameter, look)
+    new_groups = list(live_groups)
+    if isinstance(stored.get("param_groups"), list):
+        for i, (live, stored_group) in enumerate(zip(live_groups, stored["param_groups"], strict=False)):
+            new_groups[i] = _with_places(live, entries_of(stored_group) or {}, None, look)
+    return {**state, "state": states, "param_groups": new_groups}
+
+
+def _groups_of(state: Any) -> list[Any] | None:
+    """Of what an optimizer's state_dict() returns."""
+    if not isinstance(state, Mapping) or not _PARTS <= state.keys() or not isinstance(state["state"], Mapping):
+        return None
+    groups = state["param_groups"]
+    is_one = isinstance(groups, list) and all(isinstance(group, Mapping) and "params" in group for group in groups)
+    return groups if is_one else None
+
+
+def _with_places(live: Mapping[Any, Any], entries: Mapping[Any, Node], parameter: Any, look: Look) -> dict[Any, Any]:
+    return {**live, **{key: _place(key, one, parameter, look) for key, one in entries.items() if key not in live}}
+
+
+def _place(key: Any, node: Node, parameter: Any, look: Look) -> Any:
+    """Where a node can be loaded to: None for a value, since values are replaced."""
+    if kind_of(node) == "tensor":
+        shape, dtype = look(node["name"])
+        if parameter is None or (key == "step" and shape == ()):  # torch has counters on the host, and moves them itself
+            return torch.zeros(shape, dtype=dtype)
+        if shape == tuple(parameter.shape):
+            return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
+        return parameter.detach().new_zeros(shape, dtype=dtype)
+    entries = entries_of(node)
+    if entries is not None:
+        return _with_places({}, entries, parameter, look)
+    items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
+    if items is None:
+        return None
+    places = [_place(None, one, parameter, look) for one in items]
+    return places if isinstance(node, list) else tuple(places)
+
+
+def lacks_all_state(state: Any, node: Node) -> bool:
+    """Whether this is the state_dict() of an optimizer before its first step, of whose parameters state is stored."""
+    groups = _groups_of(state)
+    if groups is None or state["state"]:
+        return False
+    stored = entries_of((entries_of(node) or {}).get("state")) or {}
+    return any(number in stored or str(number) in stored for group in groups for number in group["params"])
+
+
+def is_by_name(node: Node) -> bool:
+    """Whether a stored state names the parameters, as get_state_dict has it, instead of counting them."""
+    stored = entries_of((entries_of(node) or {}).get("state")) or {}
+    return any(isinstance(key, str) and not key.isdecimal() for key in stored)
+
+
+def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, int]]:
+    """(number of the group, its parameters, those of the stored one). torch would notice only after the bytes were read."""
+    groups = _groups_of(state)
+    stored = (entries_of(node) or {}).get("param_groups")
+    if groups is None or not isinstance(stored, list):
+        return
+    for i, (live, stored_group) in enumerate(zip(groups, stored, strict=False)):
+        params = (entries_of(stored_group) or {}).get("params")
+        if isinstance(params, list) and len(params) != len(live["params"]):
+            yield i, len(live["params"]), len(params)
+
+
+class Copies:
+    """State dicts of optimizers, without these: what a load changes in their groups, the optimizer does not see."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, Any, list[dict[Any, str]]]] = []
+
+    def note(self, path: str, state: Any) -> None:
+        """Before the load. Those whose parameters have names come from get_state_dict, whose users call the other half."""
+        groups = _groups_of(state)
+        if groups is not None and all(type(number) is int for group in groups for number in group["params"]):
+            self._found.append((path, groups, _values_of(groups)))
+
+    def changed(self) -> list[str]:
+        """Paths of those that have other hyper-parameters now."""
+        return [path for path, groups, before in self._found if _values_of(groups) != before]
+
+
+def _values_of(groups: list[Any]) -> list[dict[Any, str]]:
+    """Those of the groups that are no tensors: tensors are loaded in place, and so into the optimizer."""
+    return [{key: repr(one) for key, one in group.items() if not isinstance(one, torch.Tensor)} for group in groups]
