@@ -34,7 +34,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
         super().__init__()
         self.set_running_or_notify_cancel()
         self._pending: _sealpoint.PendingSave | None = pending
-        self._session = session
+        self.session = session  # of the ranks that save
         # Not a daemon: the interpreter waits for it at its end, and so for the save.
         threading.Thread(target=self._watch, name="sealpoint-save", daemon=False).start()
 
@@ -46,7 +46,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
                 pass
             info = pending.result()
         except BaseException as error:
-            note_failure(self._session, error)
+            note_failure(self.session, error)
             self._pending = None
             self.set_exception(error)
         else:
