@@ -879,6 +879,50 @@ def case_megatron_loads_an_export(job):
     sealpoint.megatron.enable()
 
 
+def case_optimizer_state_across_expert_parallelism(job):
+    """With it experts have an optimizer of their own: from 1 to n, from n to 1, and from n to another n."""
+    metadata, number = REGIONS, 0
+    for saved_on, loaded_on in ((1, (2,)), (2, (1, 4))):
+        training = Training(1, 1, experts=4, ep=saved_on)
+        training.step(0)
+        training.optimizer.param_groups[-1]["lr"] = 0.125
+        expected = training.whole()
+        assert any("experts" in name for name in expected)
+        assert not any(tensor.isnan().any() for tensor in expected.values())
+        path = folder(job, f"iter_000000{saved_on}")
+        dc.save(training.state(metadata), path, content_metadata=metadata)
+        for ep in loaded_on:
+            number += 1
+            other = Training(1, 1, seed=3 + number, experts=4, ep=ep)
+            other.load(path, dc.load_content_metadata(path))
+            assert same(other.whole(), expected), (saved_on, ep)
+            groups = other.optimizer.param_groups
+            assert all(group["step"] == 1 for group in groups if group["params"]), groups
+            assert [group["is_expert_parallel"] for group in groups][-1] is (ep > 1), groups
+            assert any(group["lr"] == 0.125 for group in groups) is not (saved_on > 1 and ep == 1), groups
+            assert len(other.optimizer.chained_optimizers) == 1 + (ep > 1)
+            other.step(1)
+
+
+def case_what_expert_parallelism_cannot_change(job):
+    """State in a form of Megatron's own, and a parameter group that the checkpoint does not have."""
+    native_metadata = {**MODEL, "distrib_optim_sharding_type": "fully_reshardable"}
+    training = Training(1, 1, experts=4, ep=2)
+    training.step(0)
+    own, ours = folder(job, "native"), folder(job, "ours")
+    sealpoint.megatron.disable()
+    dc.save(training.state(native_metadata), own, content_metadata=native_metadata)
+    sealpoint.megatron.enable()
+    dc.save(training.state(REGIONS), ours, content_metadata=REGIONS)
+    other = Training(1, 1, seed=2, experts=4, ep=1)
+    error = job.raises(sealpoint.MismatchError, lambda: other.load(own, dc.load_content_metadata(own)))
+    for text in ("the state of 2 optimizers, this job has 1", "--expert-model-parallel-size", "--no-load-optim"):
+        assert text in str(error), error
+    for group in other.optimizer.param_groups:
+        group["wd_mult"] = 0.5
+    error = job.raises(sealpoint.MismatchError, lambda: other.load(ours, dc.load_content_metadata(ours)))
+    assert "no parameter group of the checkpoint is that of" in str(error) and "'wd_mult': 0.5" in str(error), error
+
 def case_optimizer_state_through_any_mesh(job):
     """As it is on each mesh, without a gather; also of what was saved on the mesh before."""
     metadata = REGIONS

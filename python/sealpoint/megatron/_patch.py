@@ -14,7 +14,7 @@ import torch.distributed as dist
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint._native import BACKEND
 from sealpoint._tree import register_enum
-from sealpoint.megatron import _load, _mcore, _optimizer, _save
+from sealpoint.megatron import _experts, _load, _mcore, _optimizer, _save
 from sealpoint.megatron._newest import VERSION, write_config
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor
@@ -187,9 +187,9 @@ def enable(**options: Any) -> None:
     if _mcore.has_registry:
         _register()
     if options_now.optimizer_regions:
-        optimizer = _mcore.optimizer_class()
-        for name, value in _optimizer.patch(optimizer).items():
-            _set(optimizer, name, value)
+        for owner, patch in ((_mcore.optimizer_class(), _optimizer.patch), (_mcore.chained_class(), _experts.patch)):
+            for name, value in patch(owner).items():
+                _set(owner, name, value)
 
 
 def disable() -> None:
