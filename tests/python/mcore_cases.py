@@ -367,6 +367,26 @@ def case_a_killed_or_rolled_back_job_goes_on(job):
         assert all(sealpoint.verify(job.path(f"iter_000000{one}")).ok for one in (2, 4, 6, 8))
 
 
+def case_killed_between_a_deletion_and_its_commit(job):
+    """What followed the checkpoint that was deleted still makes way, and the one it resumed from is there at each moment."""
+    from sealpoint.megatron import _save
+    from sealpoint.megatron._options import Options
+
+    for iteration in (2, 4, 6):
+        saved(job, iteration)
+    restart(job, str(job.path("iter_0000002")), tracker=2)
+    if job.rank == 0:
+        _save._make_way(str(job.path("iter_0000004")), Options())
+        assert not job.path("iter_0000004/COMMIT").exists()
+        assert not dc.check_is_distributed_checkpoint(str(job.path("iter_0000004")))
+        assert sealpoint.verify(job.path("iter_0000002")).ok
+    restart(job, str(job.path("iter_0000002")))
+    saved(job, 4)
+    assert not list(job.path("iter_0000004").glob("replaced*")), "no note is left"
+    restart(job, str(job.path("iter_0000004")), tracker=4)
+    saved(job, 6)
+
+
 def case_killed_behind_its_first_save(job):
     saved(job, 2)
     restart(job)

@@ -69,8 +69,8 @@ class Training:
             moe_token_dispatcher_type="allgather", moe_router_load_balancing_type="none",
         )
         self.model = GPTModel(
-            config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=vocabulary, max_sequence_length=16,
-            position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
+            config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=vocabulary,
+            max_sequence_length=16, position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
             post_process=parallel_state.is_pipeline_last_stage(), share_embeddings_and_output_weights=False,
         )
         self.wrapped = DistributedDataParallel(

@@ -14,7 +14,7 @@ from sealpoint._native import BACKEND, CONFIG, check_one, native_files
 from sealpoint._series import Series
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._save import TRACKER, tracked
-from sealpoint.torch._directories import is_checkpoint, sync
+from sealpoint.torch._directories import is_checkpoint, write
 
 VERSION = 1
 _NAME = re.compile(r"iter_0*(\d+)|release")
@@ -74,13 +74,3 @@ def _iteration(path: str) -> int:
 def write_config(config: Any, directory: str) -> None:
     """Megatron's metadata.json, by which it knows a checkpoint."""
     write(os.path.join(directory, CONFIG), json.dumps(vars(config)))
-
-
-def write(path: str, text: str) -> None:
-    """At once, and durably."""
-    with open(path + ".tmp", "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(path + ".tmp", path)
-    sync(os.path.dirname(path))

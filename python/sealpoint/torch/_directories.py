@@ -14,6 +14,8 @@ from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
 
 _ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
 _PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
+# A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``make_way``.
+NOTE = "replaced.sealpoint"
 # What Megatron writes beside a checkpoint if it is asked for digests of its files.
 _INTEGRITY = "integrity.json"
 
@@ -50,11 +52,11 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     One process calls it, after the commit: no other attempt can be committed there any more. What fails is a warning.
     """
     try:
-        names = [name for name in os.listdir(path) if _is_own(name)]
+        names = [name for name in os.listdir(path) if _is_own(name) or name == NOTE]
         with open_checkpoint(path, check_files=False) as checkpoint:
             pinned = {f"{checkpoint.attempt}.index", *(f"{blob.id}.blob" for blob in checkpoint.blobs)}
         if not pinned.issuperset(names):
-            _unlink(path, lambda name: _is_own(name) and name not in pinned)
+            _unlink(path, lambda name: (_is_own(name) or name == NOTE) and name not in pinned)
     except (OSError, Error) as error:
         warnings.warn(f"files of earlier attempts were not deleted: {error}", RuntimeWarning, stacklevel=2)
 
@@ -71,6 +73,16 @@ def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], bool]) -> No
     for name in names:
         os.unlink(os.path.join(path, name))
     sync(path)
+
+
+def write(path: str, text: str) -> None:
+    """A whole file in the place of another one, at once and durably."""
+    with open(path + ".tmp", "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".tmp", path)
+    sync(os.path.dirname(os.path.abspath(path)))
 
 
 def sync(path: str | os.PathLike[str]) -> None:

@@ -58,7 +58,7 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
     is_there = os.path.lexists(os.path.join(directory, MARKER))
     natives = native_files(directory)
     if not is_there and not natives:
-        return []
+        return _noted(directory)
     if replace:
         if os.path.lexists(os.path.join(directory, "KEEP")):
             raise AlreadyExistsError("the checkpoint here is not replaced: a file KEEP pins it", path=directory)
@@ -78,8 +78,20 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
             f"a checkpoint is in this directory, and is not replaced: {why}; way out: {way_out}", path=directory
         )
     entry = found[0]
+    replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
+    # A process that is killed before the next commit has said nowhere else what was here.
+    _directories.write(os.path.join(directory, _directories.NOTE), " ".join(replaced))
     _directories.remove(directory)
-    return [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
+    return replaced
+
+
+def _noted(directory: str) -> list[str]:
+    """What a process that was killed behind a deletion had noted."""
+    try:
+        with open(os.path.join(directory, _directories.NOTE)) as file:
+            return file.read().split()[:_REPLACED_MAX]
+    except (FileNotFoundError, UnicodeDecodeError):
+        return []
 
 
 def _why_not(
