@@ -40,11 +40,10 @@ def _key(group: Any) -> tuple[Any, ...]:
 
 def _group(wanted: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
     found = [one for one in groups if _key(one) == _key(wanted)]
-    # Of experts those of experts, if there are both.
-    found.sort(key=lambda one: one.get(_IS_EXPERT) != wanted.get(_IS_EXPERT))
     if not found:
         settings = {key: wanted.get(key) for key in _mcore.group_keys()}
         raise _differs(count, stored, f"no parameter group of the checkpoint is that of {settings}")
+    # If there are one of experts and one of others, it is of one optimizer for all: theirs, which comes first.
     return {**found[0], _IS_EXPERT: wanted.get(_IS_EXPERT)}
 
 
