@@ -53,6 +53,9 @@ bool IsLeftOver(const ParsedName& name, const PinnedFiles& pinned) {
   return true;
 }
 
+// Files by which torch.distributed.checkpoint and Megatron-core find what they saved.
+bool IsOfDcp(std::string_view name) { return name == ".metadata" || name.ends_with(".distcp"); }
+
 template <typename T, typename TextOf>
 void AddNotes(const FirstFew<T>& noted, std::string_view kind, const TextOf& text_of,
               std::vector<std::string>& notes) {
@@ -66,14 +69,26 @@ Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, Ver
   using NameAndSize = std::pair<std::string, std::uint64_t>;
   FirstFew<std::string> foreign(kNotedMax);
   FirstFew<NameAndSize> leftovers(kNotedMax);
+  std::string of_dcp;
+  bool has_own = false;
   SEALPOINT_RETURN_IF_ERROR(directory.ForEachEntry([&](const EntryInfo& entry) {
     const ParsedName name = Parse(entry);
-    if (name.kind == NameKind::kForeign) foreign.Add(entry.name);
+    if (name.kind == NameKind::kForeign) {
+      foreign.Add(entry.name);
+      if (IsOfDcp(entry.name) && (of_dcp.empty() || entry.name < of_dcp)) of_dcp = entry.name;
+    }
+    has_own = has_own || name.kind == NameKind::kMarker || name.kind == NameKind::kBlob;
     if (!IsLeftOver(name, pinned)) return true;
     report.leftover_bytes += entry.size_bytes;
     leftovers.Add({entry.name, entry.size_bytes});
     return true;
   }));
+  // Begins with a letter before those of other notes: of sorted ones the first are shown.
+  if (has_own && !of_dcp.empty()) {
+    report.notes.push_back(StrCat(
+        "a native Megatron/DCP checkpoint lies in the same directory: two checkpoints (foreign: ",
+        of_dcp, ")"));
+  }
   AddNotes(
       foreign, "foreign files",
       [](const std::string& name) { return StrCat("foreign, not checked: ", name); }, report.notes);

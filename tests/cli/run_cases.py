@@ -53,6 +53,9 @@ def make_damaged():
     # C0, C1 as one byte and as UTF-8, a bidirectional control.
     for name in (b"README\x1b[31m", b"c1-\x9b2J", b"c1-\xc2\x9b2J", b"rtl-\xe2\x80\xaetxt"):
         pathlib.Path(os.fsdecode(os.fsencode(foreign) + b"/" + name)).write_text("not ours")
+    two = copy("two")
+    for name in (".metadata", "__0_0.distcp", "metadata.json"):
+        (two / name).touch()
     pathlib.Path("empty").mkdir()
     for name in (
         "dcp/.metadata", "megatron/.metadata", "megatron/metadata.json", "run/latest_checkpointed_iteration.txt",
@@ -195,6 +198,7 @@ def run_cases(run):
     run.case("verify-unsupported", "verify", "unsupported")
     run.case("verify-unsupported-last", "verify", "unsupported", "no-marker")
     run.case("verify-foreign", "verify", "foreign")
+    run.case("verify-two-checkpoints", "verify", "two")
     run.case("verify-empty", "verify", "empty")
     run.case("verify-missing", "verify", "missing")
     run.case("verify-missing-json", "verify", "--json", "missing")
@@ -265,6 +269,7 @@ def run_cases(run):
     run.case("inspect-no-blob", "inspect", "no-blob")
     run.case("inspect-no-marker", "inspect", "no-marker")
     run.case("inspect-bad-marker", "inspect", "bad-marker")
+    run.case("inspect-two-checkpoints", "inspect", "--depth", "1", "two")
     run.case("inspect-foreign", "inspect", "--depth", "1", "foreign")
     run.case("inspect-series", "inspect", "series")
     run.case("inspect-series-bad", "inspect", "missing-blob-series")

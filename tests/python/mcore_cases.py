@@ -2,6 +2,7 @@
 """Megatron-core on four ranks; run by test_megatron.py, with each version that is there."""
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -300,21 +301,355 @@ def case_async_saves_of_75_mb(job):
 
 
 def case_a_failed_async_save_is_not_counted(job):
+    """Another job was faster."""
+    from sealpoint.megatron import _save
+
+    def make_way(directory, options):
+        job.path("iter_0000007/COMMIT").write_text("of another job")
+        return []
+
     path = folder(job)
-    request = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
-    request.execute_sync()
-    again = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
+    with mock.patch.object(_save, "_make_way", make_way):
+        request = dc.save(state(job.rank, 2, 2), path, async_sharded_save=True, **OPTIONS)
     queue = AsyncCallsQueue()
-    queue.schedule_async_request(again)
+    queue.schedule_async_request(request)
     job.raises(sealpoint.AlreadyExistsError, lambda: queue.maybe_finalize_async_calls(blocking=True))
 
 
-def case_nothing_is_replaced_unless_asked(job):
+def restart(job, path=None, tracker=None):
+    """As a new process of the job does: it knows nothing, and loads the checkpoint. The tracker says what it is told."""
+    from sealpoint.megatron import _save
+
+    dist.barrier()
+    _save._runs.clear()
+    if tracker is not None and job.rank == 0:
+        job.path("latest_checkpointed_iteration.txt").write_text(str(tracker))
+    dist.barrier()
+    if path is not None:
+        dc.load(state(job.rank, 2, 2, empty=True), path)
+
+
+def saved(job, iteration):
+    """The attempt that is in the directory of an iteration after a save there."""
+    path = folder(job, f"iter_{iteration:07d}")
+    dc.save(state(job.rank, 2, 2), path)
+    check_files(path)
+    return sealpoint.open(path).attempt
+
+
+def refused(job, iteration, reason):
+    """A save that changes nothing, and says what to do."""
+    path = job.path(f"iter_{iteration:07d}")
+    before = sorted((name, os.stat(path / name).st_ino) for name in os.listdir(path))
+    dist.barrier()
+    error = job.raises(sealpoint.AlreadyExistsError, lambda: dc.save(state(job.rank, 2, 2), str(path)))
+    assert reason in str(error), error
+    for way_out in ("enable(replace=True)", f"rm -r {path}", f"write {iteration} into"):
+        assert way_out in str(error), error
+    assert sorted((name, os.stat(path / name).st_ino) for name in os.listdir(path)) == before
+    dist.barrier()
+
+
+def case_a_killed_or_rolled_back_job_goes_on(job):
+    first = saved(job, 2)
+    old = {iteration: saved(job, iteration) for iteration in (4, 6)}
+    for _ in range(2):  # killed before the tracker, twice
+        restart(job, str(job.path("iter_0000002")), tracker=2)
+        replaced, old[4] = old[4], saved(job, 4)
+        assert old[4] != replaced
+    restart(job, str(job.path("iter_0000004")), tracker=4)
+    assert saved(job, 6) != old[6], "it followed one that is not there any more"
+    assert saved(job, 8)
+    restart(job, str(job.path("iter_0000006")), tracker=4)
+    assert saved(job, 8)
+    assert sealpoint.open(job.path("iter_0000002")).attempt == first
+    if job.rank == 0:
+        assert all(sealpoint.verify(job.path(f"iter_000000{one}")).ok for one in (2, 4, 6, 8))
+
+
+def case_killed_between_a_deletion_and_its_commit(job):
+    """What followed the checkpoint that was deleted still makes way, and the one it resumed from is there at each moment."""
+    from sealpoint.megatron import _save
+    from sealpoint.megatron._options import Options
+
+    for iteration in (2, 4, 6):
+        saved(job, iteration)
+    restart(job, str(job.path("iter_0000002")), tracker=2)
+    if job.rank == 0:
+        _save._make_way(str(job.path("iter_0000004")), Options())
+        assert not job.path("iter_0000004/COMMIT").exists()
+        assert not dc.check_is_distributed_checkpoint(str(job.path("iter_0000004")))
+        assert sealpoint.verify(job.path("iter_0000002")).ok
+    restart(job, str(job.path("iter_0000002")))
+    saved(job, 4)
+    assert not list(job.path("iter_0000004").glob("replaced*")), "no note is left"
+    restart(job, str(job.path("iter_0000004")), tracker=4)
+    saved(job, 6)
+
+
+def case_killed_behind_its_first_save(job):
+    saved(job, 2)
+    restart(job)
+    saved(job, 2)
+    saved(job, 4)
+    restart(job)
+    refused(job, 2, "resumed from nothing")
+
+
+def case_what_a_tracker_names_stays(job):
+    for iteration in (2, 4, 6):
+        saved(job, iteration)
+    for tracker in (6, 9, "release", "none"):
+        restart(job, str(job.path("iter_0000004")), tracker=tracker)
+        refused(job, 6, f"latest_checkpointed_iteration.txt says '{tracker}'")
+    restart(job, str(job.path("iter_0000004")), tracker=1)
+    refused(job, 4, "this run loaded it")
+    refused(job, 2, "not newer than what this run resumed from")
+    if job.rank == 0:
+        job.path("iter_0000006/KEEP").touch()
+    dist.barrier()
+    refused(job, 6, "KEEP")
+    sealpoint.megatron.enable(replace=True)
+    error = job.raises(sealpoint.AlreadyExistsError, lambda: saved(job, 6))
+    assert "KEEP" in str(error), error
+    sealpoint.megatron.enable()
+
+
+def case_other_lineages_stay(job):
+    """A checkpoint of another training, ahead of the tracker; and one without which there would be none."""
+    saved(job, 2)
+    other = folder(job, "other/iter_0000002")
+    dc.save(state(job.rank, 2, 2), other)
+    ahead = folder(job, "other/iter_0000004")
+    dc.save(state(job.rank, 2, 2), ahead)
+    dist.barrier()
+    if job.rank == 0:
+        os.rename(ahead, job.path("iter_0000004"))
+    restart(job, str(job.path("iter_0000002")), tracker=2)
+    refused(job, 4, "does not follow from")
+    if job.rank == 0:
+        os.rename(job.path("iter_0000004"), ahead)
+    dist.barrier()
+    saved(job, 4)
+    restart(job, str(job.path("iter_0000002")))
+    if job.rank == 0:
+        os.unlink(next(job.path("iter_0000002").glob("*.blob")))
+    dist.barrier()
+    refused(job, 4, "no other checkpoint is whole")
+
+
+def case_one_whose_save_fails_stays(job):
+    """What is to be replaced goes only when every rank has something to save."""
+    saved(job, 2)
+    before = saved(job, 4)
+    restart(job, str(job.path("iter_0000002")), tracker=2)
+    wrong = state(job.rank, 2, 2)
+    if job.rank == 3:
+        wrong["w"].data = None
+    job.raises(sealpoint.Error, lambda: dc.save(wrong, str(job.path("iter_0000004"))))
+    assert sealpoint.open(job.path("iter_0000004")).attempt == before
+
+
+def case_files_of_killed_saves_go(job):
     path = folder(job)
+    if job.rank == 0:
+        for name in ("0" * 32 + ".probe.shared", "1" * 32 + ".blob", "2" * 32 + ".commit", "3" * 32 + ".index", "notes.txt"):
+            job.path(f"iter_0000007/{name}").write_text(name)
+    dist.barrier()
     dc.save(state(job.rank, 2, 2), path)
     dist.barrier()
-    before = sealpoint.open(path).attempt
-    job.raises(sealpoint.AlreadyExistsError, lambda: dc.save(state(job.rank, 2, 2), path))
+    assert not [name for name in os.listdir(path) if name[:32] in {digit * 32 for digit in "0123"}], os.listdir(path)
+    assert "notes.txt" in os.listdir(path)
+    if job.rank == 0:
+        report = sealpoint.verify(path)
+        assert report.ok and report.leftover_bytes == 0, report
+
+
+def native(job, path):
+    """A checkpoint of Megatron's own in a directory, whatever is there."""
+    dist.barrier()
+    sealpoint.megatron.disable()
+    dc.save(state(job.rank, 2, 2), path)
+    sealpoint.megatron.enable()
+    dist.barrier()
+
+
+def case_no_save_beside_a_native_checkpoint(job):
+    path = folder(job)
+    native(job, path)
+    refused(job, 7, "a native checkpoint is in this directory (.metadata, __0_0.distcp, ")
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+    for name in ("metadata.json", ".metadata"):  # halves of one, as a crash leaves them
+        dist.barrier()
+        if job.rank == 0:
+            os.unlink(f"{path}/{name}")
+        dist.barrier()
+        refused(job, 7, "a native checkpoint is in this directory")
+    sealpoint.megatron.enable(replace=True)
+    for _ in range(2):
+        dc.save(state(job.rank, 2, 2), path)
+        check_files(path)
+        native(job, path)
+        sealpoint.megatron.enable(replace=True)
+    dc.save(state(job.rank, 2, 2), path)
+    check_files(path)
+    sealpoint.megatron.enable()
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), path))
+
+
+def case_a_native_checkpoint_is_removed_so_that_no_half_loads(job):
+    from sealpoint.torch import _directories
+
+    path = folder(job)
+    native(job, path)
+    dist.barrier()
+    if job.rank != 0:
+        return
+    gone, unlink = [], os.unlink
+    for fails_at in range(len(os.listdir(path)) + 1):
+        def failing(name, fails_at=fails_at):
+            if len(gone) == fails_at:
+                raise OSError(5, "injected", name)
+            gone.append(os.path.basename(name))
+            unlink(name)
+
+        with mock.patch.object(_directories.os, "unlink", failing), contextlib.suppress(OSError):
+            _directories.remove(path)
+        if fails_at:
+            assert gone[0] == "metadata.json" and not dc.check_is_distributed_checkpoint(path)
+    assert gone[1] == ".metadata" and os.listdir(path) == [], (gone, os.listdir(path))
+
+
+def case_two_checkpoints_in_a_directory_are_not_loaded(job):
+    """Ours below a native save; a native one below ours; and all that is between them."""
+    ours, both = folder(job, "iter_0000007"), folder(job, "iter_0000009")
+    dc.save(state(job.rank, 2, 2), ours)
+    dc.save(state(job.rank, 2, 2), both)
+    native(job, both)
+    names = os.listdir(both)
+    assert "COMMIT" in names and json.loads(open(f"{both}/metadata.json").read())["sharded_backend"] == "torch_dist"
+    wrapper = fully_parallel.FullyParallelLoadStrategyWrapper(TorchDistLoadShardedStrategy())
+
+    def check_refused(path, what="two checkpoints"):
+        for load in (lambda: dc.load(state(job.rank, 2, 2, empty=True), path),
+                     lambda: dc.load(state(job.rank, 2, 2, empty=True), path, wrapper),
+                     lambda: TorchDistLoadShardedStrategy().load({}, path),
+                     lambda: wrapper.load({}, path), lambda: dc.load_common_state_dict(path),
+                     lambda: dc.load_tensors_metadata(path), lambda: dc.load_content_metadata(path)):
+            error = job.raises(sealpoint.MismatchError, load)
+            assert what in str(error) and "COMMIT" in str(error) and ".metadata" in str(error), error
+
+    check_refused(both)
+    config = open(f"{ours}/metadata.json").read()
+    dist.barrier()
+    if job.rank == 0:
+        job.path("iter_0000009/metadata.json").write_text(config)
+    dist.barrier()
+    check_refused(both)
+    dist.barrier()
+    if job.rank == 0:
+        os.unlink(f"{both}/COMMIT")
+    dist.barrier()
+    check_refused(both, "but there is no COMMIT")
+
+
+def case_only_rank_0_looks_at_the_directory(job):
+    """What the others see there is not asked: ranks that disagree would wait for each other."""
+    from sealpoint.megatron import _load
+
+    path = folder(job)
+    dc.save(state(job.rank, 2, 2), path)
+    common = dc.load_common_state_dict(path)
+    with contextlib.ExitStack() as patches:
+        if job.rank != 0:
+            patches.enter_context(mock.patch.object(_load, "is_ours", lambda _: False))
+        sharded = {"b": state(job.rank, 2, 2, empty=True)["b"]}
+        assert same(TorchDistLoadShardedStrategy().load(sharded, path)["b"], expected(job.rank, 2, 2)["b"])
+    assert common["iteration"] == 7
+
+
+def case_newest_of_a_run(job):
+    """It is what the tracker says from then on, whatever a kill left of it."""
+    if job.rank == 0:
+        assert sealpoint.megatron.newest(job.folder) is None
+    for iteration in (2, 4):
+        saved(job, iteration)
+    dist.barrier()
+    if job.rank == 0:
+        tracker = job.path("latest_checkpointed_iteration.txt")
+        newest = str(job.path("iter_0000004"))
+        for text in (None, "2", "4\n", "99", "release", "rubbish"):
+            tracker.write_text(text) if text else None
+            assert sealpoint.megatron.newest(job.folder) == newest
+            assert tracker.read_text().strip() == "4", text
+            assert not list(job.folder.glob("*.tmp"))
+        os.unlink(f"{newest}/metadata.json")
+        assert sealpoint.megatron.newest(job.folder) == newest
+        config = json.loads(open(f"{newest}/metadata.json").read())
+        assert (config["sharded_backend"], config["sharded_backend_version"]) == ("sealpoint", 1)
+    dist.barrier()
+    check(job, dc.load(state(job.rank, 2, 2, empty=True), str(job.path("iter_0000004"))))
+    later = folder(job, "iter_0000006")
+    native(job, later)
+    if job.rank == 0:
+        assert sealpoint.megatron.newest(job.folder) == newest
+        tracker.write_text("6")
+        assert sealpoint.megatron.newest(job.folder) == later and tracker.read_text() == "6"
+        tracker.write_text("4")
+        blob = next(job.path("iter_0000004").glob("*.blob"))
+        os.rename(blob, job.path("blob"))
+        try:
+            sealpoint.megatron.newest(job.folder)
+        except sealpoint.IncompleteError:
+            assert tracker.read_text() == "4"
+        else:
+            raise AssertionError("it is not whole")
+        assert sealpoint.megatron.newest(job.folder, allow_fallback=True) == str(job.path("iter_0000002"))
+        assert tracker.read_text() == "2"
+        os.rename(job.path("blob"), blob)
+    dist.barrier()
+    native(job, str(job.path("iter_0000004")))
+    if job.rank == 0:
+        try:
+            sealpoint.megatron.newest(job.folder)
+        except sealpoint.MismatchError as error:
+            assert "two checkpoints" in str(error), error
+        else:
+            raise AssertionError("it is two")
+        os.rename(job.path("iter_0000004"), job.path("best"))
+        for name in ("metadata.json", ".metadata", "common.pt", *(one.name for one in job.path("best").glob("*.distcp"))):
+            job.path(f"best/{name}").unlink(missing_ok=True)
+        try:
+            sealpoint.megatron.newest(job.folder)
+        except sealpoint.UnsupportedError as error:
+            assert "'best'" in str(error), error
+        else:
+            raise AssertionError("no tracker can say it")
+
+
+def case_status(job):
+    status = sealpoint.megatron.status()
+    assert status.is_enabled and status.options.replace is False and status.overwritten == ()
+    assert status.megatron_version in repr(status) and "\n" not in repr(status)
+    strategy = "megatron.core.dist_checkpointing.strategies.torch.TorchDistSaveShardedStrategy.save"
+    assert strategy in status.patched and strategy in repr(status), status
+    assert "megatron.core.dist_checkpointing.serialization.save_config" in status.patched, status
+    with mock.patch.object(TorchDistSaveShardedStrategy, "save", print):
+        assert sealpoint.megatron.status().overwritten == (strategy,)
+        assert "OVERWRITTEN" in repr(sealpoint.megatron.status())
+    sealpoint.megatron.enable(replace=True)
+    assert "replace=True" in repr(sealpoint.megatron.status())
+    sealpoint.megatron.disable()
+    status = sealpoint.megatron.status()
+    assert (status.is_enabled, status.patched, status.options) == (False, (), None) and "not enabled" in repr(status)
+    sealpoint.megatron.enable()
+
+
+def case_nothing_is_replaced_unless_asked(job):
+    before = saved(job, 7)
+    path = str(job.path("iter_0000007"))
+    restart(job, tracker=7)
+    refused(job, 7, "says '7'")
     assert sealpoint.open(path).attempt == before
     dist.barrier()
     sealpoint.megatron.enable(replace=True)
@@ -563,6 +898,50 @@ def case_megatron_loads_an_export(job):
     assert same(other.whole(), expected)
     sealpoint.megatron.enable()
 
+
+def case_optimizer_state_across_expert_parallelism(job):
+    """With it experts have an optimizer of their own: from 1 to n, from n to 1, and from n to another n."""
+    metadata, number = REGIONS, 0
+    for saved_on, loaded_on in ((1, (2,)), (2, (1, 4))):
+        training = Training(1, 1, experts=4, ep=saved_on)
+        training.step(0)
+        training.optimizer.param_groups[-1]["lr"] = 0.125
+        expected = training.whole()
+        assert any("experts" in name for name in expected)
+        assert not any(tensor.isnan().any() for tensor in expected.values())
+        path = folder(job, f"iter_000000{saved_on}")
+        dc.save(training.state(metadata), path, content_metadata=metadata)
+        for ep in loaded_on:
+            number += 1
+            other = Training(1, 1, seed=3 + number, experts=4, ep=ep)
+            other.load(path, dc.load_content_metadata(path))
+            assert same(other.whole(), expected), (saved_on, ep)
+            groups = other.optimizer.param_groups
+            assert all(group["step"] == 1 for group in groups if group["params"]), groups
+            assert [group["is_expert_parallel"] for group in groups][-1] is (ep > 1), groups
+            assert any(group["lr"] == 0.125 for group in groups) is not (saved_on > 1 and ep == 1), groups
+            assert len(other.optimizer.chained_optimizers) == 1 + (ep > 1)
+            other.step(1)
+
+
+def case_what_expert_parallelism_cannot_change(job):
+    """State in a form of Megatron's own, and a parameter group that the checkpoint does not have."""
+    native_metadata = {**MODEL, "distrib_optim_sharding_type": "fully_reshardable"}
+    training = Training(1, 1, experts=4, ep=2)
+    training.step(0)
+    own, ours = folder(job, "native"), folder(job, "ours")
+    sealpoint.megatron.disable()
+    dc.save(training.state(native_metadata), own, content_metadata=native_metadata)
+    sealpoint.megatron.enable()
+    dc.save(training.state(REGIONS), ours, content_metadata=REGIONS)
+    other = Training(1, 1, seed=2, experts=4, ep=1)
+    error = job.raises(sealpoint.MismatchError, lambda: other.load(own, dc.load_content_metadata(own)))
+    for text in ("the state of 2 optimizers, this job has 1", "--expert-model-parallel-size", "--no-load-optim"):
+        assert text in str(error), error
+    for group in other.optimizer.param_groups:
+        group["wd_mult"] = 0.5
+    error = job.raises(sealpoint.MismatchError, lambda: other.load(ours, dc.load_content_metadata(ours)))
+    assert "no parameter group of the checkpoint is that of" in str(error) and "'wd_mult': 0.5" in str(error), error
 
 def case_optimizer_state_through_any_mesh(job):
     """As it is on each mesh, without a gather; also of what was saved on the mesh before."""

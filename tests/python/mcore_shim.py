@@ -89,6 +89,13 @@ def fork_helpers():
     filesystem_async.mp = types.SimpleNamespace(**{**vars(own), "get_context": lambda _: own.get_context("fork")})
 
 
+def have_routers():
+    """0.16 asks for a name that is there only with Transformer Engine."""
+    from megatron.core.transformer.moe import moe_utils
+
+    moe_utils.te_general_gemm = getattr(moe_utils, "te_general_gemm", None)
+
+
 def use_own_adam():
     import megatron.core.optimizer
     from megatron.core.optimizer import distrib_optimizer

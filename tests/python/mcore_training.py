@@ -37,23 +37,27 @@ def forget_meshes():
         del _meshes[mesh]
 
 
-def enter_mesh(tp, pp):
+def enter_mesh(tp, pp, ep=1):
     vars(parallel_state).update({name: copy.copy(value) for name, value in _meshes[None].items()})
-    if (tp, pp) in _meshes:
-        vars(parallel_state).update(_meshes[tp, pp])
+    if (tp, pp, ep) in _meshes:
+        vars(parallel_state).update(_meshes[tp, pp, ep])
     else:
-        parallel_state.initialize_model_parallel(tp, pp)
-        _meshes[tp, pp] = _globals()
+        parallel_state.initialize_model_parallel(tp, pp, expert_model_parallel_size=ep)
+        _meshes[tp, pp, ep] = _globals()
     tensor_parallel.random.initialize_rng_tracker(force_reset=True)
     tensor_parallel.get_cuda_rng_tracker().fork = lambda *_, **__: contextlib.nullcontext()
 
 
 class Training:
-    """A GPT of two layers with Megatron's distributed optimizer, on tp times pp times the other ranks."""
+    """A GPT of two layers with Megatron's distributed optimizer, on tp times pp times the other ranks.
 
-    def __init__(self, tp, pp, seed=1, vocabulary=64, has_biases=False, hidden=16):
+    With ``experts`` its second layer is a mixture of them, on ep ranks each.
+    """
+
+    def __init__(self, tp, pp, seed=1, vocabulary=64, has_biases=False, hidden=16, experts=None, ep=1):
         mcore_shim.use_own_adam()
-        enter_mesh(tp, pp)
+        mcore_shim.have_routers()
+        enter_mesh(tp, pp, ep)
         torch.manual_seed(seed + 10 * parallel_state.get_tensor_model_parallel_rank())
         config = TransformerConfig(
             num_layers=2, hidden_size=hidden, num_attention_heads=4, ffn_hidden_size=2 * hidden, use_cpu_initialization=True,
@@ -61,11 +65,12 @@ class Training:
             activation_func=torch.nn.functional.silu, add_bias_linear=has_biases, hidden_dropout=0.0, attention_dropout=0.0,
             tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, bias_activation_fusion=False,
             bias_dropout_fusion=False, masked_softmax_fusion=False, gradient_accumulation_fusion=False,
-            apply_rope_fusion=False,
+            apply_rope_fusion=False, num_moe_experts=experts, expert_model_parallel_size=ep, moe_router_topk=2,
+            moe_token_dispatcher_type="allgather", moe_router_load_balancing_type="none",
         )
         self.model = GPTModel(
-            config=config, transformer_layer_spec=get_gpt_layer_local_spec(), vocab_size=vocabulary, max_sequence_length=16,
-            position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
+            config=config, transformer_layer_spec=get_gpt_layer_local_spec(num_experts=experts), vocab_size=vocabulary,
+            max_sequence_length=16, position_embedding_type="rope", pre_process=parallel_state.is_pipeline_first_stage(),
             post_process=parallel_state.is_pipeline_last_stage(), share_embeddings_and_output_weights=False,
         )
         self.wrapped = DistributedDataParallel(
@@ -101,11 +106,13 @@ class Training:
 
     def whole(self):
         """All of the optimizer's state, whole, by key: gathered as Megatron does it, without this library."""
-        found = self.optimizer.chained_optimizers[0].sharded_param_state_fully_reshardable(
-            self.model.sharded_state_dict(metadata=dict(MODEL)), False, {})
-        apply_factories(found)
         # As arrays: of a tensor each pickle is a file of torch.save.
-        parts = [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)]
+        parts = []
+        for optimizer in self.optimizer.chained_optimizers:
+            found = optimizer.sharded_param_state_fully_reshardable(
+                self.model.sharded_state_dict(metadata=dict(MODEL)), False, {})
+            apply_factories(found)
+            parts += [(one.key, one.global_shape, one.global_slice(), one.data.numpy()) for one in nested_values(found)]
         gathered = [None] * dist.get_world_size()
         dist.all_gather_object(gathered, parts)
         result = {}

@@ -194,3 +194,27 @@ def test_a_path_that_is_not_utf8(tmp_path):
     sealpoint.save({"w": b"x"}, path)
     done = subprocess.run([sys.executable, "-m", "sealpoint", path], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"{tmp_path}/caf\\xe9: no step")
+
+
+def test_two_checkpoints_in_one_directory(saved, tmp_path):
+    """A native one beside one of this library is named, and none of them is taken for the directory's."""
+    (saved / "metadata.json").write_text('{"of": "somebody else"}')
+    assert run("ls", saved)[0] == 0
+    (saved / "metadata.json").unlink()
+    os.mkfifo(saved / "metadata.json")
+    assert run("ls", saved)[0] == 0
+    (saved / "metadata.json").unlink()
+    for name, text in (("metadata.json", '{"sharded_backend": "torch_dist"}'), (".metadata", ""), ("__3_0.distcp", "")):
+        (saved / name).write_text(text)
+        for command in (["ls", saved], ["ls", "--json", saved], ["convert", saved, tmp_path / "out", "--to", "torch"]):
+            status, output, errors = run(*command)
+            assert (status, output) == (4, "") and errors.startswith("Mismatch: two checkpoints in one directory: "), errors
+            assert "(COMMIT)" in errors and name in errors, errors
+        assert not (tmp_path / "out").exists()
+        (saved / name).unlink()
+    (saved / "metadata.json").write_text('{"sharded_backend": "sealpoint"}')
+    assert run("ls", saved)[0] == 0
+    (saved / ".metadata").touch()
+    (saved / "COMMIT").unlink()
+    status, _, errors = run("ls", saved)
+    assert status == 4 and "there is no COMMIT" in errors and ".metadata" in errors, errors

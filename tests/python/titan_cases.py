@@ -10,7 +10,7 @@ import figures
 import sealpoint
 import titan_kills
 import torch.distributed as dist
-from titan_states import HAS_CONFIG, Large, Run, SealpointCheckpointManager, enable
+from titan_states import HAS_CONFIG, Large, Narrow, Run, SealpointCheckpointManager, Wide, enable
 from torch_states import assert_same
 
 
@@ -121,20 +121,105 @@ def case_old_steps_go(job):
     assert committed(job) == ["step-8", "step-7"]
 
 
+def refused(job, run, last, reason):
+    """A save that changes nothing, and says what to do."""
+    path = job.path(f"checkpoint/step-{last}")
+    before = sorted((name, os.stat(path / name).st_ino) for name in os.listdir(path))
+    dist.barrier()
+    error = job.raises(sealpoint.AlreadyExistsError, lambda: run.train(last))
+    assert all(text in str(error) for text in (reason, "replace=True", f"rm -r {path}", "load_step")), error
+    assert sorted((name, os.stat(path / name).st_ino) for name in os.listdir(path)) == before
+    dist.barrier()
+
+
+def attempts(job):
+    return {entry.name: entry.attempt for entry in sealpoint.Series(job.path("checkpoint")).list()}
+
+
+def case_a_run_that_is_rolled_back_goes_on(job):
+    """Any number of times: each time it comes by the steps that it saved before."""
+    whole = Run(job.folder, async_mode="async")
+    losses = whole.train(8)
+    whole.wait()
+    for last in (6, 4, 8):
+        dist.barrier()
+        before = attempts(job)
+        again = Run(job.folder, async_mode="async")
+        assert again.manager.load(step=2)
+        assert again.train(last) == {step: losses[step] for step in range(3, last + 1)}
+        again.wait()
+        dist.barrier()
+        now = attempts(job)
+        assert {name for name in now if now[name] != before[name]} == {f"step-{one}" for one in range(4, last + 1, 2)}, last
+        newest = Run(job.folder)
+        assert newest.manager.load() and newest.progress.values["step"] == last, "what was committed last"
+    if job.rank == 0:
+        assert all(sealpoint.verify(entry.path).ok for entry in sealpoint.Series(job.path("checkpoint")).list())
+
+
 def case_a_step_is_not_replaced_unless_asked(job):
     run = Run(job.folder)
+    run.train(2)
+    refused(job, Run(job.folder), 2, "resumed from nothing")
     run.train(4)
     dist.barrier()
     again = Run(job.folder)
+    assert again.manager.load(step=4)
+    again.progress.values["step"] = 0
+    refused(job, again, 2, "not newer than what this run resumed from")
+    again.progress.values["step"] = 2
+    refused(job, again, 4, "this run loaded it")
+    if job.rank == 0:
+        job.path("checkpoint/step-4/KEEP").touch()
+    dist.barrier()
+    again = Run(job.folder)
     assert again.manager.load(step=2)
-    job.raises(sealpoint.AlreadyExistsError, lambda: again.train(4))
+    refused(job, again, 4, "KEEP")
+    if job.rank == 0:
+        job.path("checkpoint/step-4/KEEP").unlink()
+    dist.barrier()
     again = Run(job.folder, seed=3, replace=True, writer_ranks=[0, 1], mode="hsdp", codec="zstd")
     assert again.manager.load(step=2)
+    again.progress.values["step"] = 0
+    before = attempts(job)
     again.train(4)
+    assert all(attempts(job)[name] != before[name] for name in before)
     assert committed(job)[0] == "step-4"
     with sealpoint.open(job.path("checkpoint/step-4")) as checkpoint:
         assert len(checkpoint.blobs) == 2, "of the ranks that write"
     assert sealpoint.verify(job.path("checkpoint/step-4")).ok
+
+
+def case_two_checkpoints_in_a_step(job):
+    """None is saved beside one of DCP, and none is loaded from where there are two."""
+    Run(job.folder, native=True).train(2)
+    dist.barrier()
+    refused(job, Run(job.folder), 2, "a native checkpoint is in this directory (.metadata, __0_0.distcp, ")
+    Run(job.folder, replace=True).train(2)
+    assert not [name for name in os.listdir(job.path("checkpoint/step-2")) if name.endswith((".distcp", ".metadata"))]
+    assert Run(job.folder).manager.load()
+    dist.barrier()
+    Run(job.folder, native=True).train(2)
+    dist.barrier()
+    error = job.raises(sealpoint.MismatchError, lambda: Run(job.folder).manager.load())
+    assert "two checkpoints" in str(error) and ".metadata" in str(error) and "COMMIT" in str(error), error
+
+
+def case_files_of_killed_saves_go(job):
+    for mode in ("disabled", "async"):
+        path = job.path(f"{mode}/checkpoint/step-2")
+        if job.rank == 0:
+            path.mkdir(parents=True)
+            (path / ("0" * 32 + ".probe.shared")).touch()
+            (path / ("1" * 32 + ".blob")).touch()
+        dist.barrier()
+        run = Run(job.path(mode), async_mode=mode)
+        run.train(2)
+        run.wait()
+        deadline = time.monotonic() + 20
+        while any(name[:32] in ("0" * 32, "1" * 32) for name in os.listdir(path)):
+            assert time.monotonic() < deadline, os.listdir(path)
+            time.sleep(0.01)
 
 
 def case_checkpoints_of_dcp_are_still_loaded(job):
@@ -159,6 +244,32 @@ def case_only_the_model_at_the_end(job):
     with sealpoint.open(job.path("checkpoint/step-3")) as checkpoint:
         assert checkpoint["up.weight"].dtype_name == "bf16"
         assert not any("exp_avg" in name for name in checkpoint)
+
+
+def case_a_run_begins_with_an_export(job):
+    """In bf16, as a run of f32 has it; what is narrower than the export needs to be asked for."""
+    run = Run(job.path("first"), model=Wide, last_save_model_only=True, export_dtype="bfloat16", interval=10)
+    run.train(2, is_end=True)
+    expected = {name: tensor.bfloat16().float() for name, tensor in run.tensors().items() if "exp_avg" not in name}
+    settings = {"initial_load_path": str(job.path("first/checkpoint/step-2")), "initial_load_model_only": True}
+    other = Run(job.path("second"), seed=7, model=Wide, **settings)
+    assert other.manager.load()
+    model = set(other.model.state_dict())
+    found = {name: tensor for name, tensor in other.tensors().items() if name in model}
+    assert_same(found, {name: expected[name] for name in found})
+    error = job.raises(sealpoint.MismatchError,
+                       lambda: Run(job.path("third"), model=Wide, convert=None, **settings).manager.load())
+    assert "bf16" in str(error), error
+    whole = Run(job.path("whole"), model=Wide, last_save_model_only=True, interval=10)
+    whole.train(2, is_end=True)
+    settings["initial_load_path"] = str(job.path("whole/checkpoint/step-2"))
+    narrow = Run(job.path("fourth"), model=Narrow, **settings)
+    error = job.raises(sealpoint.MismatchError, lambda: narrow.manager.load())
+    assert "stored as f32, wanted as bf16" in str(error) and 'convert="nearest"' in str(error), error
+    narrow = Run(job.path("fifth"), model=Narrow, convert="nearest", **settings)
+    assert narrow.manager.load()
+    whole_tensors, narrow_tensors = whole.tensors(), narrow.tensors()
+    assert_same({"up.weight": narrow_tensors["up.weight"]}, {"up.weight": whole_tensors["up.weight"].bfloat16()})
 
 
 def case_exports_are_those_of_torchtitan(job):

@@ -58,6 +58,22 @@ class Large(Model):
         return super().forward(x) + self.table.square().mean()
 
 
+class Wide(Model):
+    """With parameters of 32 bits, and nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        del self.steps
+
+
+class Narrow(Wide):
+    """With parameters of 16 bits."""
+
+    def __init__(self):
+        super().__init__()
+        self.bfloat16()
+
+
 class Run:
     """A process of a training, from its start: what it holds is gone with it."""
 
@@ -124,4 +140,4 @@ class Run:
         return {name: whole(tensor) for name, tensor in self.parts().items()}
 
 
-__all__ = ["HAS_CONFIG", "Large", "Run", "SealpointCheckpointManager", "enable"]
+__all__ = ["HAS_CONFIG", "Large", "Narrow", "Run", "SealpointCheckpointManager", "Wide", "enable"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
+from sealpoint._native import check_one
 from sealpoint._series import Series
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
@@ -100,6 +101,7 @@ def _open(path: str, opener: Opener) -> State:
 
 def _open_directory(path: str, opener: Opener) -> State:
     names = os.listdir(path)
+    check_one(path)
     opener.files.budget.allow(sum(size_at(os.path.join(path, name)) for name in names))
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)

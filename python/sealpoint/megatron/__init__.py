@@ -12,6 +12,8 @@ from typing import Literal
 from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec
 from sealpoint.megatron import _patch
 from sealpoint.megatron._buckets import bucket_layout
+from sealpoint.megatron._newest import newest
+from sealpoint.megatron._status import Status, status
 from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._save import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
 
@@ -41,7 +43,9 @@ def enable(
     Args:
         optimizer_regions: state of the distributed optimizer is stored as parts of the model's parameters, whatever
             ``distrib_optim_sharding_type`` says, so that any load may have another parallelism, and nothing is gathered.
-        replace: a save into a directory that holds a checkpoint removes that one first; else it is AlreadyExistsError.
+        replace: a save into a directory that holds a checkpoint removes that one first, also one of ``torch_dist``, but for
+            one with a file KEEP. Off: only what this run left there itself, ahead of Megatron's tracker, makes way, so that
+            a job that was killed or rolled back goes on; all else is AlreadyExistsError.
         compare_replicas: all replicas of a tensor are compared and share its bytes; off: the main ones are stored.
         convert: elements of other dtypes than the stored ones are converted, as by ``sealpoint.torch.load``.
         allow_pickle, codec, codec_level, chunk_size_bytes, threads, deadline, background_deadline, memory_budget_bytes:
@@ -55,4 +59,4 @@ def enable(
     )
 
 
-__all__ = ["bucket_layout", "disable", "enable", "is_checkpoint"]
+__all__ = ["Status", "bucket_layout", "disable", "enable", "is_checkpoint", "newest", "status"]

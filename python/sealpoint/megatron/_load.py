@@ -14,17 +14,19 @@ from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import Error, MismatchError, UnsupportedError
+from sealpoint._native import check_one
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._options import Options
-from sealpoint.megatron._save import COMMON_KEY, note, path_of
+from sealpoint.megatron._save import COMMON_KEY, path_of, run_of
 from sealpoint.megatron._tensors import RunTensor, wanted
 from sealpoint.torch._aliases import Destinations
+from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import _array_of, read_tree
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import agree
+from sealpoint.torch._state import agree, ask_first
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 # The end of an object's unique key: its place among the shards, and how many there are.
@@ -116,6 +118,21 @@ def _empty(checkpoint: Checkpoint, name: str) -> torch.Tensor:
     return torch.empty(checkpoint[name].shape, dtype=_dtype_of(checkpoint, name), device="cpu")
 
 
+def is_ours(directory: str | pathlib.Path) -> bool:
+    """Whether a directory is to be read through this library. One rank may call it alone.
+
+    Errors: MismatchError (there are two checkpoints in it).
+    """
+    check_one(path_of(directory))
+    return is_checkpoint(path_of(directory))
+
+
+def are_ours(directory: str | pathlib.Path, options: Options) -> bool:
+    """The same, as rank 0 sees it. All ranks call it."""
+    with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
+        return bool(ask_first(call, lambda: is_ours(directory)))
+
+
 def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
     """All ranks call it. Errors: those of ``sealpoint.torch.load``, the same on all ranks; names the key."""
     _mcore.utils.force_all_tensors_to_non_fp8(state)
@@ -138,7 +155,7 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
             pass_on=session.spans_hosts(),
             progress=None,
         )
-    note(path_of(directory), checkpoint.attempt, checkpoint.sequence)
+    run_of(path_of(directory)).note_load(checkpoint.attempt, checkpoint.sequence)
     return found.result()
 
 

@@ -29,3 +29,13 @@ has_registry: bool = hasattr(serialization, "get_default_strategy")
 def optimizer_class() -> Any:
     """The distributed optimizer. Imported when it is needed, as it imports most of Megatron."""
     return import_module("megatron.core.optimizer.distrib_optimizer").DistributedOptimizer
+
+
+def chained_class() -> Any:
+    """What holds one optimizer per kind of parameters: those of experts are apart if there is expert parallelism."""
+    return import_module("megatron.core.optimizer.optimizer").ChainedOptimizer
+
+
+def group_keys() -> tuple[str, ...]:
+    """By these members Megatron knows the parameter groups of an optimizer."""
+    return tuple(import_module("megatron.core.optimizer.optimizer").param_group_identifier_keys)

@@ -17,7 +17,7 @@ from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._tensors import Numbers, RunTensor
 
-_TYPE, _OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
+_TYPE, OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
 # What lies in a checkpoint is what this format of Megatron's has; only a state dict is another one, with this name.
 _STORED_AS, _FORMAT = "fully_reshardable", "sealpoint"
 _TAKEN_OVER = ("dp_reshardable", "fully_reshardable")
@@ -175,7 +175,7 @@ def _wants_regions(kind: str | None, metadata: Any, is_loading: bool) -> bool:
     return kind in _TAKEN_OVER and not (is_loading and metadata.get(NATIVE, False))
 
 
-def _is_in_runs(state: Any) -> bool:
+def is_in_runs(state: Any) -> bool:
     """Whether a loaded param_state is one of parameter_state."""
     return isinstance(state, dict) and any(
         isinstance(one, dict) and "landing" in one
@@ -200,13 +200,13 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
         if is_loading:
             self.load_state_dict(self.state_dict())  # makes the tensors that are read into
         state["param_state"] = parameter_state(self, model_state)
-        state[_OF_STATE] = _FORMAT
+        state[OF_STATE] = _FORMAT
         return state
 
     def load_state_dict(self: Any, state_dict: Any) -> None:
-        if not _is_in_runs(state_dict.get("param_state")):
+        if not is_in_runs(state_dict.get("param_state")):
             return load_native(self, state_dict)  # type: ignore[no-any-return]
-        load_native(self, {key: value for key, value in state_dict.items() if key not in (_OF_STATE, "param_state")})
+        load_native(self, {key: value for key, value in state_dict.items() if key not in (OF_STATE, "param_state")})
         self.load_parameter_state_from_fs_model_space(
             {number: {name: one["landing"].fill(one["runs"]) for name, one in of_parameter.items()}
              for number, of_parameter in state_dict["param_state"].items()}
@@ -230,11 +230,11 @@ def stored(common: Any) -> Any:
 def _renamed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: _STORED_AS if key == _OF_STATE and one == _FORMAT else _renamed(one) for key, one in value.items()}
+    return {key: _STORED_AS if key == OF_STATE and one == _FORMAT else _renamed(one) for key, one in value.items()}
 
 
 def _has_runs(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get(_OF_STATE) == _FORMAT or any(_has_runs(one) for one in value.values()))
+    return isinstance(value, dict) and (value.get(OF_STATE) == _FORMAT or any(_has_runs(one) for one in value.values()))
 
 
 def mark(common: dict[str, Any], is_ours: bool) -> dict[str, Any]:

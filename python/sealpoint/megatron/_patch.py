@@ -6,24 +6,25 @@ from __future__ import annotations
 import contextlib
 import enum
 import importlib
-import json
-import os
 from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
 
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._native import BACKEND
 from sealpoint._tree import register_enum
-from sealpoint.megatron import _load, _mcore, _optimizer, _save
+from sealpoint.megatron import _experts, _load, _mcore, _optimizer, _save
+from sealpoint.megatron._newest import VERSION, write_config
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor
 from sealpoint.torch._directories import is_checkpoint
 
-BACKEND, VERSION = "sealpoint", 1
 _ENUMS = ("megatron.core.transformer.enums", "megatron.core.enums")
 _Save = Callable[[Any, Any], None]
 _undo: list[Callable[[], None]] = []
+_patched: list[tuple[Any, str, Any]] = []  # (owner, name, what is there instead)
+_chosen: list[Options] = []
 # Of versions with a registry: rank 0's common state by directory, which they hand over before the sharded one.
 _common: dict[str, Any] = {}
 
@@ -34,6 +35,7 @@ def _set(owner: Any, name: str, value: Any) -> Any:
     is_own = name in vars(owner)
     _undo.append(lambda: setattr(owner, name, before) if is_own else delattr(owner, name))
     setattr(owner, name, value)
+    _patched.append((owner, name, value))
     return before
 
 
@@ -80,12 +82,7 @@ def _save_config(native: _Save, save_natively: _Save) -> _Save:
         if not is_checkpoint(checkpoint_dir):
             return native(config, checkpoint_dir)
         config.sharded_backend, config.sharded_backend_version = BACKEND, VERSION
-        path = os.path.join(_save.path_of(checkpoint_dir), "metadata.json")
-        with open(path + ".tmp", "w") as file:
-            json.dump(vars(config), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".tmp", path)
+        write_config(config, _save.path_of(checkpoint_dir))
         return None
 
     return save_config
@@ -105,28 +102,28 @@ def _patch_loading(options: Options) -> None:
     strategy = _mcore.torch_dist.TorchDistLoadShardedStrategy
 
     def load(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, *more: Any) -> Any:
-        if is_checkpoint(checkpoint_dir):
+        if _load.are_ours(checkpoint_dir, options):
             return _load.load(sharded_state_dict, checkpoint_dir, options)
         _refuse_runs(sharded_state_dict, checkpoint_dir)
         return load_native(self, sharded_state_dict, checkpoint_dir, *more)
 
     def load_tensors_metadata(self: Any, checkpoint_dir: Any, metadata: Any = None) -> Any:
-        if metadata is None and is_checkpoint(checkpoint_dir):
+        if metadata is None and _load.is_ours(checkpoint_dir):
             return _load.tensors_metadata(checkpoint_dir)
         return tensors_native(self, checkpoint_dir, metadata)
 
     def load_sharded_metadata(self: Any, checkpoint_dir: Any) -> Any:
-        if is_checkpoint(checkpoint_dir):
+        if _load.is_ours(checkpoint_dir):
             return _load.sharded_metadata(checkpoint_dir)
         return sharded_native(self, checkpoint_dir)
 
     def remove_sharded_tensors(self: Any, checkpoint_dir: Any, key_prefix: str) -> Any:
-        if is_checkpoint(checkpoint_dir):
+        if _load.is_ours(checkpoint_dir):
             raise UnsupportedError("a committed checkpoint is never changed", path=_save.path_of(checkpoint_dir))
         return remove_native(self, checkpoint_dir, key_prefix)
 
     def load_together(self: Any, sharded_state_dict: Any, checkpoint_dir: Any, *more: Any) -> Any:
-        if isinstance(self.base_strategy, strategy) and is_checkpoint(checkpoint_dir):
+        if isinstance(self.base_strategy, strategy) and _load.are_ours(checkpoint_dir, options):
             return self.base_strategy.load(sharded_state_dict, checkpoint_dir)  # reads each byte once by itself
         return together_native(self, sharded_state_dict, checkpoint_dir, *more)
 
@@ -139,14 +136,14 @@ def _patch_loading(options: Options) -> None:
 
 def _patch_common(options: Options) -> None:
     def load_ours(checkpoint_dir: Any) -> Any:
-        return _load.common_state(checkpoint_dir, options) if is_checkpoint(checkpoint_dir) else None
+        return _load.common_state(checkpoint_dir, options) if _load.is_ours(checkpoint_dir) else None
 
     if not _mcore.has_registry:
 
         def load_common_state_dict(checkpoint_dir: Any) -> Any:
             _mcore.serialization.verify_checkpoint(_save.path_of(checkpoint_dir))
             found = load_ours(checkpoint_dir)
-            return _optimizer.mark(load_native(checkpoint_dir) if found is None else found, is_checkpoint(checkpoint_dir))
+            return _optimizer.mark(load_native(checkpoint_dir) if found is None else found, _load.is_ours(checkpoint_dir))
 
         load_native = _set(_mcore.serialization, "load_common_state_dict", load_common_state_dict)
         _set(_mcore.dist_checkpointing, "load_common_state_dict", load_common_state_dict)
@@ -159,7 +156,7 @@ def _patch_common(options: Options) -> None:
     def load_common(self: Any, checkpoint_dir: Any) -> Any:
         found = load_ours(checkpoint_dir)
         common = common_native(self, checkpoint_dir) if found is None else found
-        return _optimizer.mark(common, is_checkpoint(checkpoint_dir))
+        return _optimizer.mark(common, _load.is_ours(checkpoint_dir))
 
     _set(_mcore.common.TorchCommonSaveStrategy, "save_common", save_common)
     common_native = _set(_mcore.common.TorchCommonLoadStrategy, "load_common", load_common)
@@ -178,24 +175,41 @@ def _register() -> None:
 def enable(**options: Any) -> None:
     """See the package."""
     disable()
-    chosen = Options(**options)
+    options_now = Options(**options)
+    _chosen.append(options_now)
     for module in _ENUMS:
         for value in vars(importlib.import_module(module)).values():
             if isinstance(value, type) and issubclass(value, enum.Enum) and value.__module__ == module:
                 register_enum(value)
-    _patch_saving(chosen)
-    _patch_loading(chosen)
-    _patch_common(chosen)
+    _patch_saving(options_now)
+    _patch_loading(options_now)
+    _patch_common(options_now)
     if _mcore.has_registry:
         _register()
-    if chosen.optimizer_regions:
-        optimizer = _mcore.optimizer_class()
-        for name, value in _optimizer.patch(optimizer).items():
-            _set(optimizer, name, value)
+    if options_now.optimizer_regions:
+        for owner, patch in ((_mcore.optimizer_class(), _optimizer.patch), (_mcore.chained_class(), _experts.patch)):
+            for name, value in patch(owner).items():
+                _set(owner, name, value)
 
 
 def disable() -> None:
     """Puts everything back as it was."""
     while _undo:
         _undo.pop()()
+    _patched.clear()
+    _chosen.clear()
     _common.clear()
+
+
+def chosen() -> Options | None:
+    """Of ``enable``; None: it was not called."""
+    return _chosen[0] if _chosen else None
+
+
+def patched() -> dict[str, bool]:
+    """By name of a member: whether it is still what was put there."""
+    return {
+        f"{getattr(owner, '__module__', owner.__name__)}.{getattr(owner, '__qualname__', '')}.{name}".replace("..", "."):
+            getattr(owner, name) is value
+        for owner, name, value in _patched
+    }

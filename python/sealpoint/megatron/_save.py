@@ -19,14 +19,16 @@ from sealpoint.megatron._options import Options
 from sealpoint.megatron._tensors import RunTensor, held, is_main
 from sealpoint.torch import _directories, _shards
 from sealpoint.torch._aliases import FirstNames
+from sealpoint.torch._make_way import Run, make_way, provenance_of
 from sealpoint.torch._save import SaveFuture, begin
-from sealpoint.torch._session import Call
-from sealpoint.torch._state import Gathered, unite
+from sealpoint.torch._session import Call, session_of
+from sealpoint.torch._state import Gathered, ask_first, unite
 
 COMMON_KEY = "common_state"
+# The file in which Megatron notes the last iteration that is saved, and loads it by.
+TRACKER = "latest_checkpointed_iteration.txt"
 _LOOK_EVERY_SECONDS = 0.02
-# By folder of checkpoints, the (attempt, sequence) of what was last saved or loaded there.
-lineage: dict[str, tuple[str, int]] = {}
+_runs: dict[str, Run] = {}  # by folder of checkpoints
 
 
 class ShardedState(Gathered):
@@ -87,25 +89,53 @@ def step_of(directory: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _gather(state: Any, directory: str, options: Options, communicator: Call) -> ShardedState:
+def tracked(folder: str) -> str | None:
+    """What Megatron's tracker says: an iteration, or "release"; None: there is none."""
+    try:
+        with open(os.path.join(folder, TRACKER), errors="replace") as file:
+            return file.read(64).strip()
+    except FileNotFoundError:
+        return None
+
+
+def _obstacle(directory: str) -> str | None:
+    """Why Megatron may want what is in a directory: only what is ahead of its tracker makes way."""
+    said, step = tracked(_folder_of(directory)), step_of(directory)
+    if said is None or (said.isdecimal() and step is not None and step > int(said)):
+        return None
+    return f"{TRACKER} says {said!r}, and only what is ahead of that is replaced"
+
+
+def _make_way(directory: str, options: Options) -> list[str]:
+    step = step_of(directory)
+    resume = "" if step is None else f", or write {step} into {_folder_of(directory)}/{TRACKER} to resume from it"
+    return make_way(
+        directory, run_of(directory), replace=options.replace, obstacle=_obstacle(directory),
+        way_out=f"sealpoint.megatron.enable(replace=True), or rm -r {directory}{resume}",
+    )
+
+
+def _gather(
+    state: Any, directory: str, options: Options, communicator: Call, provenance: dict[str, str]
+) -> ShardedState:
     encoding = (options.codec, options.codec_level, options.chunk_size_bytes)
-
-    def make(names: FirstNames) -> ShardedState:
-        made = ShardedState(state, communicator.rank, communicator.size, options, names)
-        if options.replace and communicator.rank == 0:
-            _directories.remove(directory)
-        return made
-
-    return unite(make, communicator, encoding)
+    gathered = unite(
+        lambda names: ShardedState(state, communicator.rank, communicator.size, options, names), communicator, encoding
+    )
+    # Only once no rank has anything against its state; and no rank writes before.
+    provenance.update(provenance_of(ask_first(communicator, lambda: list(_make_way(directory, options)))))
+    return gathered
 
 
 def _begin(state: Any, directory: str, options: Options, is_async: bool) -> Any:
+    provenance: dict[str, str] = {}
     return begin(
-        lambda communicator: _gather(state, directory, options, communicator),
+        lambda communicator: _gather(state, directory, options, communicator, provenance),
         directory,
         process_group=None,
         step=step_of(directory),
-        parent=lineage.get(_folder_of(directory)),
+        parent=run_of(directory).latest,
+        provenance=provenance,
         compare_replicas=options.compare_replicas,
         allow_empty=True,
         deadline=options.deadline,
@@ -119,9 +149,16 @@ def _folder_of(directory: str) -> str:
     return os.path.dirname(os.path.abspath(directory))
 
 
-def note(directory: str, attempt: str, sequence: int) -> None:
-    """What the next checkpoint in the same folder follows."""
-    lineage[_folder_of(directory)] = (attempt, sequence)
+def run_of(directory: str) -> Run:
+    """What this process did in the folder that the directory is in."""
+    return _runs.setdefault(_folder_of(directory), Run())
+
+
+def _end(directory: str, info: _sealpoint.CommitInfo) -> None:
+    """After the commit, on each rank."""
+    run_of(directory).note_save(info.attempt, info.sequence)
+    if session_of(None).rank == 0:
+        _directories.remove_leftovers(directory)
 
 
 def path_of(directory: str | pathlib.Path) -> str:
@@ -132,7 +169,7 @@ def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpo
     """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
     info = _begin(state, path_of(directory), options, is_async=False)
     assert isinstance(info, _sealpoint.CommitInfo)
-    note(path_of(directory), info.attempt, info.sequence)
+    _end(path_of(directory), info)
     return info
 
 
@@ -152,8 +189,7 @@ def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) 
     running = _running_file(future)
 
     def finalize() -> None:
-        info = future.result()
-        note(path_of(directory), info.attempt, info.sequence)
+        _end(path_of(directory), future.result())
 
     return request(wait_for, (running, os.getpid()), [finalize])
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
+from collections.abc import Callable
 
-MARKER = "COMMIT"
-_OWN_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import Error, InvalidArgumentError
+from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
+
+_ATTEMPT_FILES = re.compile(r"[0-9a-f]{32}\.(blob|index|commit)")
+_PROBES = re.compile(r"[0-9a-f]{32}\.probe[a-z0-9.-]*")
+# A list of checkpoints that were deleted from a directory for a new one, until that is committed; see ``make_way``.
+NOTE = "replaced.sealpoint"
+# What Megatron writes beside a checkpoint if it is asked for digests of its files.
+_INTEGRITY = "integrity.json"
 
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
@@ -15,23 +25,70 @@ def is_checkpoint(path: str | os.PathLike[str]) -> bool:
     if os.path.exists(os.path.join(path, MARKER)):
         return True
     names = os.listdir(path) if os.path.isdir(path) else []
-    return ".metadata" not in names and any(_OWN_FILES.fullmatch(name) for name in names)
+    return ".metadata" not in names and any(_ATTEMPT_FILES.fullmatch(name) for name in names)
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Takes a committed checkpoint out of its directory, the marker first; does nothing if there is none.
+    """Takes a checkpoint out of its directory, a native one (see ``native_files``) as well; does nothing if there is none.
 
-    What a crash leaves then is an attempt that nobody committed. Only files with names of the format go.
+    What makes it one goes first, so that nothing loads what a crash leaves: of Megatron's it is metadata.json, then the
+    marker, or the metadata of a native one. Only files with names of the formats go. Errors: InvalidArgumentError (a
+    symbolic link), OSError.
+    """
+    natives = native_files(path)
+    if not natives and not os.path.lexists(os.path.join(path, MARKER)):
+        return
+    if os.path.islink(path):
+        raise InvalidArgumentError("not removed: it is a symbolic link", path=os.fspath(path))
+    if natives or backend_of(path) == BACKEND:
+        _unlink(path, lambda name: name == CONFIG)
+    _unlink(path, lambda name: name == MARKER or (name in natives and ".metadata" in name))
+    _unlink(path, lambda name: name in natives or name == _INTEGRITY or _is_own(name))
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Takes away what attempts that were killed left beside a committed checkpoint: files that its index does not name.
+
+    One process calls it, after the commit: no other attempt can be committed there any more. What fails is a warning.
     """
     try:
-        os.unlink(os.path.join(path, MARKER))
-    except FileNotFoundError:
+        names = [name for name in os.listdir(path) if _is_own(name) or name == NOTE]
+        with open_checkpoint(path, check_files=False) as checkpoint:
+            pinned = {f"{checkpoint.attempt}.index", *(f"{blob.id}.blob" for blob in checkpoint.blobs)}
+        if not pinned.issuperset(names):
+            _unlink(path, lambda name: (_is_own(name) or name == NOTE) and name not in pinned)
+    except (OSError, Error) as error:
+        warnings.warn(f"files of earlier attempts were not deleted: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _is_own(name: str) -> bool:
+    return (_ATTEMPT_FILES.fullmatch(name) or _PROBES.fullmatch(name)) is not None
+
+
+def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], bool]) -> None:
+    """Removes files, and makes that durable."""
+    names = [name for name in os.listdir(path) if is_meant(name)] if os.path.isdir(path) else []
+    if not names:
         return
+    for name in names:
+        os.unlink(os.path.join(path, name))
+    sync(path)
+
+
+def write(path: str, text: str) -> None:
+    """A whole file in the place of another one, at once and durably."""
+    with open(path + ".tmp", "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".tmp", path)
+    sync(os.path.dirname(os.path.abspath(path)))
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Makes the names in a directory durable."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    for name in os.listdir(path):
-        if _OWN_FILES.fullmatch(name):
-            os.unlink(os.path.join(path, name))

@@ -20,6 +20,8 @@ from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Contract, Matching, agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
+# By a stored dtype, the wider ones.
+_WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
 
 class Stateful(Protocol):
@@ -49,7 +51,7 @@ def load(
     *,
     process_group: dist.ProcessGroup | None = None,
     contract: Contract | None = None,
-    convert: Literal["exact", "nearest"] | None = None,
+    convert: Literal["widen", "exact", "nearest"] | None = None,
     allow_pickle: bool = False,
     threads: int = 1,
     memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
@@ -67,7 +69,9 @@ def load(
             the end. An optimizer that has none yet, as in a new process, gets places for it first, on its parameters'
             devices and meshes. What ``optimizer.state_dict()`` returned then has none, and is refused.
         contract: what differences lead to; None: each is an error. See ``Contract``.
-        convert: elements of other dtypes are converted, if each fits ("exact") or to the nearest even; None: never.
+        convert: elements of other dtypes are converted: to a floating-point dtype that has every value of the stored one
+            ("widen": bf16 and f16 to f32 or f64, f32 to f64), if each fits ("exact"), or to the nearest even ("nearest");
+            None: never.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
         threads: that read and verify, per rank.
         pass_on: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
@@ -98,6 +102,8 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
     def make() -> tuple[Matching, bytes]:
         matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
         mask = mask_of(matching.stored, matching.wanted)
+        if convert == "widen":
+            _check_widening(matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
     matching, answers = agree(call, make)
@@ -116,7 +122,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         slots=matching.destinations.slots,
         # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
         contract=("error", "allow", contract.dtype, contract.shape, contract.coverage),
-        convert=convert,
+        convert="exact" if convert == "widen" else convert,
         threads=threads,
         memory_budget_bytes=budget,
         pass_on=spans_hosts if pass_on is None else pass_on,
@@ -132,6 +138,16 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
     agree(call, apply)  # load_state_dict() of the caller may fail on one rank
     return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
+
+
+def _check_widening(slots: Sequence[Any], checkpoint: Checkpoint) -> None:
+    for name, wanted, *_ in slots:
+        stored = checkpoint[name].dtype_name if name in checkpoint else wanted
+        if stored != wanted and wanted not in _WIDER.get(stored, ()):
+            raise MismatchError(
+                f"dtype: stored as {stored}, wanted as {wanted}, which does not have all its values; "
+                'convert="exact" takes those that fit, convert="nearest" rounds', tensor=name,
+            )
 
 
 def read_tree(reader: _sealpoint.CollectiveReader) -> Any:

@@ -15,10 +15,13 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
+from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
+from sealpoint._native import check_one
 from sealpoint._series import Series
 from sealpoint.torch import _directories
 from sealpoint.torch._load import load
+from sealpoint.torch._make_way import Run, make_way, provenance_of
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, save, save_async
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import Contract, ask_first
@@ -42,6 +45,7 @@ class Options:
     writer_ranks: list[int] = field(default_factory=list)
     compare_replicas: bool = True
     replace: bool = False
+    convert: Literal["widen", "exact", "nearest"] | None = "widen"
     allow_pickle: bool = False
     threads: int = 1
 
@@ -57,7 +61,9 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     Settings of its own:
         codec, compare_replicas, allow_pickle: as for ``sealpoint.torch.save``.
         writer_ranks: ranks that write, ascending, such as those of one HSDP replica; none: all.
-        replace: a step that is there already is replaced; off: it is an AlreadyExistsError, as after a roll-back.
+        replace: a step that is there already is replaced, also one of DCP, but for one with a file KEEP. Off: only what
+            followed the step that this run resumed from is, as after a roll-back; all else is an AlreadyExistsError.
+        convert: as for ``sealpoint.torch.load``; "widen" lets a run begin with an export in bf16.
         threads: that read and verify, per rank.
     """
 
@@ -79,7 +85,10 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             """Whether what several ranks hold is compared before it is stored once."""
 
             replace: bool = False
-            """Whether a step that is there already is replaced."""
+            """Whether a step that is there already is replaced, whatever it is."""
+
+            convert: Literal["widen", "exact", "nearest"] | None = "widen"
+            """Whether elements of other dtypes than the stored ones are converted."""
 
             allow_pickle: bool = False
             """Whether values without a form of their own are pickled."""
@@ -93,6 +102,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         if _HAS_CONFIG:
             self.options = Options(**{name: getattr(config, name) for name in vars(Options())})
         self._purge: threading.Thread | None = None
+        self._run = Run()  # of rank 0
         if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
             self.async_mode = _native.AsyncMode.ASYNC  # this library stages by itself, in pinned memory if there is a device
 
@@ -102,45 +112,75 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         if to_hf:
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
         found = _STEP.fullmatch(os.path.basename(checkpoint_id))
+        parent, replaced = self._make_way(checkpoint_id)
         options: dict[str, Any] = {
-            "step": None if found is None else int(found[1]), "parent": self._make_way(checkpoint_id),
+            "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
             "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
         }
+        result = None
         if async_mode == _native.AsyncMode.DISABLED:
-            save(state_dict, checkpoint_id, **options)
-            result = None
+            info = save(state_dict, checkpoint_id, **options)
+            self._note_save(info, checkpoint_id)
         else:
             result = save_async(state_dict, checkpoint_id, **options)
+            result.add_done_callback(lambda future: self._end(future, checkpoint_id))
         if enable_garbage_collection:
             _tools.GarbageCollection.collect("GC collection invoked by checkpointer.")
         return result
 
+    def _end(self, future: Any, checkpoint_id: str) -> None:
+        """Of a save in the background."""
+        if future.exception() is None:
+            self._note_save(future.result(), checkpoint_id)
+
+    def _note_save(self, info: Any, checkpoint_id: str) -> None:
+        """After the commit, on each rank."""
+        if dist.get_rank() == 0:
+            self._run.note_save(info.attempt, info.sequence)
+            _directories.remove_leftovers(checkpoint_id)
+
     def dcp_load(self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool) -> None:
         """Fills the state. All ranks call it."""
-        if from_hf or not _directories.is_checkpoint(checkpoint_id):
+        if from_hf or not self._is_ours(checkpoint_id):
             return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)  # type: ignore[no-any-return]
-        load(state_dict, checkpoint_id, contract=Contract.partial(), allow_pickle=self.options.allow_pickle,
-             threads=self.options.threads)
+        load(state_dict, checkpoint_id, contract=Contract.partial(), convert=self.options.convert,
+             allow_pickle=self.options.allow_pickle, threads=self.options.threads)
         if _native.MODEL in self.states:
             self.states[_native.MODEL].load_state_dict(state_dict)
         return None
 
-    def _make_way(self, checkpoint_id: str) -> tuple[str, int] | None:
-        """Whom the new checkpoint follows: the newest one in its folder. Removes what is to be replaced."""
+    def _is_ours(self, checkpoint_id: str) -> bool:
+        """Whether it is to be read through this library; notes it, if it is of this folder."""
 
-        def find() -> list[Any] | None:
+        def look() -> bool:
+            check_one(checkpoint_id)
+            is_own = _directories.is_checkpoint(checkpoint_id)
+            if is_own and os.path.dirname(os.path.abspath(checkpoint_id)) == os.path.abspath(self.folder):
+                with open_checkpoint(checkpoint_id) as checkpoint:
+                    self._run.note_load(checkpoint.attempt, checkpoint.sequence)
+            return is_own
+
+        with session_of(None).call("look at", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
+            return bool(ask_first(call, look))
+
+    def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int] | None, list[Any]]:
+        """Whom the new checkpoint follows: the newest one in its folder. Removes what is to be replaced, and returns what
+        that and those before it had replaced."""
+
+        def find() -> list[Any]:
             entries = Series(os.path.dirname(checkpoint_id)).list()
-            if self.options.replace:
-                _directories.remove(checkpoint_id)
-            for entry in entries:
-                if entry.verdict == "committed":
-                    return [entry.attempt, entry.sequence]
-            return None
+            newest = [[entry.attempt, entry.sequence] for entry in entries if entry.verdict == "committed"][:1]
+            replaced = make_way(
+                checkpoint_id, self._run, replace=self.options.replace,
+                obstacle=None if self._run.latest else "this run resumed from nothing in this folder, and saved nothing",
+                way_out=f"replace=True of the manager, rm -r {checkpoint_id}, or a load_step from which it follows",
+            )
+            return [newest, list(replaced)]
 
         with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            found = ask_first(call, find)
-        return None if found is None else (found[0], found[1])
+            newest, replaced = ask_first(call, find)
+        return ((newest[0][0], newest[0][1]) if newest else None), list(replaced)
 
     def _find_load_step(self, folder: str = "") -> int:
         """The newest committed step, the same on all ranks; -1: there is none."""

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of Megatron-core and torch.distributed.checkpoint in the directories of checkpoints of this library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+
+from sealpoint import _checkpoint
+from sealpoint._errors import MismatchError
+
+MARKER, CONFIG, BACKEND = "COMMIT", "metadata.json", "sealpoint"
+_CONFIG_SIZE_MAX_BYTES = 1 << 16
+_NATIVE = re.compile(r"(__\d+)?\.metadata(\.tmp)?|.+\.distcp|common\.pt")
+_NAMES_MAX = 3
+
+
+def backend_of(path: _checkpoint.Path) -> str | None:
+    """The backend that Megatron's metadata.json names; None: there is no such file, or it names none."""
+    name = os.path.join(os.fsdecode(path), CONFIG)
+    try:
+        info = os.stat(name)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > _CONFIG_SIZE_MAX_BYTES:
+            return None
+        with open(name, "rb") as file:
+            config = json.loads(file.read(_CONFIG_SIZE_MAX_BYTES))
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+        return None
+    backend = config.get("sharded_backend") if isinstance(config, dict) else None
+    return backend if isinstance(backend, str) else None
+
+
+def native_files(path: _checkpoint.Path) -> list[str]:
+    """Names of the files of a native checkpoint in a directory, ascending; metadata.json if it names another backend."""
+    found = [name for name in _names(path) if _NATIVE.fullmatch(name)]
+    return sorted([*found, CONFIG] if backend_of(path) not in (None, BACKEND) else found)
+
+
+def _names(path: _checkpoint.Path) -> list[str]:
+    try:
+        return os.listdir(os.fsdecode(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def some(names: list[str]) -> str:
+    """The first ones, and how many more there are."""
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return ", ".join(names[:_NAMES_MAX]) + more
+
+
+def check_one(path: _checkpoint.Path) -> None:
+    """Errors: MismatchError (a checkpoint of this library and a native one are in the directory, or metadata.json names
+    this library where only a native one is)."""
+    natives = native_files(path)
+    if not natives:
+        return
+    backend = backend_of(path)
+    says = "" if backend is None else f"; {CONFIG} names the backend {backend[:40]!r}"
+    if os.path.lexists(os.path.join(os.fsdecode(path), MARKER)):
+        raise MismatchError(
+            f"two checkpoints in one directory: one of this library ({MARKER}) and a native one ({some(natives)}){says}; "
+            "expected one of them: move the files of the other one elsewhere", path=os.fsdecode(path),
+        )
+    if backend == BACKEND:
+        raise MismatchError(
+            f"{CONFIG} names the backend {BACKEND!r}, but there is no {MARKER}, and files of a native checkpoint "
+            f"({some(natives)}); expected those of one checkpoint", path=os.fsdecode(path),
+        )
