@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 
 _COMPARED_MAX = 1000  # each costs about 20 microseconds
 _LOOKED_AT_MAX = 10_000
@@ -22,7 +22,7 @@ def nearest(name: str, names: Collection[str]) -> str | None:
     return found[0] if found else None
 
 
-def extra_part(longer: Iterable[str], shorter: Collection[str]) -> tuple[str, int] | None:
+def extra_part(longer: Iterable[str], shorter: Set[str]) -> tuple[str, int] | None:
     """What most of the longer names have within them, or before them, and the shorter ones do not, such as "module"; and
     how many names differ by it alone."""
     votes: Counter[str] = Counter()

@@ -31,14 +31,16 @@ def test_the_page(tmp_path, monkeypatch):
 def losses_of(program, folder, seed):
     """Of a process, whose first weights follow from the seed."""
     folder.mkdir(exist_ok=True)
-    done = subprocess.run([sys.executable, "-c", f"import torch\ntorch.manual_seed({seed})\n{program}"], cwd=folder,
-                          env=dict(os.environ, OMP_NUM_THREADS="1"), capture_output=True, text=True, timeout=120)  # fmt: skip
+    command = [sys.executable, "-c", f"import torch\ntorch.manual_seed({seed})\n{program}"]
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return [float(line) for line in done.stdout.splitlines()]
 
 
 def test_the_first_block_of_the_readme_goes_on_in_a_new_process(tmp_path):
-    block, count = re.subn(r"^( *)(checkpoints\.step\(.*)", r"\1print(loss.item())\n\1\2", blocks_of("README.md")[0], flags=re.M)
+    text = blocks_of("README.md")[0]
+    block, count = re.subn(r"^( *)(checkpoints\.step\(.*)", r"\1print(loss.item())\n\1\2", text, flags=re.M)
     shorter, ends = re.subn(r"\b1001\b", "251", block)
     assert (count, ends) == (1, 1)
     expected = losses_of(block, tmp_path / "whole", seed=1)

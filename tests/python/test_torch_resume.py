@@ -42,25 +42,24 @@ class Training:
     def step(self, number):
         torch.manual_seed(number)
         x = torch.randn(8, 4)
-
-        def loss():
-            self.optimizer.zero_grad()
-            value = self.model(x).square().mean()
-            self.scaler.scale(value).backward()
-            self.scaler.unscale_(self.optimizer)
-            return value
-
-        value = loss()
+        self.optimizer.zero_grad()
+        value = self.model(x).square().mean()
+        self.scaler.scale(value).backward()
+        self.scaler.unscale_(self.optimizer)
         if isinstance(self.optimizer, optim.LBFGS):
-            self.optimizer.zero_grad()
-            plain = lambda: (self.optimizer.zero_grad(), one := self.model(x).square().mean(), one.backward())[1]  # noqa: E731
-            self.optimizer.step(plain)
+            self.optimizer.step(lambda: self.plain_loss(x))
         else:
             self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.scheduler:
             self.scheduler.step()
         return value.item()
+
+    def plain_loss(self, x):
+        self.optimizer.zero_grad()
+        value = self.model(x).square().mean()
+        value.backward()
+        return value
 
     def state(self):
         state = {"model": self.model, "optimizer": self.optimizer, "scaler": self.scaler}

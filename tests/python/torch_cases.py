@@ -123,7 +123,8 @@ def case_state_dicts_without_moments_are_refused(job):
     other = Training("tp", job.size, seed=2)
     if job.rank == 2:
         other.optimizer = torch.optim.AdamW(other.model.parameters())
-    error = job.raises(sealpoint.MismatchError, lambda: sp.load(other.state(), job.path("c"), contract=sp.Contract.partial()))
+    partial = sp.Contract.partial()
+    error = job.raises(sealpoint.MismatchError, lambda: sp.load(other.state(), job.path("c"), contract=partial))
     assert "give the optimizer itself" in error.message and error.rank == 2, error
 
 

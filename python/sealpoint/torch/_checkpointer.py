@@ -164,7 +164,8 @@ class Checkpointer:
         path = self.newest()
         if path is None:
             if required:
-                raise NotFoundError("nothing was ever committed here, and required is True", path=os.fsdecode(self._directory))
+                place = os.fsdecode(self._directory)
+                raise NotFoundError("nothing was ever committed here, and required is True", path=place)
             return None
         from sealpoint._checkpoint import open as open_checkpoint
 

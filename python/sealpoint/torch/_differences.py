@@ -46,8 +46,8 @@ def text_of_all(differences: list[Difference], unmatched: Collection[str], hint:
 
     ``unmatched``: stored places that no rank's state has. ``hint``: how a part of a checkpoint is loaded.
     """
-    missing = {path: None for kind, path, _ in differences if kind == "missing"}
-    part = extra_part(unmatched, missing), extra_part(missing, unmatched)
+    missing = dict.fromkeys(path for kind, path, _ in differences if kind == "missing").keys()
+    part = extra_part(unmatched, missing), extra_part(missing, set(unmatched))
     parts = []
     for kind, what in _KINDS.items():
         found = [(path, detail) for one, path, detail in differences if one == kind]
@@ -85,7 +85,8 @@ def raise_together(
     answers = [json.loads(bytes(one)) for one in communicator.all_gather(own)]
     rank, (count, text, first, host) = max(enumerate(answers), key=lambda one: (one[1][0], -one[0]))
     others = sum(answer[:2] != [count, text] for answer in answers)
+    message = f"the state differs from the checkpoint: {text}"
     if others == 0:
-        raise MismatchError(f"the state differs from the checkpoint: {text}", object=first)
-    raise MismatchError(f"the state differs from the checkpoint: {text}; {others} other ranks have other differences, or none",
-                        object=first, rank=rank, host=host)
+        raise MismatchError(message, object=first)
+    message += f"; {others} other ranks have other differences, or none"
+    raise MismatchError(message, object=first, rank=rank, host=host)

@@ -261,7 +261,7 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
     elif tensor.is_nested:
         what = "nested tensor, expected its values and offsets"
     elif tensor.device.type == "meta":
-        what = "device is meta, which has no memory; a module gets memory by to_empty(device=...), an optimizer is made after it"
+        what = "device is meta, which has no memory; a module gets it by to_empty(device=...), its optimizer is made later"
     elif tensor.device.type not in ("cpu", "cuda"):
         what = f"device is {tensor.device}, expected cpu or cuda"
     elif hasattr(type(tensor), "__tensor_flatten__"):

@@ -68,7 +68,7 @@ class Collected(Gathered):
 
     def _add_tensor(self, path: str, value: Any) -> str:
         if not path:
-            raise InvalidArgumentError("a tensor has no name here, expected a state of mappings or lists, whose keys are its name")
+            raise InvalidArgumentError("a tensor has no name here, expected a mapping or a list, whose keys are its name")
         if path in self._paths:
             raise InvalidArgumentError("two places of the state have this path", tensor=path)
         self._paths.add(path)
