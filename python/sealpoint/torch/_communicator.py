@@ -93,6 +93,9 @@ class TorchCommunicator:
         self._seconds = _DEFAULT_SECONDS
         self._interrupted: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<sealpoint.torch.TorchCommunicator: rank {self.rank} of {self.size}>"
+
     @property
     def rank(self) -> int:
         return int(self._group.rank())
