@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import operator
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from types import EllipsisType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from sealpoint import _sealpoint
 from sealpoint._arguments import Path as Path
 from sealpoint._arguments import check, is_text, listed, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
-from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, NotFoundError
+from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, MismatchError, NotFoundError
 from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
 
@@ -21,6 +24,14 @@ Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
 Rounding = Literal["exact", "nearest"]
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    # Integers, slices and "...", alone or in a tuple.
+    Index = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
+    Array = NDArray[Any]
+
+_Out = TypeVar("_Out")
 _ALIGNMENT = 64  # bytes; a cache line
 
 
@@ -125,11 +136,12 @@ class Tensor:
     def __bool__(self) -> bool:
         raise TypeError("the truth of a tensor is ambiguous; read it, or use its size")
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Array:
         """Reads a part: integers, slices and ``...``, as numpy indexes. Returns an array, or a scalar of it.
 
         Of a slice with a step the elements between are read, too. Elements of a dtype that neither numpy nor
-        ml_dtypes has come as uint8 with one more axis of ``itemsize`` bytes.
+        ml_dtypes has come as uint8 with one more axis of ``itemsize`` bytes. A single element is a scalar of numpy,
+        which the type here does not say.
 
         Errors: IndexError, TypeError (the index); those of ``read``.
         """
@@ -138,10 +150,19 @@ class Tensor:
         if any(step != 1 for step in selection.steps):
             array = array[tuple(slice(None, None, step) for step in selection.steps)]
         is_scalar = not selection.steps and index is not Ellipsis and index != (Ellipsis,)
-        return array[()] if is_scalar and array.ndim == 0 else array
+        result: Array = array[()] if is_scalar and array.ndim == 0 else array
+        return result
+
+    @overload
+    def read(self, out: None = None, box: Index = ..., *, threads: int | None = None, convert: None = None) -> Array: ...
+
+    @overload
+    def read(
+        self, out: _Out, box: Index = ..., *, threads: int | None = None, convert: Rounding | None = None
+    ) -> _Out: ...
 
     def read(
-        self, out: Any = None, box: Any = ..., *, threads: int | None = None, convert: Rounding | None = None
+        self, out: Any = None, box: Index = ..., *, threads: int | None = None, convert: Rounding | None = None
     ) -> Any:
         """Reads the tensor, or a box of it, into ``out``, and returns ``out``.
 
@@ -168,7 +189,7 @@ class Tensor:
         self._read_into(selection, out, threads=threads, convert=convert)
         return out
 
-    def tobytes(self, box: Any = ...) -> bytearray:
+    def tobytes(self, box: Index = ...) -> bytearray:
         """The bytes of the tensor, or of a box of it, in row-major order. Needs no numpy."""
         selection = select(box, self.shape)
         count = self.itemsize
@@ -183,6 +204,9 @@ class Tensor:
             raise ValueError("a stored tensor has no memory to share: copy=False cannot be kept")
         array = self._read_new(whole(self.shape))
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.getitem, (self._checkpoint, self.name)
 
     def __repr__(self) -> str:
         return f"<sealpoint.Tensor {self.name!r}: {self.dtype_name} {list(self.shape)}, {self.nbytes} bytes>"
@@ -243,6 +267,9 @@ class Objects(Mapping[str, bytes]):
         check(name=name)
         return self._checkpoint._handle.object(name).size_bytes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Objects, (self._checkpoint,)
+
     def __repr__(self) -> str:
         return f"<sealpoint.Objects: {len(self)} of {self._checkpoint.path!r}>"
 
@@ -252,12 +279,16 @@ class Checkpoint(Mapping[str, Tensor]):
 
     Marker and index are verified when it is opened; payload when it is read. It reads what was committed, whatever
     happens to the directory's name. A context manager; ``close`` and the end of its life close its files. Thread
-    safety: any calls from any threads. A process that is forked may go on reading from it.
+    safety: any calls from any threads. A process that is forked may go on reading from it. Pickled, for a worker that is
+    spawned say, it is opened again by its path; if another checkpoint is there then, that is a MismatchError.
     """
 
     def __init__(self, handle: _sealpoint.Checkpoint, threads: int) -> None:
         self._handle = handle
         self._threads = threads
+        self._folder = ""  # in which a path that is not absolute is found
+        with contextlib.suppress(OSError):
+            self._folder = os.getcwd()
 
     # The mapping.
 
@@ -448,6 +479,10 @@ class Checkpoint(Mapping[str, Tensor]):
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        path = os.path.join(self._folder, self.path)
+        return _open_again, (path, self.attempt, self._handle.options, self._threads)
+
     # A mapping compares its values, which would read them all.
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -461,6 +496,14 @@ class Checkpoint(Mapping[str, Tensor]):
             return f"<sealpoint.Checkpoint {self.path!r}:{step} {len(self)} tensors, {self.raw_bytes} bytes>"
         except InvalidArgumentError:
             return "<sealpoint.Checkpoint, closed>"
+
+
+def _open_again(path: str, attempt: str, options: tuple[bool, bool, int], threads: int) -> Checkpoint:
+    """What was pickled. Errors: those of ``open``; MismatchError."""
+    again = Checkpoint(_sealpoint.open(path, *options), threads)
+    if again.attempt != attempt:
+        raise MismatchError(f"attempt is {again.attempt}, expected {attempt}: another checkpoint is there now", path=path)
+    return again
 
 
 def open(

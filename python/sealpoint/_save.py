@@ -134,9 +134,9 @@ class BlobWriter:
             size_max_bytes: another blob is begun before one would pass this.
         """
         check(attempt=attempt, step=step, size_max_bytes=size_max_bytes, engine=engine)
-        path = path_of(directory, "directory")
-        _sealpoint.create_directories(path)
-        self._writer = _sealpoint.create_writer(engine or default_engine(), path, attempt, step, size_max_bytes)
+        self._path = path_of(directory, "directory")
+        _sealpoint.create_directories(self._path)
+        self._writer = _sealpoint.create_writer(engine or default_engine(), self._path, attempt, step, size_max_bytes)
         self._is_finished = False
 
     def add(
@@ -199,6 +199,9 @@ class BlobWriter:
     def abandon(self) -> None:
         """Removes the files; also after ``finish``, if the attempt failed elsewhere."""
         self._writer.abandon()
+
+    def __repr__(self) -> str:
+        return f"<sealpoint.BlobWriter {self._path!r}{', finished' if self._is_finished else ''}>"
 
     def __enter__(self) -> BlobWriter:
         return self

@@ -121,6 +121,15 @@ void BindInfos(nb::module_& m) {
 void BindProperties(nb::class_<CheckpointHandle>& type) {
   using Self = CheckpointHandle&;
   type.def_prop_ro(
+          "options",
+          [](Self self) {
+            const OpenOptions& options = self.options();
+            return nb::make_tuple(options.check_files, options.direct_io,
+                                  options.memory_budget_bytes);
+          },
+          nb::sig("def options(self) -> tuple[bool, bool, int]"),
+          "check_files, direct_io and memory_budget_bytes with which it was opened.")
+      .def_prop_ro(
           "path", [](Self self) { return Text(self.Get()->path()); },
           nb::sig("def path(self) -> str"))
       .def_prop_ro("attempt", [](Self self) { return self.Get()->attempt().ToHex(); })

@@ -30,6 +30,8 @@ class CheckpointHandle {
     return checkpoint_;
   }
 
+  const OpenOptions& options() const { return options_; }
+
   void Close() {
     auto checkpoint = std::exchange(checkpoint_, nullptr);
     if (!checkpoint) return;

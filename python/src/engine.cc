@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <utility>
 
 #include "python/src/gil.h"
@@ -49,7 +50,11 @@ void BindEngine(nb::module_& m) {
           nb::call_guard<GilRelease>(),
           "Maps all of the memory now, so that the first save is as fast as the later ones.")
       .def_prop_ro("mapped_bytes",
-                   [](const EngineHandle& self) { return self.engine->stats().mapped_bytes; });
+                   [](const EngineHandle& self) { return self.engine->stats().mapped_bytes; })
+      .def("__repr__", [](const EngineHandle& self) {
+        return "<sealpoint.Engine: " + std::to_string(self.engine->stats().mapped_bytes) +
+               " bytes of memory mapped>";
+      });
 }
 
 }  // namespace sealpoint::python

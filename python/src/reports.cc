@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/src/module.h"
+#include "python/src/pickling.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "sealpoint/commit.h"
@@ -32,8 +33,9 @@ Phases PhasesOf(const PhaseReport& report) {
 constexpr const char* kPhasesDoc = "Time of this process: (phase, seconds, bytes) in order.";
 
 void BindCommitInfo(nb::module_& m) {
-  nb::class_<CommitInfo>(m, "CommitInfo", "A checkpoint that was committed, and is durable.")
-      .def_prop_ro(
+  nb::class_<CommitInfo> type(m, "CommitInfo", "A checkpoint that was committed, and is durable.");
+  MakePicklable(type);
+  type.def_prop_ro(
           "directory", [](const CommitInfo& info) { return Text(info.directory); },
           nb::sig("def directory(self) -> str"), "Its directory.")
       .def_prop_ro(
@@ -61,8 +63,10 @@ void BindCommitInfo(nb::module_& m) {
 }
 
 void BindPlanSummary(nb::module_& m) {
-  nb::class_<PlanSummary>(m, "PlanSummary", "What a read costs, in bytes unless it says otherwise.")
-      .def_ro("items", &PlanSummary::items, "Count of tensors or parts of tensors.")
+  nb::class_<PlanSummary> type(m, "PlanSummary",
+                               "What a read costs, in bytes unless it says otherwise.");
+  MakePicklable(type);
+  type.def_ro("items", &PlanSummary::items, "Count of tensors or parts of tensors.")
       .def_ro("bytes_wanted", &PlanSummary::bytes_wanted, "Delivered to destinations.")
       .def_ro("bytes_read", &PlanSummary::bytes_read, "Of stored chunks.")
       .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Of chunk records.")
@@ -93,8 +97,9 @@ const char* KindName(LoadFinding::Kind kind) {
 }
 
 void BindLoadReport(nb::module_& m) {
-  nb::class_<LoadReport>(m, "LoadReport", "What a read did.")
-      .def_ro("plan", &LoadReport::plan, "What it cost.")
+  nb::class_<LoadReport> type(m, "LoadReport", "What a read did.");
+  MakePicklable(type);
+  type.def_ro("plan", &LoadReport::plan, "What it cost.")
       .def_prop_ro(
           "findings", [](const LoadReport& report) { return FindingsOf(report.findings); },
           "What the contract said to report: (kind, tensor, detail).")

@@ -13,6 +13,7 @@
 
 #include "python/src/gil.h"
 #include "python/src/module.h"
+#include "python/src/pickling.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "python/src/watch.h"
@@ -87,8 +88,9 @@ nb::object ErrorOrNone(const Status& status) { return status.ok() ? nb::none() :
 
 void BindEntry(nb::module_& m) {
   using Self = const SeriesEntry&;
-  nb::class_<SeriesEntry>(m, "SeriesEntry", "One directory of a series.")
-      .def_prop_ro(
+  nb::class_<SeriesEntry> type(m, "SeriesEntry", "One directory of a series.");
+  MakePicklable(type);
+  type.def_prop_ro(
           "name", [](Self self) { return Text(self.name); }, nb::sig("def name(self) -> str"))
       .def_prop_ro(
           "path", [](Self self) { return Text(self.path); }, nb::sig("def path(self) -> str"))
@@ -118,17 +120,28 @@ void BindEntry(nb::module_& m) {
 }
 
 void BindPrune(nb::module_& m) {
-  nb::class_<PruneDecision>(m, "PruneDecision", "What becomes of one directory, and why.")
-      .def_ro("entry", &PruneDecision::entry)
+  nb::class_<PruneDecision> decision(m, "PruneDecision", "What becomes of one directory, and why.");
+  MakePicklable(decision);
+  decision.def_ro("entry", &PruneDecision::entry)
       .def_ro("keep", &PruneDecision::keep)
       .def_ro("reasons", &PruneDecision::reasons, "Rules that keep it, or why none does.")
-      .def_ro("is_deleted", &PruneDecision::is_deleted, "It is gone, and that is durable.");
-  nb::class_<PruneReport>(m, "PruneReport", "What a pruning did.")
+      .def_ro("is_deleted", &PruneDecision::is_deleted, "It is gone, and that is durable.")
+      .def("__repr__", [](const PruneDecision& self) {
+        return Text("<sealpoint.PruneDecision " + self.entry.name +
+                    (self.keep ? ": stays>" : ": goes>"));
+      });
+  nb::class_<PruneReport> report(m, "PruneReport", "What a pruning did.");
+  MakePicklable(report);
+  report
       .def_prop_ro(
           "error", [](const PruneReport& self) { return ErrorOrNone(self.status); },
           nb::sig("def error(self) -> Exception | None"), "Why nothing or no more was deleted.")
       .def_ro("decisions", &PruneReport::decisions)
-      .def_ro("bytes_freed", &PruneReport::bytes_freed, "In a dry run: those that would be.");
+      .def_ro("bytes_freed", &PruneReport::bytes_freed, "In a dry run: those that would be.")
+      .def("__repr__", [](const PruneReport& self) {
+        return "<sealpoint.PruneReport: " + std::to_string(self.decisions.size()) +
+               " directories, " + std::to_string(self.bytes_freed) + " bytes freed>";
+      });
 }
 
 }  // namespace

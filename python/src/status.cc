@@ -28,15 +28,6 @@ Code CodeNamed(std::string_view name) {
   return Code::kInternal;
 }
 
-// The bytes of a str that Text made; of anything else those of its str().
-std::string TextOf(nb::handle object) {
-  const nb::object text = nb::str(object);
-  const nb::object bytes =
-      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes.is_valid()) nb::raise_python_error();
-  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
-}
-
 std::string TextAt(nb::handle error, const char* name) {
   const nb::object value = error.attr(name);
   return value.is_none() ? std::string() : TextOf(value);
@@ -58,6 +49,14 @@ nb::str Text(std::string_view text) {
   PyObject* result = PyUnicode_DecodeUTF8(text.data(), size, "surrogateescape");
   if (result == nullptr) nb::raise_python_error();
   return nb::steal<nb::str>(result);
+}
+
+std::string TextOf(nb::handle object) {
+  const nb::object text = nb::str(object);
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
 std::string PathOf(nb::handle path) {

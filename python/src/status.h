@@ -43,6 +43,8 @@ T Value(Result<T> result) {
 
 // A str; bytes that are not UTF-8 become surrogates, as in Python's own paths.
 nb::str Text(std::string_view text);
+// The bytes of a str that Text made; of anything else those of its str().
+std::string TextOf(nb::handle object);
 // The bytes of what path_of of sealpoint/_arguments.py makes of a path, whatever they are.
 std::string PathOf(nb::handle path);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "python/src/module.h"
+#include "python/src/pickling.h"
 #include "python/src/status.h"
 #include "python/src/values.h"
 #include "python/src/watch.h"
@@ -103,6 +104,7 @@ void BindReport(nb::class_<VerifyReport>& type) {
 void BindVerify(nb::module_& m) {
   nb::class_<VerifyReport> report(m, "VerifyReport", "What a verification found.");
   BindReport(report);
+  MakePicklable(report);
   m.def("verify", VerifyPath, nb::arg("path"), nb::arg("level"), nb::arg("threads"),
         nb::arg("direct_io"), nb::arg("violations_per_file_max"), nb::arg("progress").none());
 }

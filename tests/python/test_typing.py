@@ -20,6 +20,9 @@ def first_row(path: str) -> bytes:
         names: list[str] = list(checkpoint)
         step: int | None = checkpoint.step
         print(report.plan.bytes_read + 1, names, step, [shard.offset[0] + 1 for shard in checkpoint.shards("w")])
+        rows: int = checkpoint["w"][0:2, ...].reshape(8).size
+        mine: bytearray = checkpoint["w"].read(bytearray(4))
+        print(rows, len(mine), checkpoint["w"].read().dtype)
         return checkpoint.objects["rng"]
 
 def save(path: str) -> str:
@@ -37,6 +40,17 @@ sealpoint.save({}, "c", codec="lz4")
 step: int = checkpoint.step
 checkpoint["w"].shape.extend
 sealpoint.verify("c", "deep")
+row: bytes = checkpoint["w"][0:2]
+checkpoint["w"]["x"]
+everything: bytes = checkpoint["w"].read()
+checkpoint.read({}, missing="alow")
+sealpoint.save({}, "c", provenance={"a": [1]})
+"""
+BAD_TORCH = """
+from sealpoint.torch import Checkpointer, Contract
+
+Contract(missing="alow")
+newest: int = Checkpointer("run").newest()
 """
 
 
@@ -61,7 +75,14 @@ def test_programs(tmp_path):
     (tmp_path / "bad.py").write_text(BAD)
     output = mypy(str(tmp_path / "bad.py"))[1]
     wrong = re.findall(r"bad\.py:(\d+): error", output)
-    assert wrong == ["4", "5", "6", "7", "8"], output
+    assert wrong == [str(line) for line in range(4, 14)], output
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_programs_with_torch(tmp_path):
+    (tmp_path / "bad.py").write_text(BAD_TORCH)
+    output = mypy(str(tmp_path / "bad.py"))[1]
+    assert re.findall(r"bad\.py:(\d+): error", output) == ["4", "5"], output
 
 
 def test_everything_public_is_documented():

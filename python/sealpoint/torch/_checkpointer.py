@@ -119,14 +119,15 @@ class Checkpointer:
         except Error as error:
             _log.warning("old checkpoints were not deleted: %s", error)
 
-    def newest(self) -> Any:
-        """The newest committed checkpoint, or None if there is none: the same answer on all ranks."""
+    def newest(self) -> str | None:
+        """The path of the newest committed checkpoint, or None if there is none: the same answer on all ranks."""
 
         def find() -> str | None:
             found = Series(self._directory).newest()
             return None if found is None else found.entry.path
 
-        return self._ask("newest", find)
+        path = self._ask("newest", find)
+        return None if path is None else str(path)
 
     def clean(self) -> int:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
@@ -172,6 +173,9 @@ class Checkpointer:
         load(state_dict, path, process_group=self._group, contract=contract, **options)
         with open_checkpoint(path, check_files=False) as checkpoint:
             return checkpoint.step
+
+    def __repr__(self) -> str:
+        return f"<sealpoint.torch.Checkpointer {self._directory!r}: every={self._every}, keep={self._keep}>"
 
     def __enter__(self) -> Checkpointer:
         return self

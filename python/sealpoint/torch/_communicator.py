@@ -126,6 +126,9 @@ class TorchCommunicator:
         made._set_up(group, name, look, deadline)
         return made
 
+    def __repr__(self) -> str:
+        return f"<sealpoint.torch.TorchCommunicator: rank {self.rank} of {self.size}>"
+
     @property
     def rank(self) -> int:
         return int(self._group.rank())

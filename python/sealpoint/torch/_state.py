@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from sealpoint import _sealpoint, _tree
+from sealpoint._checkpoint import OnMismatch
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
@@ -200,19 +201,22 @@ class Contract:
 
     def __init__(
         self,
-        missing: str = "error",
-        unexpected: str = "error",
-        dtype: str = "error",
-        shape: str = "error",
-        coverage: str = "allow",
-        kind: str = "error",
-        per_rank: str = "error",
+        missing: OnMismatch = "error",
+        unexpected: OnMismatch = "error",
+        dtype: OnMismatch = "error",
+        shape: OnMismatch = "error",
+        coverage: OnMismatch = "allow",
+        kind: OnMismatch = "error",
+        per_rank: OnMismatch = "error",
     ) -> None:
         self.missing, self.unexpected, self.dtype, self.shape = missing, unexpected, dtype, shape
         self.coverage, self.kind, self.per_rank = coverage, kind, per_rank
         for name, value in vars(self).items():
             if value not in ("error", "report", "allow"):
                 raise InvalidArgumentError(f"{name} is {value!r}, expected error, report or allow")
+
+    def __repr__(self) -> str:
+        return f"Contract({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @staticmethod
     def partial() -> Contract:
