@@ -335,6 +335,7 @@ def test_a_failed_save_is_logged_if_nobody_asks(tmp_path, how):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert ("failed, and nobody asked" in done.stderr) == (how != "heard"), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_loop_goes_on_after_a_failed_save(tmp_path, caplog):
