@@ -246,7 +246,8 @@ W = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     ("header", "body", "kind", "message"),
     [
         (b"{", b"", "Corrupt", "no JSON"),
-        (b"{" * 100_000, b"", "Corrupt", "no JSON"),
+        (b"{" * 10_000, b"", "Corrupt", "no JSON"),
+        (b"{" * 100_000, b"", "LimitExceeded", "bytes of memory"),
         (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"", "Corrupt", "no JSON"),
         (b"[]", b"", "Corrupt", "is a list"),
         (b"\xff{}", b"", "Corrupt", "no JSON"),

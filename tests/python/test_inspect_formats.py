@@ -203,6 +203,29 @@ def test_metadata_that_does_harm(files, parts, code, tmp_path):
     assert inspect_in_time(dcp_of_items(tmp_path, files, parts)) == code
 
 
+@pytest.mark.parametrize("name", [b"../_0.distcp", b"/_0_0.distcp", b"a/../a.distc", b"__0_\0.distcp"[:12], b"__0_0.distc/"])
+def test_no_name_of_a_part_leads_out(name, unpack):
+    """Also of parts of tensors, which a listing does not open."""
+    path = unpack("dcp")
+    data = (path / ".metadata").read_bytes()
+    assert data.count(b"__0_0.distcp") > 0 and len(name) == 12
+    (path / ".metadata").write_bytes(data.replace(b"__0_0.distcp", name))
+    assert check_same(path) == "Corrupt"
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_links_of_payload(is_inside, unpack, tmp_path):
+    path = unpack("dcp")
+    for part in list(path.glob("*.distcp")):
+        target = path / f"{part.name}.moved" if is_inside else tmp_path / f"{part.name}.outside"
+        part.rename(target)
+        part.symlink_to(target)
+    assert check_same(path) == (None if is_inside else "Unsupported")
+    if not is_inside:
+        with pytest.raises(sealpoint.UnsupportedError, match="symbolic link that leads out"):
+            sealpoint.convert.convert(path, tmp_path / "made")
+
+
 def test_metadata_by_hand_is_some(tmp_path):
     assert check_same(dcp_of_items(tmp_path, ["__0_0.distcp"], 100)) is None
 
