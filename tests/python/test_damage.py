@@ -34,7 +34,7 @@ def test_verification_of_a_good_one(saved):
         assert report.ok and report.verdict == "committed" and report.level == level and report.violations == []
     assert (report.step, report.sequence, report.tensor_count, report.object_count) == (7, 1, 5, 2)
     assert report.bytes_checked == sum(file.stat().st_size for file in saved.iterdir())
-    with pytest.raises(sealpoint.InvalidArgumentError, match="level is deep"):
+    with pytest.raises(sealpoint.InvalidArgumentError, match="level is 'deep'"):
         sealpoint.verify(saved, "deep")
 
 
