@@ -156,7 +156,7 @@ build_python() {
 }
 stage_python() { ctest --test-dir build/python -j "$tests_at_once" -L '^python$'; }
 
-# The same with Megatron-core, torchtitan and others, beside the peers, and the newest wheel.
+# The same with Megatron-core, torchtitan and others, and beside the peers.
 build_frameworks() { build_python; }
 stage_frameworks() { ctest --test-dir build/python -j "$tests_at_once" -L '^frameworks$'; }
 

@@ -212,7 +212,7 @@ def test_other_destinations_are_refused(checkpoint, out, text):
 def test_numbers_of_threads_are_bounded(checkpoint, saved, weights, threads):
     for call in (lambda: checkpoint.read({"w": numpy.empty_like(weights)}, threads=threads),
                  lambda: checkpoint["w"].read(threads=threads), lambda: sealpoint.verify(saved, threads=threads)):
-        with pytest.raises(sealpoint.InvalidArgumentError, match=f"threads is {threads}, expected 1 to 1024"):
+        with pytest.raises(sealpoint.InvalidArgumentError, match=f"threads is {threads}, expected an integer of 1 to 1024"):
             call()
 
 

@@ -87,12 +87,6 @@ def lacks_all_state(state: Any, node: Node) -> bool:
     return any(number in stored or str(number) in stored for group in groups for number in group["params"])
 
 
-def is_by_name(node: Node) -> bool:
-    """Whether a stored state names the parameters, as get_state_dict has it, instead of counting them."""
-    stored = entries_of((entries_of(node) or {}).get("state")) or {}
-    return any(isinstance(key, str) and not key.isdecimal() for key in stored)
-
-
 def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, int]]:
     """(number of the group, its parameters, those of the stored one). torch would notice only after the bytes were read."""
     groups = _groups_of(state)
