@@ -343,11 +343,11 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
         (dimensions, "has 2 dimensions, expected 1"),
         (dtype, "torch.qint8"),
         (no_dtype, "dtype is torch.Size, which the format lacks"),
-        (size, "-1 is no size"),
+        (size, "a value is no size"),
         (name, "a place is no name"),
-        (surrogate, "a key is"),
-        (shape, "3 is no shape"),
-        (chunk, "is no object"),
+        (surrogate, "a name is no text"),
+        (shape, "a shape is no tuple of sizes"),
+        (chunk, "a value is no object"),
         (lambda stored: {"a": 1}, "it holds"),
     ):
         source = unpack("dcp")

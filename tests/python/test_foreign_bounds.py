@@ -125,7 +125,8 @@ def shared(depth):
 
 
 def with_shared(data):
-    """The pickle, again and again, with the shared value in place of each value that it has as it stands."""
+    """The pickle, again and again, with the shared value in place of each value that it has as it stands; and it alone."""
+    yield data[:2] + shared(60) + b"j\xc8\0\0\0."
     ops = list(pickletools.genops(data))
     ends = [position for _, _, position in ops[1:]] + [len(data)]
     for (op, _, begin), end in zip(ops, ends, strict=True):

@@ -144,7 +144,7 @@ class _Metadata:
             raise CorruptError(f"the metadata names no file for the part{at}", path=self._path, tensor=name)
         if place.transforms:
             raise UnsupportedError(
-                f"its bytes were transformed by {place.transforms[0]!a:.80}, expected as torch.save wrote them",
+                f"its bytes were transformed by {place.transforms[0]:.80}, expected as torch.save wrote them",
                 path=self._path,
                 tensor=name,
             )
