@@ -302,9 +302,9 @@ class Checkpoint(Mapping[str, Tensor]):
                 error.message += f"; the nearest is {found}"
             raise
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Any = None) -> Any:
         """As of any mapping; looks for no similar name."""
-        return self[name] if name in self else default
+        return self[key] if key in self else default
 
     def __iter__(self) -> Iterator[str]:
         handle = self._handle

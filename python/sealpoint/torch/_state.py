@@ -268,7 +268,7 @@ class Matching:
             warnings.warn(
                 f"the hyper-parameters of {path} were loaded into a copy, as which state_dict() returns them: call the "
                 f"optimizer's load_state_dict() with it, or give the optimizer itself in the state",
-                RuntimeWarning, stacklevel=4,
+                RuntimeWarning, stacklevel=7,
             )
 
     def _refuse_tensor(self, name: str) -> Any:
