@@ -142,7 +142,7 @@ def case_a_wrong_argument_of_a_load(job):
     for name, value in mistakes.items():
         check(job, name, load(), load(**{name: value}), sealpoint.InvalidArgumentError, f"{name} is ", "expected")
     check(job, "misspelt", load(), load(contrakt=None), sealpoint.InvalidArgumentError, "contrakt", "load()")
-    check(job, "no mapping", load(), load([torch.ones(4)]), sealpoint.InvalidArgumentError, "mapping")
+    check(job, "another kind", load(), load([torch.ones(4)]), sealpoint.MismatchError, "of another kind: the state itself")
 
 
 @table
