@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that each source of tests, fuzz targets, examples and benchmarks includes what it uses: clang reads it alone, and makes no code.
+"""Checks that each source of tests, fuzz targets, examples and benchmarks includes what it uses: clang reads it alone and
+makes no code.
 
 Stages that run tests compile them in pieces of several sources, where one source can bring along what another uses. The
 headers of GoogleTest, where a source names them, are read once. What was in order before is not looked at again: a source

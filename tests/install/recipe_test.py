@@ -28,7 +28,8 @@ def main():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, clone / name)
     recipe = re.search(r"^## Install\n+```sh\n(.*?)^```", (ROOT / "docs/install.md").read_text(), re.S | re.M)[1]
-    cache = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", str(pathlib.Path.home() / ".cache/ccache")), "CCACHE_BASEDIR": str(clone)}
+    folder = os.environ.get("CCACHE_DIR", str(pathlib.Path.home() / ".cache/ccache"))
+    cache = {"CCACHE_DIR": folder, "CCACHE_BASEDIR": str(clone)}
     subprocess.run(["sh", "-euxc", recipe], cwd=clone, env={**os.environ, **cache, "HOME": str(home)}, check=True)
     done = subprocess.run([home / "sealpoint/bin/ckpt-verify", "--version"], capture_output=True, text=True, check=True)
     version = re.search(r"^  VERSION (\S+)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]

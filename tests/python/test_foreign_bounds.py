@@ -21,7 +21,6 @@ PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect
 MIB = 1 << 20
 # What the two programs take to read a checkpoint of a few bytes.
 BASE_BYTES = {"C++": 16 * MIB, "Python": 64 * MIB}
-READ = "import sys; from sealpoint.convert._command import main; sys.exit(main(sys.argv[1], sys.argv[2:]))"
 ORDERED = b"ccollections\nOrderedDict\nq\0"
 
 
@@ -87,7 +86,7 @@ def check_bounded(path, size):
     answers = []
     for reader, command in {
         "C++": [PROGRAM, path, "--json"],
-        "Python": [sys.executable, "-c", READ, "ls", path, "--json"],
+        "Python": [sys.executable, "-m", "sealpoint", "ls", path, "--json"],
     }.items():
         status, output, memory = measured([str(one) for one in command])
         assert memory <= size + 64 * MIB + BASE_BYTES[reader], (reader, memory / MIB, size / MIB, output[:200])
@@ -130,7 +129,8 @@ def with_shared(data):
     ops = list(pickletools.genops(data))
     ends = [position for _, _, position in ops[1:]] + [len(data)]
     for (op, _, begin), end in zip(ops, ends, strict=True):
-        if op.stack_after and len(op.stack_after) == 1 and not op.stack_before and op.name not in ("MARK", "BINGET", "BINPUT"):
+        pushes_one = op.stack_after and len(op.stack_after) == 1 and not op.stack_before
+        if pushes_one and op.name not in ("MARK", "BINGET", "BINPUT"):
             yield data[:2] + shared(60) + data[2:begin] + b"j\xc8\0\0\0" + data[end:]
 
 

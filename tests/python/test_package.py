@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as users get it: `pip install .` of a clone, and of the source package that it makes, in empty environments."""
+"""The package as users get it: `pip install .` of a clone, and of its source package, in empty environments."""
 
 import os
 import pathlib
@@ -25,7 +25,8 @@ def run(*command, root=ROOT, **variables):
     if WHEELHOUSE.is_dir():  # no network
         environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELHOUSE)}
     environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "CCACHE_BASEDIR": str(root), **variables}
-    done = subprocess.run([str(part) for part in command], cwd=root, env=environment, capture_output=True, text=True, check=False)
+    words = [str(part) for part in command]
+    done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -107,8 +108,8 @@ def test_a_clone_installs_and_the_block_of_the_readme_resumes(clone, tmp_path):
 def test_the_source_package_has_all_that_a_build_needs(clone, tmp_path):
     made = "import scikit_build_core.build as build, sys; print(build.build_sdist(sys.argv[1]))"
     name = run(sys.executable, "-c", made, tmp_path, root=clone).split()[-1]
-    run(sys.executable, "-m", "pip", "wheel", tmp_path / name, "--no-deps", "--no-build-isolation", BUILD_FOLDER, "--wheel-dir",
-        tmp_path / "wheels", root=tmp_path, TMPDIR=str(tmp_path))
+    run(sys.executable, "-m", "pip", "wheel", tmp_path / name, "--no-deps", "--no-build-isolation", BUILD_FOLDER,
+        "--wheel-dir", tmp_path / "wheels", root=tmp_path, TMPDIR=str(tmp_path))
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
     check_content(wheel)
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -135,7 +136,8 @@ def test_one_wheel_for_later_pythons(clone, tmp_path):
     if builder is None:
         pytest.skip("no Python 3.12 with headers: the abi3 wheel is not built")
     python = empty_environment(tmp_path / "builder", builder)
-    run(python, "-m", "pip", "wheel", ".", "--no-deps", "-Cbuild-dir=build/abi3", "--wheel-dir", tmp_path / "wheels", root=clone)
+    run(python, "-m", "pip", "wheel", ".", "--no-deps", "-Cbuild-dir=build/abi3", "--wheel-dir", tmp_path / "wheels",
+        root=clone)
     (wheel,) = (tmp_path / "wheels").glob("*.whl")
     assert "-cp312-abi3-" in wheel.name
     check_content(wheel)

@@ -28,7 +28,8 @@ class Budget:
 
     def exceeded(self, path: str) -> LimitExceededError:
         return LimitExceededError(
-            f"its values take more than {self.max} bytes of memory, which is what its files have and {MEMORY_BYTES}", path=path
+            f"its values take more than {self.max} bytes of memory, which is what its files have and {MEMORY_BYTES}",
+            path=path,
         )
 
 
