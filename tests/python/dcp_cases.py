@@ -276,9 +276,13 @@ def case_what_dcp_does_not_notice_is_refused(job):
     error = fails(job, sealpoint.MismatchError, lambda: load({"n": 0}, job.path("c")))
     assert (error.object, "2 unexpected, which no rank's state has: t, m.x" in str(error)) == ("t", True), error
     assert 'unexpected="allow" loads a part' in str(error), error
-    wide = {"t": torch.zeros(2, dtype=torch.float64)}
-    load(wide, job.path("c"), convert="exact", unexpected="allow")
-    assert torch.equal(wide["t"], torch.ones(2, dtype=torch.float64))
+    for convert in ("exact", "widen"):
+        wide = {"t": torch.zeros(2, dtype=torch.float64)}
+        load(wide, job.path("c"), convert=convert, unexpected="allow")
+        assert torch.equal(wide["t"], torch.ones(2, dtype=torch.float64))
+    narrow = {"t": torch.zeros(2, dtype=torch.float16)}
+    error = fails(job, sealpoint.MismatchError, lambda: load(narrow, job.path("c"), convert="widen", unexpected="allow"))
+    assert "stored as f32, wanted as f16" in str(error), error
     partial = {"t": torch.zeros(2), "more": 5}
     dcp.load(partial, storage_reader=StorageReader(job.path("c"), unexpected="allow"),
              planner=DefaultLoadPlanner(allow_partial_load=True))

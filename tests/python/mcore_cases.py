@@ -698,8 +698,13 @@ def case_what_cannot_be_loaded(job):
     other["b"].data, other["b"].dtype = other["b"].data.float(), torch.float32
     error = job.raises(sealpoint.MismatchError, lambda: dc.load(other, path))
     assert error.tensor == "b", error
-    sealpoint.megatron.enable(convert="nearest")
-    assert same(dc.load(other, path)["b"], numbers(8).chunk(2)[job.rank % 2])
+    for convert in ("widen", "nearest"):
+        sealpoint.megatron.enable(convert=convert)
+        assert same(dc.load(other, path)["b"], numbers(8).chunk(2)[job.rank % 2])
+    sealpoint.megatron.enable(convert="widen")
+    other["b"].data, other["b"].dtype = other["b"].data.half(), torch.float16
+    error = job.raises(sealpoint.MismatchError, lambda: dc.load(other, path))
+    assert "which does not have all its values" in str(error), error
     sealpoint.megatron.enable()
     error = job.raises(sealpoint.UnsupportedError, lambda: TorchDistLoadShardedStrategy().remove_sharded_tensors(path, "b"))
     assert "never changed" in str(error), error

@@ -25,7 +25,7 @@ def enable(
     optimizer_regions: bool = True,
     replace: bool = False,
     compare_replicas: bool = True,
-    convert: Literal["exact", "nearest"] | None = None,
+    convert: Literal["widen", "exact", "nearest"] | None = None,
     allow_pickle: bool = False,
     codec: Codec = "none",
     codec_level: int = 1,

@@ -24,7 +24,7 @@ from sealpoint.megatron._tensors import RunTensor, wanted
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import _array_of, read_tree
+from sealpoint.torch._load import _array_of, check_widening, read_tree, rounding_of
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree, ask_first
 
@@ -145,11 +145,17 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
         )
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
-        found, _ = agree(call, lambda: (_Wanted(state, tree, checkpoint, options.allow_pickle), b""))
+
+        def make() -> tuple[_Wanted, bytes]:
+            wanted = _Wanted(state, tree, checkpoint, options.allow_pickle)
+            check_widening(options.convert, wanted.destinations.slots, checkpoint)
+            return wanted, b""
+
+        found, _ = agree(call, make)
         reader.load(
             slots=found.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),
-            convert=options.convert,
+            convert=rounding_of(options.convert),
             threads=options.threads,
             memory_budget_bytes=_MEMORY_BUDGET_BYTES,
             pass_on=session.spans_hosts(),

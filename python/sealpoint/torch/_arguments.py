@@ -81,7 +81,7 @@ _RULES: dict[str, _Rule] = {
     "background_deadline": _SECONDS,
     "memory_budget_bytes": _BYTES,
     "contract": (lambda value: value is None or isinstance(value, Contract), "a Contract, or None"),
-    "convert": (lambda value: value in (None, "exact", "nearest"), "exact, nearest or None"),
+    "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
     "threads": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "pass_on": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "progress": (

@@ -26,7 +26,7 @@ from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import mask_of, read_tree, unmatched_of
+from sealpoint.torch._load import Conversion, check_widening, mask_of, read_tree, rounding_of, unmatched_of
 from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
@@ -66,7 +66,7 @@ class StorageReader(storage.StorageReader):
         process_group: dist.ProcessGroup | None = None,
         no_dist: bool = False,
         unexpected: Literal["allow", "error"] = "error",
-        convert: Literal["exact", "nearest"] | None = None,
+        convert: Conversion | None = None,
         allow_pickle: bool = False,
         threads: int = 1,
         memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
@@ -156,6 +156,7 @@ class StorageReader(storage.StorageReader):
             wanted = _Wanted(opened.stored, planner, call.rank, call.size, self._allow_pickle)
             for item in items:
                 wanted.add(item)
+            check_widening(self._convert, wanted.destinations.slots, opened.stored.checkpoint)
             return wanted, bytes([wanted.destinations.must_compare]) + mask_of(names, wanted.names(names))
 
         wanted, answers = agree(call, make)
@@ -168,7 +169,7 @@ class StorageReader(storage.StorageReader):
         opened.reader.load(
             slots=wanted.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),
-            convert=self._convert,
+            convert=rounding_of(self._convert),
             threads=self._threads,
             memory_budget_bytes=self._budget,
             pass_on=opened.session.spans_hosts() if self._pass_on is None else self._pass_on,

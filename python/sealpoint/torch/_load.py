@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._checkpoint import Checkpoint, Path, Progress
+from sealpoint._checkpoint import Checkpoint, Path, Progress, Rounding
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint.torch import _differences, _shards
@@ -20,6 +20,7 @@ from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Contract, Matching, agree
 
 _MEMORY_BUDGET_BYTES = 256 << 20
+Conversion = Literal["widen", "exact", "nearest"]
 # By a stored dtype, the wider ones.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
@@ -51,7 +52,7 @@ def load(
     *,
     process_group: dist.ProcessGroup | None = None,
     contract: Contract | None = None,
-    convert: Literal["widen", "exact", "nearest"] | None = None,
+    convert: Conversion | None = None,
     allow_pickle: bool = False,
     threads: int = 1,
     memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
@@ -102,8 +103,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
     def make() -> tuple[Matching, bytes]:
         matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
         mask = mask_of(matching.stored, matching.wanted)
-        if convert == "widen":
-            _check_widening(matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
+        check_widening(convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
     matching, answers = agree(call, make)
@@ -122,7 +122,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         slots=matching.destinations.slots,
         # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
         contract=("error", "allow", contract.dtype, contract.shape, contract.coverage),
-        convert="exact" if convert == "widen" else convert,
+        convert=rounding_of(convert),
         threads=threads,
         memory_budget_bytes=budget,
         pass_on=spans_hosts if pass_on is None else pass_on,
@@ -140,7 +140,15 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
                       matching.findings + list(report.findings))
 
 
-def _check_widening(slots: Sequence[Any], checkpoint: Checkpoint) -> None:
+def rounding_of(convert: Conversion | None) -> Rounding | None:
+    """What the readers are asked for once check_widening has passed."""
+    return "exact" if convert == "widen" else convert
+
+
+def check_widening(convert: Conversion | None, slots: Sequence[Any], checkpoint: Checkpoint) -> None:
+    """Errors: MismatchError (only wider dtypes may be taken, and another is wanted)."""
+    if convert != "widen":
+        return
     for name, wanted, *_ in slots:
         stored = checkpoint[name].dtype_name if name in checkpoint else wanted
         if stored != wanted and wanted not in _WIDER.get(stored, ()):
