@@ -97,7 +97,7 @@ TEST(CollectiveDeviceTest, PartsOfChunksArriveAsOnTheHost) {
   for (std::size_t i = 0; i < plain.size(); i += 4) {
     float narrow = 0;
     std::memcpy(&narrow, plain.data() + i, sizeof(narrow));
-    const double wide = narrow;
+    const auto wide = static_cast<double>(narrow);
     std::memcpy(converted.data() + 2 * i, &wide, sizeof(wide));
   }
   OnRanks([&](Communicator& comm) {

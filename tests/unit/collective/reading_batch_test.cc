@@ -78,7 +78,7 @@ TEST_F(ReadingBatchTest, OfAChunkThatManyRequestSeveralBatchesSend) {
 }
 
 TEST_F(ReadingBatchTest, RangesHoldChunksThatLieBackToBack) {
-  for (const std::size_t chunk : {0, 1, 3, 4, 5, 6, 7}) Add(chunk, 1);
+  for (const std::size_t chunk : {0u, 1u, 3u, 4u, 5u, 6u, 7u}) Add(chunk, 1);
   EXPECT_THAT(Divide({1000, 1000}), ElementsAre(Row{7, 0, 2, 7}));
   EXPECT_THAT(Divide({1000, 20}), ElementsAre(Row{7, 0, 4, 7}));
   for (std::size_t i = 3; i < to_read_.size(); ++i) to_read_[i].range = 1;

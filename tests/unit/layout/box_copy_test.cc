@@ -240,7 +240,7 @@ TEST(CopyFromPacked, CopiesTheSameFromWhatItNeeds) {
                          .target_offset_bytes = 10};
   const Bytes source = Counting(32);
   Bytes packed;
-  for (const std::size_t at : {1, 5, 11, 15, 21, 25}) {
+  for (const std::size_t at : {1u, 5u, 11u, 15u, 21u, 25u}) {
     packed.insert(packed.end(), {source[at], source[at + 1]});
   }
   Bytes expected(12);

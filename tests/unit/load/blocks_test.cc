@@ -119,7 +119,7 @@ TEST_F(BlocksTest, SmallChunksThatAreCopiedShareABlock) {
 }
 
 TEST_F(BlocksTest, CodedChunks) {
-  for (const std::uint64_t chunk_rows : {1024, 8}) {
+  for (const std::uint64_t chunk_rows : {1024u, 8u}) {
     OpenRows(2000, chunk_rows, Codec::kZstd);
     EXPECT_EQ(ReadDense("w", Columns()).value(), Expected(Columns()));
     const Region whole = Region::Whole(shape_);
@@ -128,7 +128,7 @@ TEST_F(BlocksTest, CodedChunks) {
 }
 
 TEST_F(BlocksTest, ADamagedByteOfTheLastBlock) {
-  for (const std::uint64_t chunk_rows : {512, 8}) {
+  for (const std::uint64_t chunk_rows : {512u, 8u}) {
     OpenRows(1000, chunk_rows, Codec::kNone, FlipLastByte);
     for (const Region& region : {Columns(), Region::Whole(shape_)}) {
       EXPECT_THAT(ReadDense("w", region).status(),
@@ -138,7 +138,7 @@ TEST_F(BlocksTest, ADamagedByteOfTheLastBlock) {
 }
 
 TEST_F(BlocksTest, ADamagedByteOfACodedChunk) {
-  for (const std::uint64_t chunk_rows : {1024, 8}) {
+  for (const std::uint64_t chunk_rows : {1024u, 8u}) {
     OpenRows(2000, chunk_rows, Codec::kZstd, FlipLastByte);
     EXPECT_THAT(ReadDense("w", Columns()).status(),
                 BreaksRule(Code::kCorrupt, "R-CHK-01", last_chunk_offset()));

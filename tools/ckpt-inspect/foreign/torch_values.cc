@@ -22,7 +22,7 @@ constexpr std::uint64_t kPlacesMin = 1'000'000;
 // What nodes cost in memory, in bytes, beside their text: a list of numbers costs 16 each.
 constexpr std::uint64_t kScalarCost = 16;
 constexpr std::uint64_t kNodeCost = 256;
-constexpr std::uint64_t kEntryCost = 208;
+constexpr std::uint64_t kItemCost = 208;
 constexpr std::uint64_t kNumberBits = 64;
 constexpr std::int64_t kIntMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kClassShownMax = 200;
@@ -181,7 +181,7 @@ Json TorchValues::Items(const PickledItems& items) {
 
 void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& entries) {
   Json key_node = Plain(key);
-  Cost(kEntryCost + path_size_ + (key.is(Kind::kText) ? key.text.size() : 0));
+  Cost(kItemCost + path_size_ + (key.is(Kind::kText) ? key.text.size() : 0));
   const bool is_key = key.kind <= Kind::kText || key.is(Kind::kTuple);
   if (!is_key) {
     Refuse(Code::kUnsupported,
@@ -226,7 +226,7 @@ Json TorchValues::Mapping(const PickledPairs& pairs) {
 
 Json TorchValues::Set(const PickledItems& items, bool is_frozen) {
   std::map<std::string, Json> sorted;  // each once
-  Cost(CappedMul(items.size(), kEntryCost));
+  Cost(CappedMul(items.size(), kItemCost));
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Below below(*this, static_cast<std::int64_t>(i));
     Json node = Plain(*items[i]);

@@ -12,7 +12,7 @@
 namespace sealpoint::tools {
 namespace {
 
-constexpr std::uint64_t kEntryCost = 384;  // of memory, in bytes
+constexpr std::uint64_t kZipEntryCost = 384;  // of memory, in bytes
 constexpr std::string_view kEnd = "PK\x05\x06";
 constexpr std::string_view kLocator = "PK\x06\x07";
 constexpr std::string_view kEnd64 = "PK\x06\x06";
@@ -136,7 +136,7 @@ std::size_t Zip::AddEntry(std::string_view directory, std::size_t at) {
   if (entry.name.starts_with('/') || HasParentStep(entry.name)) {
     Corrupt(0, fmt::format("entry of the zip is named '{}', expected a path within it", shown));
   }
-  file_->budget().Add(kEntryCost + CostOfText(entry.name), file_->path());
+  file_->budget().Add(kZipEntryCost + CostOfText(entry.name), file_->path());
   const auto crc = static_cast<std::uint32_t>(Number(fixed, 16, 4));
   if (crc != 0 || size == 0) entry.crc = crc;
   entry.size = size;
