@@ -11,6 +11,7 @@ import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, load_safetensors, same, zoo  # noqa: E402
 from sealpoint.convert import convert, open_source  # noqa: E402
+from sealpoint.convert._dtypes import OF_TORCH  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:.*TypedStorage")
@@ -234,3 +235,31 @@ def test_the_library_of_safetensors_reads_it(sources, tmp_path):
     library.save_file({name: tensor.contiguous() for name, tensor in expected.items() if name != "part"}, tmp_path / "n")
     convert(tmp_path / "n", tmp_path / "c")
     same({name: tensor for name, tensor in expected.items() if name != "part"}, sp.load_full(tmp_path / "c"))
+
+
+def test_torch_opens_every_dtype_of_every_format(tmp_path):
+    """Not only by the code that wrote it: by torch, and by the library of safetensors."""
+    library = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+    patterns = torch.arange(64, dtype=torch.uint8).reshape(2, 32)
+    state = {name: (patterns % 2 if name == "bool" else patterns.clone()).view(getattr(torch, name)) for name in OF_TORCH}
+    assert {str(tensor.dtype).removeprefix("torch.") for tensor in state.values()} == set(OF_TORCH)
+    torch.save(state, tmp_path / "source")
+    for name, tensor in state.items():
+        for to in ("torch", "dcp", "safetensors"):
+            made = tmp_path / f"{name}.{to}"
+            try:
+                convert(tmp_path / "source", made, to=to, match=[name], verify=True)
+            except sealpoint.UnsupportedError as error:
+                assert (to, error.tensor) == ("safetensors", name) and name in ("complex32", "complex128"), error
+                assert "leave it out (--drop), or choose another format (--to)" in str(error)
+                assert not made.exists()
+                continue
+            if to == "torch":
+                loaded = torch.load(made, weights_only=True)
+            elif to == "dcp":
+                loaded = {name: torch.empty_like(tensor)}
+                dcp.load(loaded, checkpoint_id=made, no_dist=True)
+            else:
+                loaded = library.load_file(made)
+            assert list(loaded) == [name] and loaded[name].dtype == tensor.dtype, (name, to)
+            assert torch.equal(loaded[name].view(torch.uint8), tensor.view(torch.uint8)), (name, to)
