@@ -87,7 +87,7 @@ def _convert_parser() -> argparse.ArgumentParser:
         metavar="PATTERN",
         help="each rank has its own of these names, in a directory of DCP with metadata per rank; repeatable",
     )
-    parser.add_argument("--dtype", help="of all floating-point tensors; refused if a value would change")
+    parser.add_argument("--dtype", help="of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change")
     parser.add_argument(
         "--max-shard-size",
         type=_size,
