@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
-from sealpoint._tree import KIND, Node
+from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import nest
+from sealpoint.convert._beside import take_beside
 from sealpoint.convert._boxes import Box, Extents, gap_of, whole
 from sealpoint.convert._budget import Budget
 from sealpoint.convert._dcp_metadata import Metadata, Place, StoredTensor, read_metadata
 from sealpoint.convert._files import FileSet, join_inside, size_at
-from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, Reader, State
-from sealpoint.convert._torch_zip import TorchZip, value_of
+from sealpoint.convert._source import LEFT_OVER, FileInfo, FileTensor, Opener, Portion, Reader, State, unread_of
+from sealpoint.convert._torch_zip import TorchZip, value_of, value_or_error
+from sealpoint.convert._values import LEFT_OUT
 from sealpoint.convert._values import StoredTensor as PickledTensor
 
 METADATA = ".metadata"
@@ -94,7 +96,8 @@ def _unflattened(portion: Portion, box: Box, stored: Extents, true: Extents) -> 
     cell = tuple(n // count for n, count in zip(true, stored[:ndim], strict=True))
     place = Box(tuple(i * n for i, n in zip(box.offset[:ndim], cell, strict=True)), cell)
     is_whole = all(n == count * extent for n, count, extent in zip(true, stored[:ndim], cell, strict=True))
-    if not is_whole or len(stored) != ndim + 1 or stored[-1] != place.size or set(box.extent[:ndim]) - {1}:
+    is_run = len(stored) == ndim + 1 and stored[-1] == place.size and not set(box.extent[:ndim]) - {1}
+    if portion.sign_mask is not None or not is_whole or not is_run:
         raise CorruptError(f"flattened as {list(stored)}, which is no grid of {list(true)}", path=portion.file.path)
     return portion._replace(box=place, strides=None, run=(box.offset[-1], box.offset[-1] + box.extent[-1]))
 
@@ -103,11 +106,17 @@ def open_item(
     directory: str, place: Place, files: FileSet, name: str, keep_unknown: bool = False, budget: Budget | None = None
 ) -> TorchZip:
     try:
-        path = join_inside(directory, place.file, os.path.join(directory, METADATA))
-        return TorchZip(files.open(path), place.begin, place.size, keep_unknown, budget)
+        return _archive(directory, place, files, keep_unknown, budget)
     except Error as error:
         error.tensor = error.tensor or name
         raise
+
+
+def _archive(
+    directory: str, place: Place, files: FileSet, keep_unknown: bool = False, budget: Budget | None = None
+) -> TorchZip:
+    path = join_inside(directory, place.file, os.path.join(directory, METADATA))
+    return TorchZip(files.open(path), place.begin, place.size, keep_unknown, budget)
 
 
 def open_dcp(path: str, opener: Opener) -> State:
@@ -131,6 +140,8 @@ def open_dcp(path: str, opener: Opener) -> State:
     used = {place.file for stored in metadata.tensors.values() for place in stored.places.values()}
     used |= {place.file for place in metadata.objects.values()}
     state.files = describe(path, names, used)
+    indices = {name for name in names if name == METADATA or _OF_RANK.fullmatch(name)}
+    take_beside(state, {name.split("/")[0] for name in used} | indices, opener, may_link=False)
     return state
 
 
@@ -141,12 +152,16 @@ def read_leaves(metadata: Metadata, state: State, opener: Opener, are_lists_of_o
         state.tensors[name] = DcpTensor(name, stored, state.path, opener.files, metadata.true_shapes.get(name))
         leaves[name] = {KIND: "tensor", "name": name}
     for name, place in metadata.objects.items():
-        archive = open_item(state.path, place, opener.files, name, opener.drop_unknown)
-        try:
-            leaves[name] = value_of(archive, state.tensors, (name,), opener, state.notes, are_lists_of_one)
-        except Error as error:
-            error.object = error.object or name
-            raise
+        node = value_or_error(
+            lambda place=place: _archive(state.path, place, opener.files, keep_unknown=True),  # type: ignore[misc]
+            state.tensors,
+            (name,),
+            opener,
+            state.notes,
+            are_lists_of_one,
+        )
+        if node is not LEFT_OUT:
+            leaves[name] = node
     return leaves
 
 
@@ -160,9 +175,9 @@ def describe(path: str, names: Iterable[str], used: set[str]) -> list[FileInfo]:
         elif name == METADATA or _OF_RANK.fullmatch(name):
             meaning = "index: a pickle that says which tensor is where"
         elif name.endswith(".distcp"):
-            meaning = "left over: the index does not name it"
+            meaning = f"{LEFT_OVER}: the index does not name it"
         elif name in (".metadata.tmp", ".metadata.bck"):
-            meaning = "left over from a save"
+            meaning = f"{LEFT_OVER} from a save"
         else:
             meaning = "not part of the checkpoint, not read"
         size = size_at(full)
@@ -187,10 +202,21 @@ def _take_own(by_rank: dict[int, Metadata], state: State, opener: Opener) -> dic
                 state.tensors[own.name] = own
                 values[name] = {KIND: "tensor", "name": own.name}
             else:
-                archive = open_item(state.path, metadata.objects.pop(name), opener.files, name, opener.drop_unknown)
-                values[name] = value_of(archive, state.tensors, (name, f"rank{rank}"), opener, state.notes)
+                archive = _archive(state.path, metadata.objects.pop(name), opener.files, keep_unknown=True)
+                values[name] = _own_value(archive, (name, f"rank{rank}"), state, opener)
         state.rank_values.append(values)
     return {name: {KIND: "per_rank", "size": len(by_rank)} for name in names}
+
+
+def _own_value(archive: TorchZip, path: Path, state: State, opener: Opener) -> Node:
+    """Errors: UnsupportedError (all of it, or a part that is not to be left out, is of an unknown class)."""
+    node = value_of(archive, state.tensors, path, opener, state.notes)
+    if node is LEFT_OUT:
+        message = "a value of an unknown class, of which each rank has its own, cannot be left out"
+        raise UnsupportedError(message, path=archive.file.path, object=text_of(path))
+    for unread in unread_of(node):
+        raise unread.error
+    return node
 
 
 def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata:
@@ -221,7 +247,7 @@ def _check_same(first: Place, other: Place, path: str, files: FileSet, name: str
         return
     digests = []
     for one in (first, other):
-        archive = open_item(path, one, files, name)
+        archive = open_item(path, one, files, name, keep_unknown=True)
         digests.append(archive.digests())
         archive.release()
     if digests[0] != digests[1]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sealpoint import _tree
 from sealpoint._errors import CorruptError, IncompleteError, LimitExceededError, NotACheckpointError, UnsupportedError
+from sealpoint.convert._beside import take_beside
 from sealpoint.convert._boxes import Box, Extents, whole
 from sealpoint.convert._dcp_metadata import is_text
 from sealpoint.convert._dtypes import ITEM_SIZE, OF_SAFETENSORS
@@ -182,6 +183,7 @@ def open_directory(path: str, opener: Opener) -> State:
             files.append(FileInfo(name, size_at(full), meaning))
     state = _state("hf", path, tensors, files, reads)
     state.notes.extend(notes)
+    take_beside(state, {name.split("/")[0] for name in (*parts, *indices)}, opener, may_link=True)
     return state
 
 

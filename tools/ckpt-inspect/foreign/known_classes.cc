@@ -86,7 +86,10 @@ constexpr std::string_view kClasses[] = {"torch.Size",
                                          "torch._utils._rebuild_tensor_v3",
                                          "torch.Tensor",
                                          "torch.nn.parameter.Parameter",
-                                         "collections.OrderedDict"};
+                                         "collections.OrderedDict",
+                                         "collections.Counter",
+                                         "collections.defaultdict",
+                                         "collections.deque"};
 
 constexpr std::string_view kTorchModule = "torch.";
 
