@@ -633,12 +633,16 @@ def test_damaged_directories_of_hugging_face(tmp_path):
         ("{}", "not an index"),
         ('{"weight_map": {"w": 3}}', "something else than names"),
         ("{", "not an index"),
-        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "it is in None"),
+        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "in model.safetensors, no file that it names has it"),
     ):
         index.write_text(content)
         with pytest.raises(sealpoint.CorruptError, match=message) as caught:
             open_source(tmp_path / "hf")
         assert caught.value.path == str(index)
+    sealpoint.save({"w": noise((4,), "f4"), "unnamed": noise((2,), "f4")}, tmp_path / "d")
+    convert(tmp_path / "d", tmp_path / "hf/more.safetensors", to="safetensors")
+    index.write_text('{"weight_map": {"w": "more.safetensors"}}')
+    assert sorted(open_source(tmp_path / "hf").tensors) == ["unnamed", "w"], "transformers reads it, too"
     index.write_text('{"weight_map": {"w": "model.safetensors"}}')
     assert list(open_source(tmp_path / "hf").tensors) == ["w"], "the other file is not read"
     (tmp_path / "hf/second.safetensors.index.json").write_text("{}")

@@ -201,12 +201,12 @@ def _index(path: str, opener: Opener) -> dict[str, str]:
 
 
 def _check_index(mapping: dict[str, str], parts: list[str], reads: list[_File], path: str) -> None:
+    """That each tensor is in the file that it says. Files may have more: transformers reads those, too."""
     found = {one.name: part for part, read in zip(parts, reads, strict=True) for one in read.tensors}
-    for name in sorted(mapping.keys() | found.keys()):
-        if mapping.get(name) != found.get(name):
-            raise CorruptError(
-                f"the index says that it is in {mapping.get(name)}, it is in {found.get(name)}", path=path, tensor=name
-            )
+    for name, part in sorted(mapping.items()):
+        if found.get(name) != part:
+            where = f"it is in {found[name]}" if name in found else "no file that it names has it"
+            raise CorruptError(f"the index says that it is in {part}, {where}", path=path, tensor=name)
 
 
 def _check_parts(parts: list[str], path: str) -> None:
