@@ -8,6 +8,7 @@ import fractions
 import functools
 import ipaddress
 import pathlib
+import pickle
 import re
 import types
 import uuid
@@ -395,3 +396,30 @@ def test_containers_of_the_standard_library(tmp_path):
 
 def only_here():
     """Makes values of a defaultdict, by a function that only the program that stored it has."""
+
+
+@pytest.mark.parametrize("what", ["dtype", "gap", "no place", "no file", "transformed"])
+def test_tensors_that_nobody_selects_need_not_be_whole(what, tmp_path):
+    """Of DCP: the rest comes out, whatever is wrong with one tensor, and without a selection it is an error as before."""
+    source = tmp_path / "source"
+    torch.manual_seed(1)
+    other = torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8) if what == "dtype" else torch.ones(4)
+    dcp.save({"w": torch.ones(2), "other": other, "o": 3}, checkpoint_id=source, no_dist=True)
+    metadata = pickle.loads((source / ".metadata").read_bytes())
+    [index] = [index for index in metadata.storage_data if index.fqn == "other"]
+    if what == "gap":
+        metadata.state_dict_metadata["other"].chunks[0].sizes = torch.Size([3])
+    elif what == "no place":
+        del metadata.storage_data[index]
+    elif what == "no file":
+        metadata.storage_data[index].relative_path = "__9_0.distcp"
+    elif what == "transformed":
+        metadata.storage_data[index].transform_descriptors = ("zstd",)
+    (source / ".metadata").write_bytes(pickle.dumps(metadata))
+    with pytest.raises(sealpoint.Error) as caught:
+        convert(source, tmp_path / "made")
+    assert caught.value.tensor == "other" or what == "no file"
+    for number, options in enumerate(({"match": ["w", "o"]}, {"drop": ["other"]})):
+        convert(source, tmp_path / f"made{number}", verify=True, **options)
+        same({"w": torch.ones(2), "o": 3}, sp.load_full(tmp_path / f"made{number}"))
+    check_same(source)

@@ -91,8 +91,14 @@ def _take(name: str, file: File, state: State, opener: Opener) -> LeftOut | None
         node = _text(file)
     elif _is_state(name, file):
         node = value_or_error(
-            lambda: TorchZip(file, 0, file.size, keep_unknown=True), state.tensors, (key,), opener, state.notes
+            lambda: TorchZip(file, 0, file.size, keep_unknown=True),
+            state.tensors,
+            (key,),
+            opener._replace(goes_on=True),
+            state.notes,
         )
+        if isinstance(node, Unread) and not opener.goes_on and not isinstance(node.error, UnsupportedError):
+            raise node.error
         if node is LEFT_OUT:
             return LeftOut(name, file.size, "its class is unknown", False)
         if isinstance(node, Unread) and isinstance(node.error, UnsupportedError):

@@ -147,7 +147,7 @@ def convert(
     layout = _buckets.read_layout(buckets) if buckets is not None else None
     work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
     dropped: list[str] = []
-    with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank) as opened:
+    with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
         state = check_read(select(whole, match, drop, tensors_only, dropped))
         if _buckets.has_buckets(state):

@@ -16,7 +16,7 @@ from sealpoint.convert._boxes import Box, Extents, gap_of, whole
 from sealpoint.convert._budget import Budget
 from sealpoint.convert._dcp_metadata import Metadata, Place, StoredTensor, read_metadata
 from sealpoint.convert._files import FileSet, join_inside, size_at
-from sealpoint.convert._source import LEFT_OVER, FileInfo, FileTensor, Opener, Portion, Reader, State, unread_of
+from sealpoint.convert._source import LEFT_OVER, FileInfo, FileTensor, Opener, Portion, Reader, State, Unread, unread_of
 from sealpoint.convert._torch_zip import TorchZip, value_of, value_or_error
 from sealpoint.convert._values import LEFT_OUT
 from sealpoint.convert._values import StoredTensor as PickledTensor
@@ -126,9 +126,12 @@ def open_dcp(path: str, opener: Opener) -> State:
     state = State("dcp", path, {}, {}, [], digest="CRC-32 of the zips, one per tensor and rank; none for .metadata")
     leaves: dict[str, Node] = {}
     if METADATA in names:
-        metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)))
+        metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)), opener.goes_on)
     else:
-        by_rank = {rank: read_metadata(opener.files.open(os.path.join(path, f"__{rank}{METADATA}"))) for rank in ranks}
+        by_rank = {
+            rank: read_metadata(opener.files.open(os.path.join(path, f"__{rank}{METADATA}")), opener.goes_on)
+            for rank in ranks
+        }
         leaves = _take_own(by_rank, state, opener)
         metadata = _merged(by_rank, path, opener.files)
     leaves |= read_leaves(metadata, state, opener)
@@ -147,11 +150,22 @@ def open_dcp(path: str, opener: Opener) -> State:
 
 def read_leaves(metadata: Metadata, state: State, opener: Opener, are_lists_of_one: bool = False) -> dict[str, Node]:
     """The nodes by name; tensors, also those within values, are added to the state. For the last see ``value_of``."""
-    leaves: dict[str, Node] = {}
+    leaves: dict[str, Node] = {name: Unread(error) for name, error in metadata.unread.items()}
     for name, stored in metadata.tensors.items():
-        state.tensors[name] = DcpTensor(name, stored, state.path, opener.files, metadata.true_shapes.get(name))
+        if name in metadata.unread:  # of another rank
+            continue
+        try:
+            tensor = DcpTensor(name, stored, state.path, opener.files, metadata.true_shapes.get(name))
+        except CorruptError as error:
+            if not opener.goes_on:
+                raise
+            leaves[name] = Unread(error)
+            continue
+        state.tensors[name] = tensor
         leaves[name] = {KIND: "tensor", "name": name}
     for name, place in metadata.objects.items():
+        if name in metadata.unread:
+            continue
         node = value_or_error(
             lambda place=place: _archive(state.path, place, opener.files, keep_unknown=True),  # type: ignore[misc]
             state.tensors,
@@ -221,7 +235,7 @@ def _own_value(archive: TorchZip, path: Path, state: State, opener: Opener) -> N
 
 def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata:
     """Of metadata that each rank wrote for itself. What two ranks have must be the same on both."""
-    merged = Metadata({}, {}, None, {})
+    merged = Metadata({}, {}, None, {}, {})
     paths: dict[str, Any] = {}
     for rank, metadata in by_rank.items():
         for name, stored in metadata.tensors.items():
@@ -239,6 +253,7 @@ def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata
         for name, place in metadata.objects.items():
             _check_same(merged.objects.setdefault(name, place), place, path, files, name, rank)
         paths.update(metadata.paths or {})
+        merged.unread.update(metadata.unread)
     return merged._replace(paths=paths)
 
 

@@ -62,7 +62,7 @@ def open_megatron(path: str, opener: Opener) -> State:
     names = sorted(os.listdir(path))
     if METADATA not in names:
         raise IncompleteError(f"{METADATA} is missing", path=path)
-    metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)))
+    metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)), opener.goes_on)
     state = State("megatron", path, {}, {}, [], digest="CRC-32 of the zips, one per tensor and rank; none for .metadata")
     state.tree = read_leaves(metadata, state, opener, are_lists_of_one=True)
     used = {place.file for stored in metadata.tensors.values() for place in stored.places.values()}

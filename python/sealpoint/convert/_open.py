@@ -43,7 +43,7 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
     Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
     CorruptError, IncompleteError, LimitExceededError, IoError.
     """
-    state = open_unchecked(path, drop_unknown=drop_unknown, per_rank=per_rank)
+    state = open_unchecked(path, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=False)
     try:
         return check_read(state)
     except BaseException:
@@ -51,14 +51,14 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
         raise
 
 
-def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str]) -> State:
-    """The same, but values that could not be read are nodes ``Unread``, so that a selection may leave them out."""
+def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str], goes_on: bool) -> State:
+    """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
     check(drop_unknown=drop_unknown, per_rank=per_rank)
     text = path_of(path)
     files = FileSet()
     try:
         own = [pattern(one) for one in per_rank]
-        state = _open(text, Opener(files, drop_unknown, lambda name: any(one.fullmatch(name) for one in own)))
+        state = _open(text, Opener(files, drop_unknown, lambda name: any(one.fullmatch(name) for one in own), goes_on))
         _take_rank_values(state)
         _check_tree(state)
     except BaseException as error:

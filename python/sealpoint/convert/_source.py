@@ -332,8 +332,12 @@ def flat_tree(names: Sequence[str]) -> dict[str, Node]:
 
 
 class Opener(NamedTuple):
-    """What readers of formats are given."""
+    """What readers of formats are given.
+
+    ``goes_on``: what cannot be read of a directory becomes a node ``Unread``, so that a selection may leave it out.
+    """
 
     files: FileSet
     drop_unknown: bool
     is_per_rank: Callable[[str], bool]
+    goes_on: bool

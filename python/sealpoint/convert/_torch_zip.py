@@ -171,12 +171,14 @@ def value_or_error(
     notes: list[str],
     is_list_of_one: bool = False,
 ) -> Any:
-    """As ``value_of``, but what cannot be read is a node ``Unread``, so that a selection may leave it out."""
+    """As ``value_of``, but if the opener goes on, what cannot be read is a node ``Unread``."""
     count, used, noted = len(tensors), opener.files.budget.used, len(notes)
     try:
         return value_of(open_archive(), tensors, path, opener, notes, is_list_of_one)
     except Error as error:
         error.object = error.object or (None if error.tensor else _tree.text_of(path))
+        if not opener.goes_on:
+            raise
         while len(tensors) > count:
             tensors.popitem()
         del notes[noted:]
