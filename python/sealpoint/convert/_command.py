@@ -63,8 +63,8 @@ def _convert_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="leave these names out, and files beside those of the format; repeatable; 'optimizer' stands for the usual names "
-        "of its state",
+        help="leave these names out, and files beside those of the format; repeatable; 'optimizer' stands for the usual "
+        "names of its state",
     )
     parser.add_argument(
         "--rename",
