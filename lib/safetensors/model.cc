@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lib/base/checked_math.h"
 #include "lib/base/endian.h"
@@ -133,18 +134,21 @@ Status Model::OpenListed(const Directory& directory, const std::vector<std::stri
   return {};
 }
 
-// That it says of each tensor in which file it is, and of no other.
+// That each tensor is in the file that it says. Files may have more than it names: transformers
+// reads those tensors, too.
 Status Model::CheckIndex(const StringPairs& index) const {
-  std::map<std::string_view, std::pair<std::string_view, std::string_view>> places;
-  for (const auto& [tensor, file] : index) places[tensor].first = file;
+  std::map<std::string_view, std::string_view> found;
   for (const OpenedFile& file : files_) {
-    for (const HeaderTensor& tensor : file.tensors) places[tensor.name].second = file.info.name;
+    for (const HeaderTensor& tensor : file.tensors) found[tensor.name] = file.info.name;
   }
-  const auto text = [](std::string_view file) { return file.empty() ? "no file" : file; };
-  for (const auto& [tensor, place] : places) {
-    if (place.first == place.second) continue;
-    return MakeError(Code::kCorrupt, "index says that it is in ", text(place.first), ", it is in ",
-                     text(place.second))
+  std::vector<std::pair<std::string_view, std::string_view>> named(index.begin(), index.end());
+  std::ranges::sort(named);
+  for (const auto& [tensor, file] : named) {
+    const auto place = found.find(tensor);
+    if (place != found.end() && place->second == file) continue;
+    return MakeError(Code::kCorrupt, "index says that it is in ", file,
+                     place == found.end() ? ", no file that it names has it" : ", it is in ",
+                     place == found.end() ? "" : place->second)
         .AtPath(JoinPath(path_, index_name_))
         .AtTensor(tensor);
   }

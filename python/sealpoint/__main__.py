@@ -142,8 +142,7 @@ def _check_command(parser: Parser, words: list[str]) -> None:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        COMMANDS[words[0]](words[1:])
-        return 0
+        return COMMANDS[words[0]](words[1:])
     if words and words[0] == "verify":
         return _run_verify(words[1:])
     if "--verify" in words:

@@ -1,6 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversions among all formats, of a state with everything that torch saves, as torch itself reads them."""
 
+import collections
+import datetime
+import decimal
+import fractions
+import functools
+import ipaddress
+import pathlib
+import pickle
+import re
+import types
+import uuid
+
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
@@ -11,6 +23,8 @@ import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, load_safetensors, same, zoo  # noqa: E402
 from sealpoint.convert import convert, open_source  # noqa: E402
+from sealpoint.convert._dtypes import OF_TORCH  # noqa: E402
+from test_inspect_formats import check_same  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:.*TypedStorage")
@@ -96,7 +110,8 @@ def test_parameters_and_subclasses(tmp_path):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (torch.tensor([1 + 2j]).conj(), "conjugate"),
+        (torch._neg_view(torch.tensor([1])), "tensor of i64 is a view with bits that are not known"),
+        (torch._neg_view(torch.tensor([1j])), "tensor of c64 is a view with bits that are not known"),
         (torch.sparse_coo_tensor([[0]], [1.0], (2,)), "_rebuild_sparse_tensor"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "qint8|QInt8Storage|_rebuild_qtensor"),
         (torch.ones(2, device="meta"), "meta"),
@@ -112,8 +127,6 @@ def test_what_has_no_form_is_refused_by_name(value, expected, tmp_path):
 
 
 def test_unknown_values_are_left_out_if_asked_for(tmp_path):
-    import datetime
-
     torch.save({"w": torch.ones(2), "when": datetime.timedelta(1), "l": [datetime.timedelta(1)]}, tmp_path / "a")
     with pytest.raises(sealpoint.UnsupportedError, match=r"datetime\.timedelta"):
         convert(tmp_path / "a", tmp_path / "b")
@@ -234,3 +247,179 @@ def test_the_library_of_safetensors_reads_it(sources, tmp_path):
     library.save_file({name: tensor.contiguous() for name, tensor in expected.items() if name != "part"}, tmp_path / "n")
     convert(tmp_path / "n", tmp_path / "c")
     same({name: tensor for name, tensor in expected.items() if name != "part"}, sp.load_full(tmp_path / "c"))
+
+
+def test_torch_opens_every_dtype_of_every_format(tmp_path):
+    """Not only by the code that wrote it: by torch, and by the library of safetensors."""
+    library = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+    patterns = torch.arange(64, dtype=torch.uint8).reshape(2, 32)
+    state = {name: (patterns % 2 if name == "bool" else patterns.clone()).view(getattr(torch, name)) for name in OF_TORCH}
+    assert {str(tensor.dtype).removeprefix("torch.") for tensor in state.values()} == set(OF_TORCH)
+    torch.save(state, tmp_path / "source")
+    for name, tensor in state.items():
+        for to in ("torch", "dcp", "safetensors"):
+            made = tmp_path / f"{name}.{to}"
+            try:
+                convert(tmp_path / "source", made, to=to, match=[name], verify=True)
+            except sealpoint.UnsupportedError as error:
+                assert (to, error.tensor) == ("safetensors", name) and name in ("complex32", "complex128"), error
+                assert "leave it out (--drop), or choose another format (--to)" in str(error)
+                assert not made.exists()
+                continue
+            if to == "torch":
+                loaded = torch.load(made, weights_only=True)
+            elif to == "dcp":
+                loaded = {name: torch.empty_like(tensor)}
+                dcp.load(loaded, checkpoint_id=made, no_dist=True)
+            else:
+                loaded = library.load_file(made)
+            assert list(loaded) == [name] and loaded[name].dtype == tensor.dtype, (name, to)
+            assert torch.equal(loaded[name].view(torch.uint8), tensor.view(torch.uint8)), (name, to)
+
+
+class Plugin:
+    """Of a class that no converter knows."""
+
+    def __init__(self):
+        self.rate = 0.5
+
+
+UNKNOWN = [
+    datetime.timedelta(1), pathlib.PurePosixPath("a"), range(3), slice(1), Plugin(),
+    fractions.Fraction(1, 2), uuid.UUID(int=1),
+    decimal.Decimal(1), types.SimpleNamespace(a=1), functools.partial(print), print, Plugin,
+    re.compile("a"), ipaddress.ip_address(1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["torch", "dcp"])
+@pytest.mark.parametrize("value", UNKNOWN, ids=[type(value).__name__ for value in UNKNOWN])
+def test_a_selection_comes_before_what_cannot_be_read(kind, value, tmp_path):
+    weights = torch.randn(3)
+    state = {"model": {"w": weights}, "optimizer": {"plugin": value, "step": 3, "moments": torch.ones(2)}}
+    source = tmp_path / "source"
+    if kind == "dcp":
+        dcp.save(state, checkpoint_id=source, no_dist=True)
+    else:
+        torch.save(state, source)
+    with pytest.raises(sealpoint.UnsupportedError, match="have no form.* by drop_unknown") as caught:
+        convert(source, tmp_path / "refused")
+    assert (caught.value.object, caught.value.tensor) == ("optimizer.plugin", None)
+    with pytest.raises(sealpoint.UnsupportedError, match="have no form"):
+        convert(source, tmp_path / "refused", match=["optimizer.plugin"])
+    for number, options in enumerate(
+        ({"match": ["model.*"]}, {"drop": ["optimizer.plugin"]}, {"tensors_only": True}, {"drop": ["optimizer"]},
+         {"drop_unknown": True}, {"drop_unknown": True, "match": ["*"]})
+    ):  # fmt: skip
+        report = convert(source, tmp_path / f"made{number}", verify=True, **options)
+        loaded = sp.load_full(tmp_path / f"made{number}")
+        assert torch.equal(loaded["model"]["w"], weights), options
+        assert ("optimizer" in loaded) == (options not in ({"match": ["model.*"]}, {"drop": ["optimizer"]})), options
+        assert "plugin" not in loaded.get("optimizer", {})
+        if "drop_unknown" in options:
+            assert [note for note in report.notes if "optimizer.plugin is left out: its class is" in note], report.notes
+        else:
+            assert "optimizer.plugin" in report.dropped
+
+
+def test_damage_to_what_nobody_selects_is_no_matter(tmp_path):
+    """A missing file of values, and bytes of one that are wrong, are errors if the values are asked for."""
+    dcp.save({"w": torch.ones(2), "o": "a text that is stored"}, checkpoint_id=tmp_path / "source", no_dist=True)
+    file = next((tmp_path / "source").glob("*.distcp"))
+    data = bytearray(file.read_bytes())
+    data[data.index(b"a text that is stored")] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(sealpoint.CorruptError) as caught:
+        convert(tmp_path / "source", tmp_path / "made")
+    assert caught.value.object == "o"
+    convert(tmp_path / "source", tmp_path / "made", match=["w"], verify=True)
+    assert torch.equal(sp.load_full(tmp_path / "made")["w"], torch.ones(2))
+    with pytest.raises(sealpoint.CorruptError):
+        open_source(tmp_path / "source")
+
+
+@pytest.mark.parametrize("kind", ["torch", "dcp"])
+def test_conjugate_and_negative_views_are_read_as_torch_reads_them(kind, tmp_path):
+    """The bits are flipped where torch would, also of infinities, zeros and what is no number."""
+    patterns = torch.randint(0, 256, (6, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    patterns[0] = 0
+    state = {}
+    for dtype in (torch.complex64, torch.complex128):
+        name = str(dtype).removeprefix("torch.")
+        values = patterns.clone().view(dtype)
+        state |= {f"{name}_plain": values, f"{name}_conj": values.conj(), f"{name}_part": values.conj()[1:4, 1:2],
+                  f"{name}_transposed": values.conj().t(), f"{name}_imag": values.clone().conj().imag}  # fmt: skip
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        state[str(dtype).removeprefix("torch.")] = torch._neg_view(patterns.clone().view(dtype))
+    assert sum(tensor.is_conj() or tensor.is_neg() for tensor in state.values()) == 12
+    source = tmp_path / "source"
+    if kind == "dcp":
+        dcp.save(state, checkpoint_id=source, no_dist=True)
+    else:  # which refuses views of one memory as different types
+        torch.save({name: tensor for name, tensor in state.items() if "imag" not in name}, source)
+        torch.save({name: tensor for name, tensor in state.items() if "imag" in name}, tmp_path / "imag")
+        convert(tmp_path / "imag", tmp_path / "made_imag", verify=True)
+    report = convert(source, tmp_path / "made", verify=True)
+    assert report.unprotected_count == 0
+    loaded = sp.load_full(tmp_path / "made")
+    if kind == "torch":
+        loaded |= sp.load_full(tmp_path / "made_imag")
+    for name, tensor in state.items():
+        expected = tensor.resolve_conj().resolve_neg().contiguous()
+        assert torch.equal(loaded[name].view(torch.uint8), expected.view(torch.uint8)), name
+    assert check_same(source) is None
+
+
+def test_containers_of_the_standard_library(tmp_path):
+    state = {
+        "count": collections.Counter("aab"), "lists": collections.defaultdict(list, {"a": [torch.ones(1)], "b": []}),
+        "nothing": collections.defaultdict(None), "ordered": collections.OrderedDict(b=1, a=torch.zeros(2)),
+        "queue": collections.deque([1, (2, torch.ones(2))], maxlen=3), "none": collections.deque(),
+        "odd": collections.defaultdict(only_here, {"a": 1}), "empty": collections.Counter(),
+    }  # fmt: skip
+    expected = {
+        "count": {"a": 2, "b": 1}, "lists": {"a": [torch.ones(1)], "b": []}, "nothing": {},
+        "ordered": {"b": 1, "a": torch.zeros(2)},
+        "queue": [1, (2, torch.ones(2))], "none": [], "odd": {"a": 1}, "empty": {},
+    }  # fmt: skip
+    for protocol in (2, 4):
+        source, made = tmp_path / f"source{protocol}", tmp_path / f"made{protocol}"
+        torch.save(state, source, pickle_protocol=protocol)
+        convert(source, made, verify=True)
+        same(expected, sp.load_full(made))
+        assert check_same(source) is None
+    with pytest.raises(sealpoint.UnsupportedError, match="UserDict"):
+        torch.save({"u": collections.UserDict(a=1)}, tmp_path / "user")
+        convert(tmp_path / "user", tmp_path / "refused")
+    assert check_same(tmp_path / "user") is None
+
+
+def only_here():
+    """Makes values of a defaultdict, by a function that only the program that stored it has."""
+
+
+@pytest.mark.parametrize("what", ["dtype", "gap", "no place", "no file", "transformed"])
+def test_tensors_that_nobody_selects_need_not_be_whole(what, tmp_path):
+    """Of DCP: the rest comes out, whatever is wrong with one tensor, and without a selection it is an error as before."""
+    source = tmp_path / "source"
+    torch.manual_seed(1)
+    other = torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8) if what == "dtype" else torch.ones(4)
+    dcp.save({"w": torch.ones(2), "other": other, "o": 3}, checkpoint_id=source, no_dist=True)
+    metadata = pickle.loads((source / ".metadata").read_bytes())
+    [index] = [index for index in metadata.storage_data if index.fqn == "other"]
+    if what == "gap":
+        metadata.state_dict_metadata["other"].chunks[0].sizes = torch.Size([3])
+    elif what == "no place":
+        del metadata.storage_data[index]
+    elif what == "no file":
+        metadata.storage_data[index].relative_path = "__9_0.distcp"
+    elif what == "transformed":
+        metadata.storage_data[index].transform_descriptors = ("zstd",)
+    (source / ".metadata").write_bytes(pickle.dumps(metadata))
+    with pytest.raises(sealpoint.Error) as caught:
+        convert(source, tmp_path / "made")
+    assert caught.value.tensor == "other" or what == "no file"
+    for number, options in enumerate(({"match": ["w", "o"]}, {"drop": ["other"]})):
+        convert(source, tmp_path / f"made{number}", verify=True, **options)
+        same({"w": torch.ones(2), "o": 3}, sp.load_full(tmp_path / f"made{number}"))
+    check_same(source)

@@ -14,8 +14,9 @@ import pytest
 import sealpoint
 from conftest import DTYPES, noise, raw
 from convert_states import contents, load_safetensors
+from sealpoint import _dtypes
 from sealpoint.__main__ import main
-from sealpoint.convert import convert, open_source
+from sealpoint.convert import _cast, convert, open_source
 
 
 def run(*arguments, check=None):
@@ -632,12 +633,16 @@ def test_damaged_directories_of_hugging_face(tmp_path):
         ("{}", "not an index"),
         ('{"weight_map": {"w": 3}}', "something else than names"),
         ("{", "not an index"),
-        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "it is in None"),
+        ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "no file that it names has it"),
     ):
         index.write_text(content)
         with pytest.raises(sealpoint.CorruptError, match=message) as caught:
             open_source(tmp_path / "hf")
         assert caught.value.path == str(index)
+    sealpoint.save({"w": noise((4,), "f4"), "unnamed": noise((2,), "f4")}, tmp_path / "d")
+    convert(tmp_path / "d", tmp_path / "hf/more.safetensors", to="safetensors")
+    index.write_text('{"weight_map": {"w": "more.safetensors"}}')
+    assert sorted(open_source(tmp_path / "hf").tensors) == ["unnamed", "w"], "transformers reads it, too"
     index.write_text('{"weight_map": {"w": "model.safetensors"}}')
     assert list(open_source(tmp_path / "hf").tensors) == ["w"], "the other file is not read"
     (tmp_path / "hf/second.safetensors.index.json").write_text("{}")
@@ -682,3 +687,40 @@ def test_the_newest_of_a_series(tmp_path):
         sealpoint.save({"w": numpy.full(3, step)}, tmp_path / "run", series=True, step=step)
     report = convert(tmp_path / "run", tmp_path / "a", to="safetensors")
     assert load_safetensors(tmp_path / "a")[0]["w"][2] == raw(numpy.full(3, 2)) and "step-000000000002-" in report.notes[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in cast")
+def test_casts_are_those_of_ml_dtypes():
+    """Each element of 8 and of 16 bits, into each other dtype: what it becomes, and whether it may."""
+    for source in _cast.FLOATS:
+        dtype = numpy.dtype(DTYPES[source])
+        elements = numpy.arange(1 << (8 * min(dtype.itemsize, 2)), dtype=f"u{min(dtype.itemsize, 2)}")
+        if dtype.itemsize > 2:  # what is exact in f16 and bf16, and what is not
+            halves = [elements.view("f2").astype(dtype), elements.view(ml_dtypes.bfloat16).astype(dtype)]
+            elements = numpy.concatenate([*halves, noise((1000,), dtype)])
+        values = elements.view(dtype)
+        for target in _cast.FLOATS:
+            wide = "f8" if "f64" in (source, target) else "f4"
+            decoded = _cast.decode(values.view("u1"), source, wide)
+            made = _cast.encode(decoded, target).view(DTYPES[target])
+            exact = _cast.decode(made.view("u1"), target, wide).view("u1") == decoded.view("u1")
+            exact = exact.reshape(len(values), -1).all(axis=1)
+            expected = values.astype(DTYPES[target])
+            is_number = ~numpy.isnan(values.astype("f8"))
+            kept = expected.astype("f8").view("u8") == values.astype("f8").view("u8")
+            assert numpy.array_equal(exact & is_number, kept & is_number), (source, target)
+            both = exact & is_number
+            assert numpy.array_equal(made[both].view("u1"), expected[both].view("u1")), (source, target)
+            assert numpy.isnan(made[exact & ~is_number].astype("f8")).all(), (source, target)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "bfloat16", "f8_e5m2", "float32"])
+def test_another_dtype_needs_no_ml_dtypes(dtype, model, tmp_path, monkeypatch):
+    sealpoint.save({"w": numpy.array([1.5, -0.0, numpy.inf], "f4")}, tmp_path / "c")
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "ml_dtypes", None)
+        _dtypes.numpy_dtype.cache_clear()
+        convert(tmp_path / "c", tmp_path / "d", dtype=dtype, verify=True)
+        convert(tmp_path / "d", tmp_path / "e", dtype="f32", verify=True)
+    _dtypes.numpy_dtype.cache_clear()
+    assert contents(tmp_path / "e")[1] == contents(tmp_path / "c")[1]

@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import random
 import subprocess
+import sys
 import zipfile
 
 import numpy
@@ -284,3 +285,16 @@ def test_directories_that_are_none(tmp_path):
     assert check_same(tmp_path) == "Unsupported"
     (tmp_path / "metadata.json").write_text('{"sharded_backend": "torch_dist"}')
     assert check_same(tmp_path) == "Incomplete"
+
+
+def test_exit_statuses_are_those_of_the_python_command(tmp_path):
+    hostile.torch_file(tmp_path / "limit", b"\x80\x02\x8b\xff\xff\xff\x7f.")
+    corrupt = hostile.torch_file(tmp_path / "corrupt", b"\x80\x02.")
+    hostile.torch_file(tmp_path / "unsupported", b"\x80\x01N.")
+    (tmp_path / "incomplete").write_bytes(corrupt.read_bytes()[:-30])
+    (tmp_path / "fine").write_bytes(hostile.torch_file(tmp_path / "w", b"\x80\x02}.").read_bytes())
+    statuses = {"limit": 3, "corrupt": 1, "unsupported": 3, "incomplete": 5, "fine": 0, "nothing": 4}
+    for name, status in statuses.items():
+        command = [sys.executable, "-m", "sealpoint", "ls", tmp_path / name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, run(tmp_path / name).returncode) == (status, status), name

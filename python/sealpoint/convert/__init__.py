@@ -10,6 +10,6 @@ On the command line: ``sealpoint convert``, ``sealpoint ls``. docs/convert.md sa
 
 from sealpoint.convert._convert import Format, Report, convert
 from sealpoint.convert._open import open_source
-from sealpoint.convert._source import FileInfo, State
+from sealpoint.convert._source import FileInfo, LeftOut, State
 
-__all__ = ["FileInfo", "Format", "Report", "State", "convert", "open_source"]
+__all__ = ["FileInfo", "Format", "LeftOut", "Report", "State", "convert", "open_source"]

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealpoint._command import Parser, write_error, write_line
+from sealpoint._command import LEFT_OUT, Parser, write_error, write_line
 from sealpoint._sealpoint import printable
 from sealpoint.convert import _copy, _listing
 from sealpoint.convert._convert import FORMATS, THREADS_DEFAULT, Report, convert
@@ -63,7 +63,8 @@ def _convert_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="leave these names out; repeatable; 'optimizer' stands for the usual names of its state",
+        help="leave these names out, and files beside those of the format; repeatable; 'optimizer' stands for the usual "
+        "names of its state",
     )
     parser.add_argument(
         "--rename",
@@ -87,7 +88,9 @@ def _convert_parser() -> argparse.ArgumentParser:
         metavar="PATTERN",
         help="each rank has its own of these names, in a directory of DCP with metadata per rank; repeatable",
     )
-    parser.add_argument("--dtype", help="of all floating-point tensors; refused if a value would change")
+    parser.add_argument(
+        "--dtype", help="of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
+    )
     parser.add_argument(
         "--max-shard-size",
         type=_size,
@@ -141,6 +144,14 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"left out: {printable(name)}")
     if len(report.dropped) > _LIST_MAX:
         write_line(f"left out: {len(report.dropped) - _LIST_MAX} others, see --json")
+    for one in report.left_out:
+        if one.may_hold_state:
+            write_line(f"LEFT OUT: {printable(one.name)} ({one.size_bytes:,} bytes): {printable(one.reason)}")
+    others = [printable(one.name) for one in report.left_out if not one.may_hold_state]
+    if others:
+        write_line(f"note: not read, as it holds no state: {', '.join(others)}")
+    if not report.is_whole:
+        write_line(f"note: status {LEFT_OUT}, as what is LEFT OUT may be state; --drop NAME says that it is to be left out")
     for note in report.notes:
         write_line(f"note: {printable(note)}")
     if report.unprotected_count:
@@ -150,7 +161,7 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"verified: {report.verified_bytes:,} bytes of source and destination are equal")
 
 
-def _run_convert(arguments: list[str]) -> None:
+def _run_convert(arguments: list[str]) -> int:
     args = _convert_parser().parse_args(arguments)
     report = convert(
         args.source,
@@ -175,12 +186,14 @@ def _run_convert(arguments: list[str]) -> None:
         progress=_Line() if sys.stderr is not None and sys.stderr.isatty() else None,
     )
     if args.json:
-        write_line(json.dumps({**dataclasses.asdict(report), "files": [file._asdict() for file in report.files]}))
+        lists = {name: [one._asdict() for one in getattr(report, name)] for name in ("files", "left_out")}
+        write_line(json.dumps({**dataclasses.asdict(report), **lists}))
     else:
         _print_report(report, args.dry_run)
+    return 0 if report.is_whole else LEFT_OUT
 
 
-def _run_ls(arguments: list[str]) -> None:
+def _run_ls(arguments: list[str]) -> int:
     parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
     parser.add_argument("path", metavar="PATH", help="file or directory")
     parser.add_argument("--per-rank", action="append", default=[], metavar="PATTERN", help="as for convert")
@@ -191,6 +204,7 @@ def _run_ls(arguments: list[str]) -> None:
             write_line(json.dumps(_listing.as_json(state)))
         else:
             write_line("\n".join(_listing.lines(state)))
+    return 0
 
 
-COMMANDS: dict[str, Callable[[list[str]], None]] = {"convert": _run_convert, "ls": _run_ls}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"convert": _run_convert, "ls": _run_ls}

@@ -22,10 +22,10 @@ from sealpoint.convert._layout import Layout
 from sealpoint.convert._map import apply_rules, read_rules
 from sealpoint.convert._map_back import apply_back
 from sealpoint.convert._megatron import MARKER
-from sealpoint.convert._open import open_source
+from sealpoint.convert._open import check_read, open_source, open_unchecked
 from sealpoint.convert._select import rename as rename_leaves
 from sealpoint.convert._select import renamer, select
-from sealpoint.convert._source import FileInfo, State, size_of
+from sealpoint.convert._source import FileInfo, LeftOut, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -49,6 +49,7 @@ class Report:
         unprotected_count: tensors of the source without any digest: nobody can say if they are what was once written.
         verified_bytes: that were read again from source and destination and compared; None: not asked for.
         seconds: that it took.
+        left_out: what lies in the directory of the source and was not read, though nobody asked to leave it out.
     """
 
     source_format: str
@@ -63,6 +64,12 @@ class Report:
     unprotected_count: int
     verified_bytes: int | None
     seconds: float
+    left_out: list[LeftOut]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that may hold state was left out unasked."""
+        return not any(one.may_hold_state for one in self.left_out)
 
 
 def convert(
@@ -108,7 +115,8 @@ def convert(
         buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
             that of parameters. Comes before ``match``, ``drop`` and names.
         tensors_only: values that are no tensors are left out.
-        dtype: all floating-point tensors become this one; an error if one has a value that the dtype does not have.
+        dtype: all floating-point tensors become this one, such as "bf16" or "bfloat16"; an error if one has a value that
+            the dtype does not have.
         drop_unknown: values of unknown classes in pickles are left out, instead of being errors.
         per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
         max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
@@ -139,9 +147,9 @@ def convert(
     layout = _buckets.read_layout(buckets) if buckets is not None else None
     work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
     dropped: list[str] = []
-    with open_source(source, drop_unknown=drop_unknown, per_rank=per_rank) as opened:
-        whole = opened if layout is None else _buckets.resolve(opened, layout, memory_bytes)
-        state = select(whole, match, drop, tensors_only, dropped)
+    with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
+        whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
+        state = check_read(select(whole, match, drop, tensors_only, dropped))
         if _buckets.has_buckets(state):
             state.notes.append(_buckets.NOTE)
         if rules is not None:
@@ -171,6 +179,7 @@ def convert(
             sum(not tensor.is_protected for tensor in tensors),
             verified,
             time.monotonic() - began,
+            state.left_out,
         )
 
 

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
-from sealpoint._tree import KIND, Node
+from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import nest
+from sealpoint.convert._beside import take_beside
 from sealpoint.convert._boxes import Box, Extents, gap_of, whole
 from sealpoint.convert._budget import Budget
 from sealpoint.convert._dcp_metadata import Metadata, Place, StoredTensor, read_metadata
 from sealpoint.convert._files import FileSet, join_inside, size_at
-from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, Reader, State
-from sealpoint.convert._torch_zip import TorchZip, value_of
+from sealpoint.convert._source import LEFT_OVER, FileInfo, FileTensor, Opener, Portion, Reader, State, Unread, unread_of
+from sealpoint.convert._torch_zip import TorchZip, value_of, value_or_error
+from sealpoint.convert._values import LEFT_OUT
 from sealpoint.convert._values import StoredTensor as PickledTensor
 
 METADATA = ".metadata"
@@ -94,7 +96,8 @@ def _unflattened(portion: Portion, box: Box, stored: Extents, true: Extents) -> 
     cell = tuple(n // count for n, count in zip(true, stored[:ndim], strict=True))
     place = Box(tuple(i * n for i, n in zip(box.offset[:ndim], cell, strict=True)), cell)
     is_whole = all(n == count * extent for n, count, extent in zip(true, stored[:ndim], cell, strict=True))
-    if not is_whole or len(stored) != ndim + 1 or stored[-1] != place.size or set(box.extent[:ndim]) - {1}:
+    is_run = len(stored) == ndim + 1 and stored[-1] == place.size and not set(box.extent[:ndim]) - {1}
+    if portion.sign_mask is not None or not is_whole or not is_run:
         raise CorruptError(f"flattened as {list(stored)}, which is no grid of {list(true)}", path=portion.file.path)
     return portion._replace(box=place, strides=None, run=(box.offset[-1], box.offset[-1] + box.extent[-1]))
 
@@ -103,11 +106,17 @@ def open_item(
     directory: str, place: Place, files: FileSet, name: str, keep_unknown: bool = False, budget: Budget | None = None
 ) -> TorchZip:
     try:
-        path = join_inside(directory, place.file, os.path.join(directory, METADATA))
-        return TorchZip(files.open(path), place.begin, place.size, keep_unknown, budget)
+        return _archive(directory, place, files, keep_unknown, budget)
     except Error as error:
         error.tensor = error.tensor or name
         raise
+
+
+def _archive(
+    directory: str, place: Place, files: FileSet, keep_unknown: bool = False, budget: Budget | None = None
+) -> TorchZip:
+    path = join_inside(directory, place.file, os.path.join(directory, METADATA))
+    return TorchZip(files.open(path), place.begin, place.size, keep_unknown, budget)
 
 
 def open_dcp(path: str, opener: Opener) -> State:
@@ -117,9 +126,12 @@ def open_dcp(path: str, opener: Opener) -> State:
     state = State("dcp", path, {}, {}, [], digest="CRC-32 of the zips, one per tensor and rank; none for .metadata")
     leaves: dict[str, Node] = {}
     if METADATA in names:
-        metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)))
+        metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)), opener.goes_on)
     else:
-        by_rank = {rank: read_metadata(opener.files.open(os.path.join(path, f"__{rank}{METADATA}"))) for rank in ranks}
+        by_rank = {
+            rank: read_metadata(opener.files.open(os.path.join(path, f"__{rank}{METADATA}")), opener.goes_on)
+            for rank in ranks
+        }
         leaves = _take_own(by_rank, state, opener)
         metadata = _merged(by_rank, path, opener.files)
     leaves |= read_leaves(metadata, state, opener)
@@ -131,22 +143,39 @@ def open_dcp(path: str, opener: Opener) -> State:
     used = {place.file for stored in metadata.tensors.values() for place in stored.places.values()}
     used |= {place.file for place in metadata.objects.values()}
     state.files = describe(path, names, used)
+    indices = {name for name in names if name == METADATA or _OF_RANK.fullmatch(name)}
+    take_beside(state, {name.split("/")[0] for name in used} | indices, opener, may_link=False)
     return state
 
 
 def read_leaves(metadata: Metadata, state: State, opener: Opener, are_lists_of_one: bool = False) -> dict[str, Node]:
     """The nodes by name; tensors, also those within values, are added to the state. For the last see ``value_of``."""
-    leaves: dict[str, Node] = {}
+    leaves: dict[str, Node] = {name: Unread(error) for name, error in metadata.unread.items()}
     for name, stored in metadata.tensors.items():
-        state.tensors[name] = DcpTensor(name, stored, state.path, opener.files, metadata.true_shapes.get(name))
+        if name in metadata.unread:  # of another rank
+            continue
+        try:
+            tensor = DcpTensor(name, stored, state.path, opener.files, metadata.true_shapes.get(name))
+        except CorruptError as error:
+            if not opener.goes_on:
+                raise
+            leaves[name] = Unread(error)
+            continue
+        state.tensors[name] = tensor
         leaves[name] = {KIND: "tensor", "name": name}
     for name, place in metadata.objects.items():
-        archive = open_item(state.path, place, opener.files, name, opener.drop_unknown)
-        try:
-            leaves[name] = value_of(archive, state.tensors, (name,), opener, state.notes, are_lists_of_one)
-        except Error as error:
-            error.object = error.object or name
-            raise
+        if name in metadata.unread:
+            continue
+        node = value_or_error(
+            lambda place=place: _archive(state.path, place, opener.files, keep_unknown=True),  # type: ignore[misc]
+            state.tensors,
+            (name,),
+            opener,
+            state.notes,
+            are_lists_of_one,
+        )
+        if node is not LEFT_OUT:
+            leaves[name] = node
     return leaves
 
 
@@ -160,9 +189,9 @@ def describe(path: str, names: Iterable[str], used: set[str]) -> list[FileInfo]:
         elif name == METADATA or _OF_RANK.fullmatch(name):
             meaning = "index: a pickle that says which tensor is where"
         elif name.endswith(".distcp"):
-            meaning = "left over: the index does not name it"
+            meaning = f"{LEFT_OVER}: the index does not name it"
         elif name in (".metadata.tmp", ".metadata.bck"):
-            meaning = "left over from a save"
+            meaning = f"{LEFT_OVER} from a save"
         else:
             meaning = "not part of the checkpoint, not read"
         size = size_at(full)
@@ -187,15 +216,26 @@ def _take_own(by_rank: dict[int, Metadata], state: State, opener: Opener) -> dic
                 state.tensors[own.name] = own
                 values[name] = {KIND: "tensor", "name": own.name}
             else:
-                archive = open_item(state.path, metadata.objects.pop(name), opener.files, name, opener.drop_unknown)
-                values[name] = value_of(archive, state.tensors, (name, f"rank{rank}"), opener, state.notes)
+                archive = _archive(state.path, metadata.objects.pop(name), opener.files, keep_unknown=True)
+                values[name] = _own_value(archive, (name, f"rank{rank}"), state, opener)
         state.rank_values.append(values)
     return {name: {KIND: "per_rank", "size": len(by_rank)} for name in names}
 
 
+def _own_value(archive: TorchZip, path: Path, state: State, opener: Opener) -> Node:
+    """Errors: UnsupportedError (all of it, or a part that is not to be left out, is of an unknown class)."""
+    node = value_of(archive, state.tensors, path, opener, state.notes)
+    if node is LEFT_OUT:
+        message = "a value of an unknown class, of which each rank has its own, cannot be left out"
+        raise UnsupportedError(message, path=archive.file.path, object=text_of(path))
+    for unread in unread_of(node):
+        raise unread.error
+    return node
+
+
 def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata:
     """Of metadata that each rank wrote for itself. What two ranks have must be the same on both."""
-    merged = Metadata({}, {}, None, {})
+    merged = Metadata({}, {}, None, {}, {})
     paths: dict[str, Any] = {}
     for rank, metadata in by_rank.items():
         for name, stored in metadata.tensors.items():
@@ -213,6 +253,7 @@ def _merged(by_rank: dict[int, Metadata], path: str, files: FileSet) -> Metadata
         for name, place in metadata.objects.items():
             _check_same(merged.objects.setdefault(name, place), place, path, files, name, rank)
         paths.update(metadata.paths or {})
+        merged.unread.update(metadata.unread)
     return merged._replace(paths=paths)
 
 
@@ -221,7 +262,7 @@ def _check_same(first: Place, other: Place, path: str, files: FileSet, name: str
         return
     digests = []
     for one in (first, other):
-        archive = open_item(path, one, files, name)
+        archive = open_item(path, one, files, name, keep_unknown=True)
         digests.append(archive.digests())
         archive.release()
     if digests[0] != digests[1]:

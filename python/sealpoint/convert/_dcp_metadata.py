@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from sealpoint._errors import CorruptError, LimitExceededError, UnsupportedError
+from sealpoint._errors import CorruptError, Error, LimitExceededError, UnsupportedError
 from sealpoint._tree import Path
 from sealpoint.convert._boxes import Box, Extents
 from sealpoint.convert._budget import cost_of_text
@@ -23,12 +23,16 @@ _TENSOR_COST, _PLACE_COST, _CHUNK_COST, _PATH_COST, _PART_COST = 1024, 512, 512,
 
 
 class _KnownMetadata(Known):
-    """Also classes of DCP's own, of plans of Megatron's, and of paths, which are all just looked at or skipped."""
+    """Also classes of DCP's own, of plans of Megatron's, of paths, and any dtype: all just looked at or skipped."""
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or (
             isinstance(name, str)
-            and (name.startswith(("torch.distributed.", "pathlib.")) or name == "torch.serialization._get_layout")
+            and (
+                name.startswith(("torch.distributed.", "pathlib."))
+                or name == "torch.serialization._get_layout"
+                or name.rpartition(".")[0] == "torch"
+            )
         )
 
 
@@ -48,16 +52,23 @@ class StoredTensor(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """``paths``: of each name, or None if the state was not flattened. ``true_shapes``: see sealpoint.convert._megatron."""
+    """``paths``: of each name, or None if the state was not flattened. ``true_shapes``: see sealpoint.convert._megatron.
+
+    ``unread``: what is wrong with others.
+    """
 
     tensors: dict[str, StoredTensor]
     objects: dict[str, Place]
     paths: dict[str, Path] | None
     true_shapes: dict[str, Extents]
+    unread: dict[str, Error]
 
 
-def read_metadata(file: File) -> Metadata:
-    """Errors: CorruptError, UnsupportedError (a class that does not belong there; a dtype), LimitExceededError."""
+def read_metadata(file: File, goes_on: bool) -> Metadata:
+    """``goes_on``: what is wrong with a tensor or an object alone is no error of the whole.
+
+    Errors: CorruptError, UnsupportedError (a class that does not belong there; a dtype), LimitExceededError.
+    """
     if file.size > PICKLE_BYTES_MAX:
         raise LimitExceededError(f"the file has {file.size} bytes, expected {PICKLE_BYTES_MAX} at most", path=file.path)
     before = file.budget.used
@@ -65,7 +76,7 @@ def read_metadata(file: File) -> Metadata:
     root = Decoder(file.read(0, file.size), _KnownMetadata(), file.budget, file.path).decode()
     described = file.budget.used - before
     try:
-        metadata = _Metadata(file).read(root)
+        metadata = _Metadata(file, goes_on).read(root)
     except _MalformedError as error:
         raise CorruptError(f"not the metadata of a checkpoint: {error}", path=file.path) from None
     file.budget.used -= described
@@ -77,8 +88,8 @@ class _MalformedError(Exception):
 
 
 class _Metadata:
-    def __init__(self, file: File) -> None:
-        self._path, self._budget = file.path, file.budget
+    def __init__(self, file: File, goes_on: bool) -> None:
+        self._path, self._budget, self._goes_on = file.path, file.budget, goes_on
         self._files: set[str] = set()  # that were checked
 
     def read(self, root: Any) -> Metadata:
@@ -88,21 +99,27 @@ class _Metadata:
         places = dict(self._place(*pair) for pair in _pairs(_member(members, "storage_data")))
         tensors: dict[str, StoredTensor] = {}
         objects: dict[str, Place] = {}
+        unread: dict[str, Error] = {}
         for name, stored in _pairs(_member(members, "state_dict_metadata")):
             if not is_text(name):
                 raise _MalformedError("a name is no text")
             self._add(_TENSOR_COST + cost_of_text(name.encode()))
-            if name in tensors or name in objects:
+            if name in tensors or name in objects or name in unread:
                 raise _MalformedError(f"{name!a:.80} comes twice")
-            if type(stored) is Object and stored.name == _MODULE + "TensorStorageMetadata":
-                tensors[name] = self._tensor(name, self._members(stored), places)
-            elif type(stored) is Object and stored.name == _MODULE + "BytesStorageMetadata":
-                objects[name] = self._found(places, name, None)
-            else:
-                raise _MalformedError(f"{name!a:.80} is a {kind_name(stored)}")
+            try:
+                if type(stored) is Object and stored.name == _MODULE + "TensorStorageMetadata":
+                    tensors[name] = self._tensor(name, self._members(stored), places)
+                elif type(stored) is Object and stored.name == _MODULE + "BytesStorageMetadata":
+                    objects[name] = self._found(places, name, None)
+                else:
+                    raise _MalformedError(f"{name!a:.80} is a {kind_name(stored)}")
+            except (CorruptError, UnsupportedError) as error:
+                if not self._goes_on:
+                    raise
+                unread[name] = error
         planner_data = members.get("planner_data")
         paths = None if planner_data is None else dict(self._named_path(*pair) for pair in _pairs(planner_data))
-        return Metadata(tensors, objects, paths, self._true_shapes(members.get("mcore_data")))
+        return Metadata(tensors, objects, paths, self._true_shapes(members.get("mcore_data")), unread)
 
     def _add(self, cost: int) -> None:
         self._budget.add(cost, self._path)

@@ -25,7 +25,8 @@ OF_STORAGE = {
     "IntStorage": "i32", "ShortStorage": "i16", "CharStorage": "i8", "ByteStorage": "u8", "BoolStorage": "bool",
     "ComplexHalfStorage": "c32", "ComplexFloatStorage": "c64", "ComplexDoubleStorage": "c128",
 }  # fmt: skip
-TO_STORAGE = {name: storage for storage, name in OF_STORAGE.items()}
+# torch itself has no class for storages of complex32, though older files name one.
+TO_STORAGE = {name: storage for storage, name in OF_STORAGE.items() if name != "c32"}
 
 OF_SAFETENSORS = {
     "BOOL": "bool", "I8": "i8", "I16": "i16", "I32": "i32", "I64": "i64", "U8": "u8", "U16": "u16", "U32": "u32",

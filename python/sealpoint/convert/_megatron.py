@@ -8,11 +8,13 @@ import os
 import re
 
 from sealpoint._errors import CorruptError, IncompleteError, UnsupportedError
+from sealpoint.convert._beside import take_beside
 from sealpoint.convert._dcp import METADATA, describe, read_leaves
 from sealpoint.convert._dcp_metadata import read_metadata
 from sealpoint.convert._files import check_links
 from sealpoint.convert._source import Opener, State
-from sealpoint.convert._torch_zip import TorchZip, value_of
+from sealpoint.convert._torch_zip import TorchZip, value_or_error
+from sealpoint.convert._values import LEFT_OUT
 
 MARKER, COMMON, LATEST = "metadata.json", "common.pt", "latest_checkpointed_iteration.txt"
 # The item of the common state since 0.19.
@@ -60,7 +62,7 @@ def open_megatron(path: str, opener: Opener) -> State:
     names = sorted(os.listdir(path))
     if METADATA not in names:
         raise IncompleteError(f"{METADATA} is missing", path=path)
-    metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)))
+    metadata = read_metadata(opener.files.open(os.path.join(path, METADATA)), opener.goes_on)
     state = State("megatron", path, {}, {}, [], digest="CRC-32 of the zips, one per tensor and rank; none for .metadata")
     state.tree = read_leaves(metadata, state, opener, are_lists_of_one=True)
     used = {place.file for stored in metadata.tensors.values() for place in stored.places.values()}
@@ -68,10 +70,14 @@ def open_megatron(path: str, opener: Opener) -> State:
     if COMMON in names and COMMON_KEY not in state.tree:
         check_links(path, COMMON)
         file = opener.files.open(os.path.join(path, COMMON))
-        archive = TorchZip(file, 0, file.size, opener.drop_unknown)
-        state.tree[COMMON_KEY] = value_of(archive, state.tensors, (COMMON_KEY,), opener, state.notes)
+        node = value_or_error(
+            lambda: TorchZip(file, 0, file.size, keep_unknown=True), state.tensors, (COMMON_KEY,), opener, state.notes
+        )
+        if node is not LEFT_OUT:
+            state.tree[COMMON_KEY] = node
     state.files = [info._replace(meaning=_MEANINGS.get(info.name, info.meaning)) for info in describe(path, names, used)]
     state.step = _iteration(state)
+    take_beside(state, {name.split("/")[0] for name in used} | {METADATA, *_MEANINGS}, opener, may_link=False)
     return state
 
 

@@ -10,15 +10,15 @@ from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._series import Series
-from sealpoint._tree import Node, parse, rank_object
+from sealpoint._tree import Node, parse, rank_object, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.convert import _safetensors
 from sealpoint.convert._dcp import METADATA, open_dcp
 from sealpoint.convert._files import FileSet, io_error, size_at
 from sealpoint.convert._megatron import is_megatron, latest, open_megatron
 from sealpoint.convert._sealpoint_source import open_sealpoint
-from sealpoint.convert._select import pattern
-from sealpoint.convert._source import Opener, State
+from sealpoint.convert._select import leaves, pattern, without
+from sealpoint.convert._source import LeftOut, Opener, State, unread_of
 from sealpoint.convert._torch_zip import LEGACY, MAGIC, open_torch_file
 
 # How files begin that are not read; what they are.
@@ -43,12 +43,22 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
     Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
     CorruptError, IncompleteError, LimitExceededError, IoError.
     """
+    state = open_unchecked(path, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=False)
+    try:
+        return check_read(state)
+    except BaseException:
+        state.close()
+        raise
+
+
+def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str], goes_on: bool) -> State:
+    """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
     check(drop_unknown=drop_unknown, per_rank=per_rank)
     text = path_of(path)
     files = FileSet()
     try:
         own = [pattern(one) for one in per_rank]
-        state = _open(text, Opener(files, drop_unknown, lambda name: any(one.fullmatch(name) for one in own)))
+        state = _open(text, Opener(files, drop_unknown, lambda name: any(one.fullmatch(name) for one in own), goes_on))
         _take_rank_values(state)
         _check_tree(state)
     except BaseException as error:
@@ -69,6 +79,24 @@ def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[st
 
     state.close = close
     return state
+
+
+def check_read(state: State) -> State:
+    """A state without values that could not be read: beside the files of the format, unknown ones are left out.
+
+    Errors: those of all others.
+    """
+    names: set[str] = set()
+    for path, node in leaves(state.tree):
+        for unread in unread_of(node):
+            error = unread.error
+            error.path = error.path or state.path
+            _make_text(error)
+            if not unread.is_beside or not isinstance(error, UnsupportedError):
+                raise error
+            names.add(text_of(path))
+            state.left_out.append(LeftOut(text_of(path), 0, error.message, True))
+    return without(state, names) if names else state
 
 
 def _make_text(error: Error) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sealpoint import _tree
 from sealpoint._errors import CorruptError, IncompleteError, LimitExceededError, NotACheckpointError, UnsupportedError
+from sealpoint.convert._beside import take_beside
 from sealpoint.convert._boxes import Box, Extents, whole
 from sealpoint.convert._dcp_metadata import is_text
 from sealpoint.convert._dtypes import ITEM_SIZE, OF_SAFETENSORS
@@ -182,6 +183,7 @@ def open_directory(path: str, opener: Opener) -> State:
             files.append(FileInfo(name, size_at(full), meaning))
     state = _state("hf", path, tensors, files, reads)
     state.notes.extend(notes)
+    take_beside(state, {name.split("/")[0] for name in (*parts, *indices)}, opener, may_link=True)
     return state
 
 
@@ -199,12 +201,12 @@ def _index(path: str, opener: Opener) -> dict[str, str]:
 
 
 def _check_index(mapping: dict[str, str], parts: list[str], reads: list[_File], path: str) -> None:
+    """That each tensor is in the file that it says. Files may have more: transformers reads those, too."""
     found = {one.name: part for part, read in zip(parts, reads, strict=True) for one in read.tensors}
-    for name in sorted(mapping.keys() | found.keys()):
-        if mapping.get(name) != found.get(name):
-            raise CorruptError(
-                f"the index says that it is in {mapping.get(name)}, it is in {found.get(name)}", path=path, tensor=name
-            )
+    for name, part in sorted(mapping.items()):
+        if found.get(name) != part:
+            where = f"it is in {found[name]}" if name in found else "no file that it names has it"
+            raise CorruptError(f"the index says that it is in {part}, {where}", path=path, tensor=name)
 
 
 def _check_parts(parts: list[str], path: str) -> None:

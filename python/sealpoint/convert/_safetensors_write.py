@@ -74,7 +74,11 @@ def _add_file(layout: Layout, name: str, tensors: Sequence[Tensor], metadata: di
     lacking = [tensor for tensor in tensors if tensor.dtype not in TO_SAFETENSORS]
     if lacking:
         others = f" (nor those of {len(lacking) - 1} others)" if len(lacking) > 1 else ""
-        raise UnsupportedError(f"dtype is {lacking[0].dtype}, which safetensors lacks{others}", tensor=lacking[0].name)
+        raise UnsupportedError(
+            f"dtype is {lacking[0].dtype}, which safetensors lacks{others}; leave it out (--drop), or choose another "
+            "format (--to)",
+            tensor=lacking[0].name,
+        )
     for tensor in ordered:
         if tensor.name == "__metadata__":
             raise UnsupportedError("safetensors has no tensor of this name", tensor=tensor.name)

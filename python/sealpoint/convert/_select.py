@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sealpoint import _tree
@@ -86,10 +86,22 @@ def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only
             objects[name] = value
         else:
             dropped.append(name)
+    left_out = []
+    for one in state.left_out:
+        if one.may_hold_state and not is_kept(one.name, True):
+            dropped.append(one.name)
+        else:
+            left_out.append(one)
     unused.discard("optimizer")
     if unused:
         raise NotFoundError(f"{min(unused)!r} fits no name", path=state.path)
-    return _with_tree(state, tree, state.tensors, objects)
+    return dataclasses.replace(_with_tree(state, tree, state.tensors, objects), left_out=left_out)
+
+
+def without(state: State, names: Container[str]) -> State:
+    """A state without the leaves of these names."""
+    tree = _pruned(state.tree, (), lambda name, _: name not in names, []) or {}
+    return _with_tree(state, tree, state.tensors, state.objects)
 
 
 def _with_tree(state: State, tree: Any, tensors: Mapping[str, Tensor], objects: dict[str, tuple[str, bytes]]) -> State:

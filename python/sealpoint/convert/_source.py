@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from sealpoint._dtypes import numpy
@@ -58,6 +58,7 @@ class Portion(NamedTuple):
     """A box of a tensor in a file. ``begin``: in bytes from that of the entry.
 
     ``strides``: of the box, in elements; None: row-major and dense. ``run``: only these elements of the dense box.
+    ``sign_mask``: of an element, whose bits are those in the file with these flipped; None: they are the same.
     """
 
     box: Box
@@ -66,6 +67,7 @@ class Portion(NamedTuple):
     begin: int
     strides: Extents | None = None
     run: tuple[int, int] | None = None
+    sign_mask: bytes | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,6 +161,12 @@ class _FileReader:
         return numpy().frombuffer(data, "u1").reshape(*box.extent, self._item_size)
 
     def _fill(self, portion: Portion, box: Box, out: memoryview) -> None:
+        self._fill_stored(portion, box, out)
+        if portion.sign_mask is not None:
+            elements = numpy().frombuffer(out, "u1").reshape(-1, self._item_size)
+            elements ^= numpy().frombuffer(portion.sign_mask, "u1")
+
+    def _fill_stored(self, portion: Portion, box: Box, out: memoryview) -> None:
         local = _boxes.within(box, portion.box)
         if portion.strides is not None:
             self._array(out, box)[...] = self._load(portion)[_slices(local)]
@@ -229,12 +237,51 @@ def _slices(box: Box) -> tuple[slice, ...]:
     return tuple(slice(x, x + n) for x, n in zip(*box, strict=True))
 
 
+# How the meaning of a file begins that belongs to another save.
+LEFT_OVER = "left over"
+
+
 class FileInfo(NamedTuple):
     """A file of a source, by its path within it, and what it is for."""
 
     name: str
     size_bytes: int
     meaning: str
+
+
+class Unread(dict[str, Node]):
+    """In the place of a node: what could not be read, which is an error unless a selection leaves it out.
+
+    ``is_beside``: of a file beside those of the format, of which a value of an unknown class is left out.
+    """
+
+    def __init__(self, error: Error) -> None:
+        super().__init__({KIND: "unread"})
+        self.error = error
+        self.is_beside = False
+
+
+def unread_of(node: Node) -> Iterator[Unread]:
+    """Those that a node is or has anywhere."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Unread):
+            yield one
+        elif isinstance(one, (dict, list)):
+            stack.extend(one.values() if isinstance(one, dict) else one)
+
+
+class LeftOut(NamedTuple):
+    """A file, a directory or a value that lies beside what a format stores, and that was not read.
+
+    ``may_hold_state``: not so of text, such as a configuration, and of what is left over from another save.
+    """
+
+    name: str
+    size_bytes: int
+    reason: str
+    may_hold_state: bool
 
 
 @dataclasses.dataclass
@@ -248,6 +295,7 @@ class State:
         objects: what else is to be kept: name -> (media type, bytes).
         notes: what the format could not say, in sentences.
         digest: what protects the bytes of tensors, in words.
+        left_out: what lies in the directory and was not read.
     """
 
     format: str
@@ -261,6 +309,7 @@ class State:
     provenance: dict[str, str] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     digest: str = "none"
+    left_out: list[LeftOut] = dataclasses.field(default_factory=list)
     close: Callable[[], None] = lambda: None
 
     @property
@@ -283,8 +332,12 @@ def flat_tree(names: Sequence[str]) -> dict[str, Node]:
 
 
 class Opener(NamedTuple):
-    """What readers of formats are given."""
+    """What readers of formats are given.
+
+    ``goes_on``: what cannot be read of a directory becomes a node ``Unread``, so that a selection may leave it out.
+    """
 
     files: FileSet
     drop_unknown: bool
     is_per_rank: Callable[[str], bool]
+    goes_on: bool

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from sealpoint import _tree
-from sealpoint._errors import CorruptError, LimitExceededError, NotACheckpointError, UnsupportedError
+from sealpoint._errors import CorruptError, Error, LimitExceededError, NotACheckpointError, UnsupportedError
 from sealpoint._tree import Node
 from sealpoint.convert._boxes import Extents, whole
 from sealpoint.convert._budget import Budget
 from sealpoint.convert._dtypes import ITEM_SIZE
 from sealpoint.convert._files import File
 from sealpoint.convert._pickle import Decoder
-from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, State
-from sealpoint.convert._values import Known, StoredTensor, Values
+from sealpoint.convert._source import FileInfo, FileTensor, Opener, Portion, State, Unread
+from sealpoint.convert._values import LEFT_OUT, Known, StoredTensor, Values
 from sealpoint.convert._zip import Zip
 
 PICKLE_BYTES_MAX = 1 << 30
@@ -69,7 +69,8 @@ class TorchZip:
             raise CorruptError(f"storage {tensor.key!a} has {found}, expected {tensor.storage_size}", path=self.file.path)
         self._zip.check_stored(entry)
         strides = None if is_dense(tensor.shape, tensor.strides) else tensor.strides
-        return Portion(whole(tensor.shape), self.file, entry, tensor.begin * ITEM_SIZE[tensor.dtype], strides)
+        begin = tensor.begin * ITEM_SIZE[tensor.dtype]
+        return Portion(whole(tensor.shape), self.file, entry, begin, strides, sign_mask=tensor.sign_mask)
 
     def release(self) -> None:
         """What it describes is not needed any more."""
@@ -84,9 +85,9 @@ class TorchZip:
         )
 
     def values(
-        self, add_tensor: Callable[[str, StoredTensor], str], drop_unknown: Callable[[str, str], None] | None
+        self, add_tensor: Callable[[str, StoredTensor], str], on_unknown: Callable[[_tree.Path, str], Any] | None
     ) -> Values:
-        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, drop_unknown)
+        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, on_unknown)
 
 
 def is_dense(shape: Extents, strides: Extents) -> bool:
@@ -131,10 +132,11 @@ def value_of(
     opener: Opener,
     notes: list[str],
     is_list_of_one: bool = False,
-) -> Node:
-    """The node of the archive's value at a path of the state; its tensors are added.
+) -> Any:
+    """The node of the archive's value at a path of the state; its tensors are added. Or LEFT_OUT.
 
-    With ``is_list_of_one`` it is the node of the element of a list. Errors: CorruptError (there is no such list).
+    With ``is_list_of_one`` it is the node of the element of a list. Values of unknown classes are nodes ``Unread``, if they
+    are not to be left out. Errors: CorruptError (there is no such list; the values), UnsupportedError.
     """
     root = archive.root
     if is_list_of_one:
@@ -144,13 +146,44 @@ def value_of(
         root = root[0]
     names = TensorNames(archive, tensors)
 
-    def drop(where: str, cls: str) -> None:
-        notes.append(f"{where} is left out: its class is {cls}")
+    def on_unknown(where: _tree.Path, cls: str) -> Any:
+        if opener.drop_unknown and where:
+            notes.append(f"{_tree.text_of(where)} is left out: its class is {cls}")
+            return LEFT_OUT
+        message = (
+            f"values of {cls!a:.200} have no form in the format; leave it out by its name, or all such values by "
+            "drop_unknown"
+        )
+        name = _tree.text_of(where) or None
+        return Unread(UnsupportedError(message, path=archive.file.path, offset=archive.pickle_begin, object=name))
 
-    node = archive.values(names.add, drop if opener.drop_unknown else None).node(root, path)
+    node = archive.values(names.add, on_unknown).node(root, path)
     notes.extend(f"{second} shares memory with {first}; each is kept by itself" for first, second in names.shared)
     archive.release()
     return node
+
+
+def value_or_error(
+    open_archive: Callable[[], TorchZip],
+    tensors: dict[str, Any],
+    path: _tree.Path,
+    opener: Opener,
+    notes: list[str],
+    is_list_of_one: bool = False,
+) -> Any:
+    """As ``value_of``, but if the opener goes on, what cannot be read is a node ``Unread``."""
+    count, used, noted = len(tensors), opener.files.budget.used, len(notes)
+    try:
+        return value_of(open_archive(), tensors, path, opener, notes, is_list_of_one)
+    except Error as error:
+        error.object = error.object or (None if error.tensor else _tree.text_of(path))
+        if not opener.goes_on:
+            raise
+        while len(tensors) > count:
+            tensors.popitem()
+        del notes[noted:]
+        opener.files.budget.used = used
+        return Unread(error)
 
 
 def open_torch_file(path: str, opener: Opener) -> State:
@@ -160,10 +193,12 @@ def open_torch_file(path: str, opener: Opener) -> State:
         raise UnsupportedError(
             "a file of torch.save before 1.6, which is no zip; load it with torch and save it again", path=path
         )
-    archive = TorchZip(file, 0, file.size, opener.drop_unknown)
+    archive = TorchZip(file, 0, file.size, keep_unknown=True)
     tensors: dict[str, Any] = {}
     notes: list[str] = []
     tree = value_of(archive, tensors, (), opener, notes)
+    if isinstance(tree, Unread):
+        raise tree.error
     if not isinstance(tree, dict) or tree.get(_tree.KIND, "dict") != "dict":
         kind = "list" if isinstance(tree, list) else tree.get(_tree.KIND) if isinstance(tree, dict) else type(tree).__name__
         raise UnsupportedError(f"the file holds a {kind}, expected a mapping", path=path)

@@ -17,6 +17,9 @@ from sealpoint.convert._budget import Budget, cost_of_text
 from sealpoint.convert._dtypes import ITEM_SIZE, OF_NUMPY_CODE, OF_STORAGE, OF_TORCH
 from sealpoint.convert._pickle import TEXT_COST, Dict, Global, Object, Persistent, Set, kind_name
 
+# In the place of a node: the value is left out, with the entry of the mapping that it is in.
+LEFT_OUT = object()
+
 _DEPTH_MAX = 200
 # More places than a pickle of this length has unless it is made to explode.
 _PLACES_MIN = 1_000_000
@@ -32,14 +35,17 @@ _PARAMETERS = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_paramet
 _FROM_TYPE = "torch._tensor._rebuild_from_type_v2"
 _TENSORS = ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3")
 _PLAIN_TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter")
-_MAPPINGS = ("collections.OrderedDict",)
+_MAPPINGS = ("collections.OrderedDict", "collections.Counter", "collections.defaultdict")
+_DEQUE = "collections.deque"
+_COMPLEX = ("c32", "c64", "c128")
+_REAL = ("f16", "bf16", "f32", "f64")
 _UNTYPED = ("torch.storage.UntypedStorage", "torch.UntypedStorage")
 
 _KNOWN = {
     "torch.Size", "torch.device", "argparse.Namespace", "_codecs.encode", "numpy.ndarray", "numpy.dtype", "_io.BytesIO",
     *(f"{module}.{name}" for module in _BUILTINS for name in ("set", "frozenset", "bytes", "bytearray", "complex")),
     *(f"{module}.{name}" for module in _NUMPY_MODULES for name in ("_reconstruct", "scalar")),
-    *_FROM_BUFFER, *_PARAMETERS, _FROM_TYPE, *_TENSORS, *_PLAIN_TYPES, *_MAPPINGS, *_UNTYPED,
+    *_FROM_BUFFER, *_PARAMETERS, _FROM_TYPE, *_TENSORS, *_PLAIN_TYPES, *_MAPPINGS, _DEQUE, *_UNTYPED,
     *(f"torch.{name}" for name in OF_TORCH), *(f"torch.{name}" for name in OF_STORAGE),
 }  # fmt: skip
 
@@ -52,7 +58,10 @@ class Known:
 
 
 class StoredTensor(NamedTuple):
-    """A tensor within a storage: ``begin`` and ``strides`` in elements, ``storage_size`` in bytes."""
+    """A tensor within a storage: ``begin`` and ``strides`` in elements, ``storage_size`` in bytes.
+
+    ``is_conjugate``, ``is_negative``: what is stored is the conjugate of the elements, or their negative.
+    """
 
     key: str
     storage_size: int
@@ -60,6 +69,15 @@ class StoredTensor(NamedTuple):
     begin: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    is_conjugate: bool = False
+    is_negative: bool = False
+
+    @property
+    def sign_mask(self) -> bytes | None:
+        """What the bits of an element that is stored differ in from those of the element; None: in nothing."""
+        if not self.is_conjugate and not self.is_negative:
+            return None
+        return bytes(ITEM_SIZE[self.dtype] - 1) + b"\x80"  # of the imaginary part, or of the number
 
 
 class _Ready:
@@ -97,8 +115,8 @@ class Values:
         budget: gets the cost of all nodes.
         where, offset: the file, and where the pickle begins in it; for errors.
         size: of the pickle, in bytes: it bounds how many values are expected.
-        drop_unknown: called with the path and the class of each value that has no node, which is then left out with
-            the entry of the mapping that it is in; None: such a value is an error.
+        on_unknown: gets the path and the class of each value that has no node, and returns a node for the entry of the
+            mapping that it is in, or LEFT_OUT; None: such a value is an error.
     """
 
     def __init__(
@@ -108,22 +126,23 @@ class Values:
         where: str,
         offset: int,
         size: int,
-        drop_unknown: Callable[[str, str], None] | None = None,
+        on_unknown: Callable[[Path, str], Any] | None = None,
     ) -> None:
         self._encoder = _Encoder(lambda value: isinstance(value, StoredTensor), add_tensor)
         self._where, self._offset = where, offset
         self._budget = budget
         self._places_left = max(_PLACES_MIN, 4 * size)
-        self._drop_unknown = drop_unknown
+        self._on_unknown = on_unknown
 
-    def node(self, value: Any, path: Path = ()) -> Node:
-        """Errors: UnsupportedError (no node for it; names class and path), CorruptError, LimitExceededError."""
+    def node(self, value: Any, path: Path = ()) -> Any:
+        """The node, or LEFT_OUT.
+
+        Errors: UnsupportedError (no node for it; names class and path), CorruptError, LimitExceededError.
+        """
         try:
             return self._encoder.encode(self._plain(value, path), path)
         except _Unknown as unknown:
-            raise self._error(
-                UnsupportedError, path, f"values of {unknown.name!a:.200} have no form in the format"
-            ) from None
+            return self._instead(path, unknown)
         except Error as error:
             error.path = error.path or self._where
             raise
@@ -133,6 +152,13 @@ class Values:
 
     def _error(self, cls: type[Error], path: Path, message: str) -> Error:
         return cls(message, path=self._where, offset=self._offset, object=text_of(path) or None)
+
+    def _instead(self, path: Path, unknown: _Unknown) -> Any:
+        if self._on_unknown is None:
+            raise self._error(
+                UnsupportedError, path, f"values of {unknown.name!a:.200} have no form in the format"
+            ) from None
+        return self._on_unknown(path, unknown.name)
 
     def _plain(self, value: Any, path: Path) -> Any:
         self._places_left -= 1
@@ -181,13 +207,9 @@ class Values:
             try:
                 result[key] = self._plain(described, (*path, _tree._part_of(key)))
             except _Unknown as unknown:
-                if self._drop_unknown is None:
-                    raise self._error(
-                        UnsupportedError,
-                        (*path, _tree._part_of(key)),
-                        f"values of {unknown.name!a:.200} have no form in the format",
-                    ) from None
-                self._drop_unknown(text_of((*path, _tree._part_of(key))), unknown.name)
+                node = self._instead((*path, _tree._part_of(key)), unknown)
+                if node is not LEFT_OUT:
+                    result[key] = _Ready(node)
             except TypeError:
                 raise self._error(CorruptError, path, "a key holds what no key can hold") from None
         return result
@@ -206,10 +228,9 @@ class Values:
             if name in _TENSORS or name in _PARAMETERS or name == _FROM_TYPE:
                 return self._tensor(value, path)
             if name in _MAPPINGS:
-                first = [tuple(_sequence(pair)) for pair in _sequence(args[0])] if args else []
-                if any(len(pair) != 2 for pair in first):
-                    raise _MalformedError("an entry is no pair")
-                return self._mapping([*first, *value.pairs], path)
+                return self._mapping([*_first_pairs(name, args), *value.pairs], path)
+            if name == _DEQUE:
+                return self._plain([*(_sequence(args[0]) if args else ()), *value.items], path)
             if name == "torch.Size":
                 sizes = _sequence(_argument(args, 0))
                 self._add(_SIZE_COST * len(sizes))
@@ -228,7 +249,7 @@ class Values:
                 self._add(2 * len(text))
                 return text.encode("latin1")
             if name.startswith(("__builtin__.", "builtins.")):
-                return self._builtin(name.rpartition(".")[2], args, path)
+                return self._builtin(name, args, path)
             if name.startswith("numpy."):
                 return _Ready(self._array(value, path))
         except _MalformedError as error:
@@ -247,7 +268,8 @@ class Values:
         self._add(len(text))
         return text
 
-    def _builtin(self, name: str, args: tuple[Any, ...], path: Path) -> Any:
+    def _builtin(self, full_name: str, args: tuple[Any, ...], path: Path) -> Any:
+        name = full_name.partition(".")[2]
         if name in ("set", "frozenset"):
             return self._set(_sequence(args[0]) if args else [], name == "frozenset", path)
         if name in ("bytes", "bytearray"):
@@ -261,7 +283,7 @@ class Values:
                 return complex(float(args[0]), float(args[1]))
             except OverflowError:
                 raise _MalformedError("a part is no number") from None
-        raise _Unknown(name)
+        raise _Unknown(full_name)
 
     def _bytes(self, value: Any, path: Path) -> bytes:
         data = self._plain(value, path)
@@ -286,14 +308,25 @@ class Values:
                 raise _MalformedError("a tensor of a class without a function")
             if kind.name not in _PLAIN_TYPES:
                 raise _Unknown(kind.name)
+            if function.name not in (*_TENSORS, *_PARAMETERS, _FROM_TYPE):
+                raise _Unknown(function.name)
             return self._inner(Object(function.name, arguments), path, depth + 1)
         is_v3 = value.name.endswith("v3")
+        stored = self._stored(value.args, _name(_argument(value.args, 6)) if is_v3 else None, path)
         metadata = value.args[7 if is_v3 else 6 :]
-        if metadata and type(metadata[0]) is Dict and metadata[0].pairs:
-            raise self._error(
-                UnsupportedError, path, "the tensor is a view with a conjugate or negative bit; resolve it first"
-            )
-        return self._stored(value.args, _name(_argument(value.args, 6)) if is_v3 else None, path)
+        for key, is_set in metadata[0].pairs if metadata and type(metadata[0]) is Dict else ():
+            if is_set is True and type(key) is str and key == "conj" and stored.dtype in _COMPLEX:
+                stored = stored._replace(is_conjugate=True)
+            elif is_set is True and type(key) is str and key == "neg" and stored.dtype in _REAL:
+                stored = stored._replace(is_negative=True)
+            else:
+                raise self._error(
+                    UnsupportedError,
+                    path,
+                    f"the tensor of {stored.dtype} is a view with bits that are not known, expected conj of complex "
+                    "numbers, or neg of real ones; resolve it first",
+                )
+        return stored
 
     def _stored(self, args: tuple[Any, ...], torch_dtype: str | None, path: Path) -> StoredTensor:
         storage, begin = _argument(args, 0), _natural(_argument(args, 1))
@@ -368,6 +401,20 @@ def _argument(items: Any, index: int) -> Any:
     if index >= len(items):
         raise _MalformedError(f"it has {len(items)} arguments, expected more than {index}")
     return items[index]
+
+
+def _first_pairs(name: str, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    """What a mapping is made of; a defaultdict is made of what makes its values, which is not kept."""
+    if not args or name == "collections.defaultdict":
+        return []
+    if name == "collections.Counter":
+        if type(args[0]) is not Dict:
+            raise _MalformedError("counts are no mapping")
+        return args[0].pairs
+    first = [tuple(_sequence(pair)) for pair in _sequence(args[0])]
+    if any(len(pair) != 2 for pair in first):
+        raise _MalformedError("an entry is no pair")
+    return first
 
 
 def _sequence(value: Any) -> Any:

@@ -162,17 +162,29 @@ TEST_F(SafetensorsModelTest, TheIndexIsRight) {
     return Open("m").status();
   };
   EXPECT_TRUE(error_of(R"("a":"one.safetensors")").ok());
-  // A tensor that is not there, and one of which it does not know.
+  // A tensor that is not there.
   Status error = error_of(R"("a":"one.safetensors","b":"one.safetensors")");
   EXPECT_EQ(error.code(), Code::kCorrupt);
   EXPECT_EQ(error.place().tensor, "b");
-  EXPECT_THAT(error.message(), HasSubstr("it is in no file"));
+  EXPECT_THAT(error.message(), HasSubstr("one.safetensors, no file that it names has it"));
   error = error_of(R"("c":"one.safetensors")");
-  EXPECT_EQ(error.place().tensor, "a");
+  EXPECT_EQ(error.place().tensor, "c");
   EXPECT_EQ(error_of(R"("a":"two.safetensors")").code(), Code::kNotFound);
   EXPECT_EQ(error_of(R"("a":"sub/two.safetensors")").code(), Code::kNotFound);
   EXPECT_EQ(error_of(R"("a":"../m/one.safetensors")").code(), Code::kCorrupt);
   EXPECT_EQ(error_of(R"("a":1)").place().path, "m/model.safetensors.index.json");
+}
+
+TEST_F(SafetensorsModelTest, ReadsTensorsThatTheIndexDoesNotName) {
+  Write("m/one.safetensors",
+        SafetensorsFileOf(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                          R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                          "xy"));
+  WriteIndex(R"("b":"one.safetensors")");
+  const auto model = Open("m");
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  EXPECT_THAT((*model)->tensors(), SizeIs(2));
+  EXPECT_NE((*model)->Find("a"), nullptr);
 }
 
 TEST_F(SafetensorsModelTest, BoundsIndexTensorsAndFiles) {

@@ -8,6 +8,7 @@
 
 #include "sealpoint/storage.h"
 #include "sealpoint/text.h"
+#include "tools/ckpt-inspect/foreign/beside.h"
 #include "tools/ckpt-inspect/foreign/dcp_metadata.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/formats.h"
@@ -164,7 +165,8 @@ Leaves ReadLeaves(const DcpMetadata& metadata, ForeignState& state, SourceFiles&
       }
       root = root->parts()->items.front();
     }
-    leaves.emplace_back(name, TorchValues(archive, state).Node(*root, {name}));
+    auto node = TorchValues(archive, state).NodeOrNothing(*root, {name});
+    if (node) leaves.emplace_back(name, *std::move(node));
   }
   return leaves;
 }
@@ -294,6 +296,7 @@ ForeignState ReadDcp(const std::string& path, SourceFiles& files) {
   }
   state.tree = root.Node(true);
   Describe(metadata, files, state);
+  ReadBeside(false, files, state);
   return state;
 }
 
@@ -351,7 +354,8 @@ ForeignState ReadMegatron(const std::string& path, SourceFiles& files) {
     CheckLinks(path, kCommon);
     const auto file = files.Open(JoinPath(path, kCommon));
     const TorchZip archive(file, 0, file->size(), true);
-    leaves.emplace_back(kCommonKey, TorchValues(archive, state).Node(archive.root(), {kCommonKey}));
+    auto node = TorchValues(archive, state).NodeOrNothing(archive.root(), {kCommonKey});
+    if (node) leaves.emplace_back(kCommonKey, *std::move(node));
   }
   for (const auto& [name, node] : leaves) {
     if (name != kCommonKey || !node.is_object() || !node.contains("iteration")) continue;
@@ -369,6 +373,7 @@ ForeignState ReadMegatron(const std::string& path, SourceFiles& files) {
     }
     if (file.name == "integrity.json") file.meaning = "digests of the files, not checked";
   }
+  ReadBeside(false, files, state);
   return state;
 }
 

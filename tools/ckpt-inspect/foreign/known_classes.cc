@@ -86,7 +86,10 @@ constexpr std::string_view kClasses[] = {"torch.Size",
                                          "torch._utils._rebuild_tensor_v3",
                                          "torch.Tensor",
                                          "torch.nn.parameter.Parameter",
-                                         "collections.OrderedDict"};
+                                         "collections.OrderedDict",
+                                         "collections.Counter",
+                                         "collections.defaultdict",
+                                         "collections.deque"};
 
 constexpr std::string_view kTorchModule = "torch.";
 
@@ -121,8 +124,11 @@ bool IsKnownValueClass(std::string_view name) {
 }
 
 bool IsKnownMetadataClass(std::string_view name) {
+  // Of any dtype, which may be one that the format lacks.
+  const bool is_of_torch =
+      name.starts_with(kTorchModule) && WithoutTorch(name).find('.') == name.npos;
   return IsKnownValueClass(name) || name.starts_with("torch.distributed.") ||
-         name.starts_with("pathlib.") || name == "torch.serialization._get_layout";
+         name.starts_with("pathlib.") || name == "torch.serialization._get_layout" || is_of_torch;
 }
 
 }  // namespace sealpoint::tools

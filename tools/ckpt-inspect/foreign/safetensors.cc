@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tools/ckpt-inspect/foreign/beside.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/formats.h"
 
@@ -119,6 +120,7 @@ ForeignState ReadSafetensors(const std::string& path, SourceFiles& files) {
         "shapes are those of the parts that are there: the format does not say if a last part is "
         "missing");
   }
+  if ((*model)->is_directory()) ReadBeside(true, files, state);
   return state;
 }
 

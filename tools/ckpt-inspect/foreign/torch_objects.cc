@@ -37,7 +37,7 @@ Json TorchValues::KnownObject(const Pickled& value) {
   const std::string name(value.text);
   const PickledItems& args = ArgsOf(value);
   if (MakesTensor(name)) return Tensor(value);
-  if (name == "collections.OrderedDict") return Ordered(value);
+  if (name.starts_with("collections.")) return Container(value);
   if (name == "torch.Size") {
     Json items = Json::array();
     const PickledItems& sizes = SequenceOf(At(args, 0));
@@ -67,7 +67,7 @@ Json TorchValues::KnownObject(const Pickled& value) {
   }
   if (name == "_codecs.encode") return {{kNodeKind, "bytes"}, {"base64", Base64(BytesOf(value))}};
   if (name.starts_with("__builtin__.") || name.starts_with("builtins.")) {
-    return Builtin(name.substr(name.find('.') + 1), args);
+    return Builtin(name, args);
   }
   if (name.starts_with("numpy.")) return Array(value);
   const bool is_enum = name.starts_with("megatron.") && args.size() == 1 &&
@@ -77,15 +77,27 @@ Json TorchValues::KnownObject(const Pickled& value) {
   return {{kNodeKind, "enum"}, {"class", name}, {"value", Plain(*args[0])}};
 }
 
-Json TorchValues::Ordered(const Pickled& value) {
+Json TorchValues::Container(const Pickled& value) {
   PickledPairs pairs;
   const PickledItems& args = ArgsOf(value);
-  if (!args.empty()) {
+  if (value.text == "collections.deque") {
+    PickledItems items = args.empty() ? PickledItems() : SequenceOf(*args[0]);
+    std::ranges::copy(value.parts()->items, std::back_inserter(items));
+    return Items(items);
+  }
+  if (value.text == "collections.Counter") {
+    if (!args.empty() && !args[0]->is(Kind::kMapping)) InvalidValue("counts are no mapping");
+    if (!args.empty()) pairs = args[0]->parts()->pairs;
+  } else if (value.text == "collections.OrderedDict" && !args.empty()) {
     for (const Pickled* const pair : SequenceOf(*args[0])) {
       const PickledItems& both = SequenceOf(*pair);
       if (both.size() != 2) InvalidValue("an entry is no pair");
       pairs.emplace_back(both[0], both[1]);
     }
+  }
+  if (value.text != "collections.OrderedDict" && value.text != "collections.Counter" &&
+      value.text != "collections.defaultdict") {
+    throw Unknown{std::string(value.text)};
   }
   std::ranges::copy(value.parts()->pairs, std::back_inserter(pairs));
   return Mapping(pairs);
@@ -101,7 +113,8 @@ Json TorchValues::Namespace(const Pickled& value) {
   return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts()->pairs)}};
 }
 
-Json TorchValues::Builtin(const std::string& name, const PickledItems& args) {
+Json TorchValues::Builtin(const std::string& full_name, const PickledItems& args) {
+  const std::string name = full_name.substr(full_name.find('.') + 1);
   if (name == "set" || name == "frozenset") {
     const PickledItems none;
     return Set(args.empty() ? none : SequenceOf(*args[0]), name == "frozenset");
@@ -109,7 +122,7 @@ Json TorchValues::Builtin(const std::string& name, const PickledItems& args) {
   if (name == "bytes" || name == "bytearray") {
     return {{kNodeKind, "bytes"}, {"base64", Base64(args.empty() ? "" : BytesOf(*args[0]))}};
   }
-  if (name != "complex") throw Unknown{name};
+  if (name != "complex") throw Unknown{full_name};
   if (args.size() != 2) InvalidValue("a complex number has no two parts");
   Json node = {{kNodeKind, "complex"}};
   for (std::size_t i = 0; i < 2; ++i) {

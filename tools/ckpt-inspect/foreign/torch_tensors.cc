@@ -30,6 +30,14 @@ bool IsPlainTensorType(const Pickled& type) {
   return type.text == "torch.Tensor" || type.text == "torch.nn.parameter.Parameter";
 }
 
+bool IsComplex(DType dtype) {
+  return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
+}
+bool IsReal(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBf16 || dtype == DType::kF32 ||
+         dtype == DType::kF64;
+}
+
 }  // namespace
 
 bool MakesTensor(std::string_view function) {
@@ -59,6 +67,7 @@ Json TorchValues::Tensor(const Pickled& value) {
     }
     archive_.CheckStorage(tensor.key, tensor.storage_size);
   }
+  added_.push_back(name);
   state_.tensors[name] = {tensor.dtype, tensor.shape, is_empty ? std::size_t{0} : 1};
   return TensorNode(name);
 }
@@ -71,6 +80,7 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
   if (IsTypedTensor(value.text)) {
     const Pickled& function = At(args, 0);
     if (!IsPlainTensorType(At(args, 1))) throw Unknown{std::string(At(args, 1).text)};
+    if (!MakesTensor(function.text)) throw Unknown{std::string(function.text)};
     if (!At(args, 2).is(Kind::kTuple)) InvalidValue("a tensor without arguments");
     const PickledItems& inner = At(args, 2).parts()->items;
     const bool is_v3 = IsTensorV3(function.text);
@@ -82,13 +92,24 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
   return InStorage(args, is_v3 ? &At(args, 6) : nullptr);
 }
 
-StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype) {
-  const std::size_t metadata = dtype != nullptr ? 7 : 6;
-  const auto* const state = metadata < args.size() ? args[metadata]->parts() : nullptr;
-  if (state != nullptr && !state->pairs.empty()) {
-    Refuse(Code::kUnsupported,
-           "the tensor is a view with a conjugate or negative bit; resolve it first");
+void TorchValues::ReadBits(const PickledPairs& pairs, StoredTensor& tensor) const {
+  for (const auto& [key, value] : pairs) {
+    const bool is_set = value->is(Kind::kBool) && value->number != 0;
+    const bool is_conjugate = key->is(Kind::kText) && key->text == "conj";
+    const bool is_negative = key->is(Kind::kText) && key->text == "neg";
+    if (!is_set ||
+        !(is_conjugate ? IsComplex(tensor.dtype) : is_negative && IsReal(tensor.dtype))) {
+      Refuse(Code::kUnsupported,
+             fmt::format("the tensor of {} is a view with bits that are not known, expected conj "
+                         "of complex numbers, or neg of real ones; resolve it first",
+                         DTypeName(tensor.dtype)));
+    }
+    tensor.is_conjugate |= is_conjugate;
+    tensor.is_negative |= is_negative;
   }
+}
+
+StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dtype) {
   const Pickled& storage = At(args, 0);
   if (!storage.is(Kind::kPersistent) || !storage.parts()->items[0]->is(Kind::kTuple)) {
     InvalidValue("a tensor without a storage");
@@ -113,6 +134,9 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
                       .shape = SizesOf(At(args, 2)),
                       .strides = SizesOf(At(args, 3))};
   if (tensor.shape.size() != tensor.strides.size()) InvalidValue("other strides than extents");
+  const std::size_t metadata = dtype != nullptr ? 7 : 6;
+  const bool has_bits = metadata < args.size() && args[metadata]->is(Kind::kMapping);
+  if (has_bits) ReadBits(args[metadata]->parts()->pairs, tensor);
   tensor.storage_size =
       CappedMul(tensor.storage_size, IsUntypedStorage(id[1]->text) ? 1 : element_size);
   std::uint64_t end = tensor.begin + 1;

@@ -93,13 +93,42 @@ void TorchValues::Refuse(Code code, const std::string& message, std::size_t show
 Json TorchValues::Node(const Pickled& value, ValuePath path) {
   path_ = std::move(path);
   try {
+    return WithNotes(value);
+  } catch (const Unknown& unknown) {
+    Refuse(Code::kUnsupported, fmt::format("values of '{}' have no form in the format",
+                                           Printable(unknown.name.substr(0, kClassShownMax))));
+  }
+}
+
+std::optional<Json> TorchValues::NodeOrNothing(const Pickled& value, ValuePath path) {
+  path_ = std::move(path);
+  try {
+    return WithNotes(value);
+  } catch (const Unknown& unknown) {
+    state_.notes.push_back(
+        fmt::format("{} is left out: its class is {}", TextOf(path_), unknown.name));
+    return std::nullopt;
+  }
+}
+
+Json TorchValues::WithNotes(const Pickled& value) {
+  try {
     Json node = Plain(value);
     std::ranges::move(shared_, std::back_inserter(state_.notes));
     shared_.clear();
     return node;
-  } catch (const Unknown& unknown) {
-    Refuse(Code::kUnsupported, fmt::format("values of '{}' have no form in the format",
-                                           Printable(unknown.name.substr(0, kClassShownMax))));
+  } catch (...) {
+    TakeBack(0);
+    throw;
+  }
+}
+
+void TorchValues::TakeBack(std::size_t added) {
+  for (; added_.size() > added; added_.pop_back()) {
+    const auto is_its = [&](const auto& entry) { return entry.second == added_.back(); };
+    state_.tensors.erase(added_.back());
+    std::erase_if(known_, is_its);
+    std::erase_if(storages_, is_its);
   }
 }
 
@@ -190,6 +219,8 @@ void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& en
   if (!IsHashable(key)) Refuse(Code::kCorrupt, "a key holds what no key can hold");
   const Below below(*this, PartOf(key));
   const std::size_t depth = depth_;
+  const std::size_t added = added_.size();
+  const std::size_t shared = shared_.size();
   try {
     Json node = Plain(value);
     // A key that comes again keeps its place.
@@ -199,6 +230,8 @@ void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& en
     entries.nodes[at->second].second = std::move(node);
   } catch (const Unknown& unknown) {
     depth_ = depth;
+    TakeBack(added);
+    shared_.resize(shared);
     state_.notes.push_back(
         fmt::format("{} is left out: its class is {}", TextOf(path_), unknown.name));
   }

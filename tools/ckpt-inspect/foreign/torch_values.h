@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct StoredTensor {
   std::uint64_t begin = 0;
   Shape shape;
   Shape strides;
+  bool is_conjugate = false;  // the conjugate of the elements is stored, or their negative
+  bool is_negative = false;
   friend auto operator<=>(const StoredTensor&, const StoredTensor&) = default;
 };
 
@@ -32,12 +35,16 @@ inline constexpr const char* kNodeKind = "$";
 bool MakesTensor(std::string_view function);
 
 // Makes a node of spec/tree.md of the value of an archive, at a path of the state, to which its
-// tensors are added. Values of classes without a form are left out, and noted. Throws Failure.
+// tensors are added. Values of classes without a form are left out, and noted. Throws Failure; then
+// no tensor is added.
 class TorchValues {
  public:
   TorchValues(const TorchZip& archive, ForeignState& state) : archive_(archive), state_(state) {}
 
+  // Throws Unsupported, too, if all of the value is of such a class.
   Json Node(const Pickled& value, ValuePath path);
+  // Nothing if all of the value is of such a class, which is noted.
+  std::optional<Json> NodeOrNothing(const Pickled& value, ValuePath path);
 
  private:
   struct Unknown {  // a class that has no form
@@ -60,6 +67,9 @@ class TorchValues {
     std::map<std::string, std::size_t> positions;  // by key
   };
 
+  Json WithNotes(const Pickled& value);
+  // Takes back all tensors but the first so many of those that were added.
+  void TakeBack(std::size_t added);
   Json Plain(const Pickled& value);
   Json Unbounded(const Pickled& value);
   Json Items(const PickledItems& items);
@@ -68,15 +78,16 @@ class TorchValues {
   Json Set(const PickledItems& items, bool is_frozen);
   Json Object(const Pickled& value);
   Json KnownObject(const Pickled& value);
-  Json Ordered(const Pickled& value);
+  Json Container(const Pickled& value);
   Json Namespace(const Pickled& value);
-  Json Builtin(const std::string& name, const PickledItems& args);
+  Json Builtin(const std::string& full_name, const PickledItems& args);
   Json Array(const Pickled& value);
   std::string BytesOf(const Pickled& value);
   static DType DTypeOfArray(const Pickled& described);
   Json Tensor(const Pickled& value);
   StoredTensor TensorOf(const Pickled& value, int depth);
   StoredTensor InStorage(const PickledItems& args, const Pickled* dtype);
+  void ReadBits(const PickledPairs& pairs, StoredTensor& tensor) const;
   std::string Text(std::string_view text) const;
   void Cost(std::uint64_t bytes) const { archive_.budget().Add(bytes, archive_.path()); }
   // Names the first parts of the path.
@@ -91,6 +102,7 @@ class TorchValues {
   std::uint64_t places_ = 0;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each
+  std::vector<std::string> added_;               // names of tensors
   std::vector<std::string> shared_;              // notes, which come last
 };
 
