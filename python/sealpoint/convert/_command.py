@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealpoint._command import Parser, write_error, write_line
+from sealpoint._command import Parser, end_by_signals, write_error, write_line
 from sealpoint._sealpoint import printable
 from sealpoint.convert import _copy, _listing
 from sealpoint.convert._convert import FORMATS, THREADS_DEFAULT, Report, convert
@@ -135,6 +135,8 @@ def _print_report(report: Report, dry_run: bool) -> None:
         f"{printable(report.path)}: {would} {report.format} of {report.source_format}: {report.tensor_count} tensors, "
         f"{report.raw_bytes:,} bytes in {report.seconds:.2f} s"
     )
+    if dry_run:
+        write_line(f"it would need {report.needed_bytes:,} bytes, which are free")
     for file in report.files if dry_run else ():
         write_line(f"{file.size_bytes:15,}  {printable(file.name)}")
     for name in report.dropped[:_LIST_MAX]:
@@ -152,6 +154,7 @@ def _print_report(report: Report, dry_run: bool) -> None:
 
 def _run_convert(arguments: list[str]) -> None:
     args = _convert_parser().parse_args(arguments)
+    end_by_signals()
     report = convert(
         args.source,
         args.destination,
