@@ -89,7 +89,8 @@ def test_the_room_is_asked_for_before_a_byte_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "statvfs", lambda path: Small)
     monkeypatch.setattr(_copy.Work, "run", lambda *_: pytest.fail("it began"))
     for to in FORMATS:
-        with pytest.raises(sealpoint.NoSpaceError, match=r"needs 4,398,0\d\d,\d\d\d,\d\d\d bytes; 4,294,967,296 bytes are free"):
+        needed = r"needs 4,398,0\d\d,\d\d\d,\d\d\d bytes; 4,294,967,296 bytes are free"
+        with pytest.raises(sealpoint.NoSpaceError, match=needed):
             convert(tmp_path / "a", tmp_path / "d", to=to)
 
 
@@ -98,7 +99,8 @@ def disk(tmp_path):
     """A file system of one megabyte."""
     path = tmp_path / "disk"
     path.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", path], capture_output=True, text=True, check=False)
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
     yield path
@@ -130,7 +132,7 @@ def test_an_output_that_fails_leaves_nothing(model, tmp_path, monkeypatch):
     def unknown(*_, **__):
         raise sealpoint.IoError("who knows", unknown_outcome=True)
 
-    places = [("link", os, fail), ("rename", os, fail), ("fsync", os, fail), ("pwrite", os, fail), ("commit", _copy, unknown)]
+    places = [(name, os, fail) for name in ("link", "rename", "fsync", "pwrite")] + [("commit", _copy, unknown)]
     for name, module, patch in places:
         for to in FORMATS:
             with monkeypatch.context() as patched:

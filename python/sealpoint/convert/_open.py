@@ -19,6 +19,7 @@ from sealpoint.convert._megatron import is_megatron, latest, open_megatron
 from sealpoint.convert._sealpoint_source import open_sealpoint
 from sealpoint.convert._select import pattern
 from sealpoint.convert._source import Opener, State
+from sealpoint.convert._torch_legacy import open_legacy_file
 from sealpoint.convert._torch_zip import LEGACY, MAGIC, open_torch_file
 
 # How files begin that are not read; what they are.
@@ -87,8 +88,10 @@ def _open(path: str, opener: Opener) -> State:
     file = opener.files.open(path)
     opener.files.budget.allow(file.size)
     head = file.read(0, min(file.size, len(LEGACY)))
-    if head.startswith(MAGIC) or head == LEGACY:
+    if head.startswith(MAGIC):
         return open_torch_file(path, opener)
+    if head == LEGACY:
+        return open_legacy_file(path, opener)
     if _safetensors.looks_like(file) or path.endswith(".safetensors"):
         return _safetensors.open_file(path, opener)
     for magic, what in _OTHERS:

@@ -25,7 +25,31 @@ MAGIC = b"PK\x03\x04"
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 
 
-class TorchZip:
+class Archive:
+    """What torch.save writes, of any version. ``root`` describes its value; ``cost``: of that, until nobody needs it."""
+
+    file: File
+    budget: Budget
+    root: Any
+    cost: int
+    pickle_begin: int
+    pickle_size: int
+
+    def portion(self, tensor: StoredTensor) -> Portion:
+        """Where its bytes are. Errors: CorruptError (they are not there)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """What it describes is not needed any more."""
+        self.budget.used -= self.cost
+
+    def values(
+        self, add_tensor: Callable[[str, StoredTensor], str], drop_unknown: Callable[[str, str], None] | None
+    ) -> Values:
+        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, drop_unknown)
+
+
+class TorchZip(Archive):
     """One zip of torch.save. ``root`` describes its value.
 
     Errors: those of Zip and of the pickle; NotACheckpointError (another zip), UnsupportedError (big-endian, TorchScript).
@@ -50,7 +74,7 @@ class TorchZip:
         entry = self._zip.entries[names[0]]
         self.pickle_begin, self.pickle_size = entry.begin, entry.size
         self.root = Decoder(self._small(entry.name), Known(), self.budget, file.path, entry.begin, keep_unknown).decode()
-        self.cost = self.budget.used - before  # until nobody needs it any more
+        self.cost = self.budget.used - before
 
     def _small(self, name: str) -> bytes:
         entry = self._zip.entries[name]
@@ -62,7 +86,6 @@ class TorchZip:
         return self._zip.read(entry)
 
     def portion(self, tensor: StoredTensor) -> Portion:
-        """Where its bytes are. Errors: CorruptError (they are not there)."""
         entry = self._zip.entries.get(f"{self._prefix}data/{tensor.key}")
         found = "none" if entry is None else f"{entry.size} bytes"
         if entry is None or entry.size != tensor.storage_size:
@@ -71,10 +94,6 @@ class TorchZip:
         strides = None if is_dense(tensor.shape, tensor.strides) else tensor.strides
         return Portion(whole(tensor.shape), self.file, entry, tensor.begin * ITEM_SIZE[tensor.dtype], strides)
 
-    def release(self) -> None:
-        """What it describes is not needed any more."""
-        self.budget.used -= self.cost
-
     def digests(self) -> list[tuple[str, int, int | None]]:
         """Name, size and CRC-32 of the pickle and of the storages: those of equal values are equal."""
         return sorted(
@@ -82,11 +101,6 @@ class TorchZip:
             for name, entry in self._zip.entries.items()
             if name.startswith((self._prefix + "data/", self._prefix + "data.pkl"))
         )
-
-    def values(
-        self, add_tensor: Callable[[str, StoredTensor], str], drop_unknown: Callable[[str, str], None] | None
-    ) -> Values:
-        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, drop_unknown)
 
 
 def is_dense(shape: Extents, strides: Extents) -> bool:
@@ -102,7 +116,7 @@ def is_dense(shape: Extents, strides: Extents) -> bool:
 class TensorNames:
     """Gives tensors that share memory, element by element, one name."""
 
-    def __init__(self, archive: TorchZip, tensors: dict[str, Any]) -> None:
+    def __init__(self, archive: Archive, tensors: dict[str, Any]) -> None:
         self._archive, self._tensors = archive, tensors
         self._known: dict[StoredTensor, str] = {}
         self._storages: dict[str, str] = {}
@@ -125,7 +139,7 @@ class TensorNames:
 
 
 def value_of(
-    archive: TorchZip,
+    archive: Archive,
     tensors: dict[str, Any],
     path: _tree.Path,
     opener: Opener,
@@ -156,16 +170,18 @@ def value_of(
 def open_torch_file(path: str, opener: Opener) -> State:
     """A file of torch.save that holds a mapping."""
     file = opener.files.open(path)
-    if file.size >= len(LEGACY) and file.read(0, len(LEGACY)) == LEGACY:
-        raise UnsupportedError(
-            "a file of torch.save before 1.6, which is no zip; load it with torch and save it again", path=path
-        )
     archive = TorchZip(file, 0, file.size, opener.drop_unknown)
+    return state_of(archive, opener, "zip of torch.save: a pickle of the state, and its tensors", "CRC-32 of the zip")
+
+
+def state_of(archive: Archive, opener: Opener, meaning: str, digest: str) -> State:
+    """Of a file with one value. Errors: UnsupportedError (it is no mapping), those of values."""
+    path = archive.file.path
     tensors: dict[str, Any] = {}
     notes: list[str] = []
     tree = value_of(archive, tensors, (), opener, notes)
     if not isinstance(tree, dict) or tree.get(_tree.KIND, "dict") != "dict":
         kind = "list" if isinstance(tree, list) else tree.get(_tree.KIND) if isinstance(tree, dict) else type(tree).__name__
         raise UnsupportedError(f"the file holds a {kind}, expected a mapping", path=path)
-    info = FileInfo(os.path.basename(path), file.size, "zip of torch.save: a pickle of the state, and its tensors")
-    return State("torch", path, tree, tensors, [info], notes=notes, digest="CRC-32 of the zip")
+    info = FileInfo(os.path.basename(path), archive.file.size, meaning)
+    return State("torch", path, tree, tensors, [info], notes=notes, digest=digest)
