@@ -162,6 +162,22 @@ def test_an_empty_directory_becomes_a_checkpoint(model, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["d", "e", "link", "model"] and os.listdir(tmp_path / "e") == ["here"]
 
 
+def test_the_suffix_of_the_destination_names_the_format(model, tmp_path):
+    made = {"a.safetensors": "safetensors", "a.PT": "torch", "a.pth": "torch", "a.bin": "torch", "a.ckpt": "torch",
+            "a": "sealpoint", "step-1.5": "sealpoint", ".pt": "sealpoint"}  # fmt: skip
+    for name, to in made.items():
+        report = convert(model, tmp_path / name)
+        with open_source(tmp_path / name) as state:
+            assert (report.format, state.format) == (to, to), name
+    assert convert(model, tmp_path / "b.pt", to="sealpoint").format == "sealpoint"
+    for name in ("a.gguf", "a.safetensors.index.json", "a.h5/"):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="no format that is written, expected to .* one of"):
+            convert(model, f"{tmp_path}/x{name}", dry_run=True)
+    command = [sys.executable, "-m", "sealpoint", "convert", model, tmp_path / "c.safetensors", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["format"] == "safetensors"
+
+
 # Runs each conversion in a process of its own, which is killed at one moment: at the first call of a function, or behind it.
 KILLS = """
 import os, signal, sys

@@ -50,11 +50,17 @@ def _convert_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="sealpoint convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes.",
+        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes. Exit status: 0 done, 1 the "
+        "source is corrupt or the comparison failed, 3 unsupported, 4 any other error, 5 incomplete, 64 wrong usage, "
+        "74 standard output could not be written, 128 + n ended by the signal n.",
     )
     parser.add_argument("source", metavar="SRC", help="file or directory of any known format")
     parser.add_argument("destination", metavar="DST", help="what is made; must not exist")
-    parser.add_argument("--to", choices=FORMATS, default="sealpoint", help="its format (default: %(default)s)")
+    parser.add_argument(
+        "--to",
+        choices=FORMATS,
+        help="its format (default: by the suffix of DST: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
+    )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"
     )

@@ -29,6 +29,13 @@ from sealpoint.convert._source import FileInfo, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
+# By the suffix of a destination, if no format is named; one without a suffix is a checkpoint of Sealpoint.
+_OF_SUFFIX: dict[str, Format] = {
+    ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
+}  # fmt: skip
+_NOT_WRITTEN = (
+    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".tar", ".zarr", ".zip",
+)  # fmt: skip
 _DIRECTORIES = ("hf", "dcp", "megatron")
 _PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
@@ -77,7 +84,7 @@ def convert(
     source: Path,
     destination: Path,
     *,
-    to: Format = "sealpoint",
+    to: Format | None = None,
     match: Sequence[str] = (),
     drop: Sequence[str] = (),
     rename: Sequence[tuple[str, str]] = (),
@@ -107,7 +114,8 @@ def convert(
             Hugging Face, or a file of safetensors or torch.save.
         destination: does not exist yet, in a directory that exists; for ``sealpoint`` it may be an empty directory.
         to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
-            of torch.save), "dcp", "megatron".
+            of torch.save), "dcp", "megatron"; None: that of the destination's suffix (.safetensors; .pt, .pth, .bin and
+            .ckpt are "torch"), else "sealpoint".
         match: patterns of names of what is converted; none: all. ``*`` is any characters, also dots; ``?`` is one.
         drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
         rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
@@ -135,6 +143,8 @@ def convert(
     directory for the destination), NoSpaceError (before a byte is written, if that is known), IoError.
     """
     began = time.monotonic()
+    if to is None:
+        to = _format_of(path_of(destination, "destination"))
     check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
           drop_unknown=drop_unknown, per_rank=per_rank, max_shard_bytes=max_shard_bytes, codec=codec,
           threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
@@ -184,6 +194,18 @@ def convert(
             written.needed_bytes,
             time.monotonic() - began,
         )
+
+
+def _format_of(path: str) -> Format:
+    """By its suffix. Errors: InvalidArgumentError (that of a format that is not written)."""
+    suffix = os.path.splitext(path.rstrip("/"))[1].lower()
+    if suffix in _NOT_WRITTEN:
+        raise InvalidArgumentError(
+            f"destination ends in {suffix}, which is of no format that is written, expected to (--to) to name one of "
+            f"{', '.join(FORMATS)}, or the suffix {', '.join(_OF_SUFFIX)}",
+            path=path,
+        )
+    return _OF_SUFFIX.get(suffix, "sealpoint")
 
 
 def _check_objects(state: State, to: str) -> None:
