@@ -34,7 +34,7 @@ _OF_SUFFIX: dict[str, Format] = {
     ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
 }  # fmt: skip
 _NOT_WRITTEN = (
-    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".tar", ".zarr", ".zip",
+    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
 )  # fmt: skip
 _DIRECTORIES = ("hf", "dcp", "megatron")
 _PICKLED = ("torch", "dcp", "megatron")
