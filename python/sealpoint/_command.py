@@ -85,7 +85,7 @@ def run(work: Callable[[], int]) -> int:
 
 
 def end_by_signals() -> None:
-    """From now on SIGTERM and SIGHUP end the command as Ctrl-C does: what it began is removed; the status is 128 + number."""
+    """From now on SIGTERM and SIGHUP end it as Ctrl-C does: what it began is removed; the status is 128 + number."""
 
     def end(number: int, frame: object) -> None:
         for other in (signal.SIGTERM, signal.SIGHUP):
