@@ -27,7 +27,8 @@ Formats: Sealpoint, torch.distributed.checkpoint, Megatron, Hugging Face, safete
 --help. `sealpoint --verify PATH` is `sealpoint verify PATH`. A path with the name of a command is ./ls, say.
 
 exit status: 0 done; for a checkpoint 1 corrupt, 2 uncommitted, 3 unsupported, 4 not found or not readable,
-5 incomplete; 64 wrong usage; 70 a bug; 74 standard output could not be written; 130 interrupted by Ctrl-C
+5 incomplete, 6 converted but for what is named as left out; 64 wrong usage; 70 a bug; 74 standard output could not
+be written; 130 interrupted by Ctrl-C; 143 and 129: a conversion that SIGTERM or SIGHUP ended, which leaves nothing
 """
 _COMMANDS = ("verify", *COMMANDS)
 

@@ -25,6 +25,10 @@ _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}
 
 
+class _SignalledError(BaseException):
+    """A signal that ends the program, by its number."""
+
+
 class _OutputError(Exception):
     """Standard output cannot be written."""
 
@@ -82,6 +86,19 @@ def run(work: Callable[[], int]) -> int:
         return _OUTPUT
 
 
+def end_by_signals() -> None:
+    """From now on SIGTERM and SIGHUP end it as Ctrl-C does: what it began is removed; the status is 128 + number."""
+
+    def end(number: int, frame: object) -> None:
+        for other in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)  # nothing is to come between the removal
+        raise _SignalledError(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
+            signal.signal(number, end)
+
+
 def _finish(work: Callable[[], int]) -> int:
     try:
         return work()
@@ -91,6 +108,9 @@ def _finish(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         write_error("interrupted\n")
         return _INTERRUPTED
+    except _SignalledError as ended:
+        write_error(f"ended by {signal.Signals(ended.args[0]).name}\n")
+        return 128 + int(ended.args[0])
     except _OutputError:
         raise
     except Exception:  # the status 1 that Python would give means corrupt

@@ -3,7 +3,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -256,22 +255,6 @@ def test_mapping(tmp_path):
         convert(tmp_path / "c", tmp_path / "x", mapping=tmp_path / "none")
 
 
-def test_existing_destinations_are_not_touched(model, tmp_path):
-    for to in ("sealpoint", "safetensors", "hf", "torch", "dcp"):
-        for number, make in enumerate(
-            (lambda path: path.write_text("mine"), lambda path: (path.mkdir(), (path / "f").touch()))
-        ):
-            path = tmp_path / f"{to}{number}"
-            make(path)
-            for dry_run in (False, True):
-                if to == "sealpoint" and dry_run:
-                    continue
-                with pytest.raises(sealpoint.Error) as caught:
-                    convert(model, path, to=to, dry_run=dry_run)
-                assert caught.value.code in ("AlreadyExists", "Io", "InvalidArgument"), caught.value
-            assert path.read_text() == "mine" if number == 0 else os.listdir(path) == ["f"]
-
-
 def test_a_destination_that_appears_meanwhile(model, tmp_path):
     for to in ("safetensors", "hf"):
         path = tmp_path / to
@@ -394,24 +377,6 @@ def test_memory_is_bounded(tmp_path):
     assert int(subprocess.check_output(command)) < 100
     command = [sys.executable, "-c", MEMORY, tmp_path / "c", tmp_path / "d", "dcp"]
     assert int(subprocess.check_output(command)) < 100
-
-
-def test_a_program_that_is_killed_leaves_nothing_that_looks_whole(tmp_path):
-    """At any moment of a conversion there is no destination, or a whole one."""
-    sealpoint.save({f"w{i}": noise((1 << 20,), "u1", seed=i) for i in range(40)}, tmp_path / "c")
-    for to in ("hf", "safetensors", "sealpoint"):
-        command = [sys.executable, "-m", "sealpoint", "convert", tmp_path / "c", tmp_path / to, "--to", to, "-j1"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while process.poll() is None and not list(tmp_path.glob(f"{to}*")):
-            time.sleep(0.001)
-        time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if to != "sealpoint":
-            assert not (tmp_path / to).exists() or contents(tmp_path / to)[1] == contents(tmp_path / "c")[1]
-        elif not (tmp_path / to / "COMMIT").exists():
-            with pytest.raises((sealpoint.UncommittedError, sealpoint.NotACheckpointError)):
-                open_source(tmp_path / to)
 
 
 def test_the_commands(model, tmp_path):
@@ -547,30 +512,6 @@ def test_wrong_arguments(model, tmp_path):
         convert(model, model)
 
 
-def test_full_disks(model, tmp_path, monkeypatch):
-    from sealpoint.convert import _copy
-
-    class Full:
-        f_bavail, f_frsize = 1, 512
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "statvfs", lambda path: Full)
-        with pytest.raises(sealpoint.NoSpaceError, match="512 bytes are free, expected"):
-            convert(model, tmp_path / "d", to="dcp")
-    pwrite = os.pwrite
-
-    def full(descriptor, data, offset):
-        if offset > 200:
-            raise OSError(28, "No space left on device")
-        return pwrite(descriptor, data[:50], offset)  # and not all at once
-
-    monkeypatch.setattr(_copy.os, "pwrite", full)
-    for to in ("hf", "dcp", "torch"):
-        with pytest.raises(sealpoint.NoSpaceError, match="No space left on device"):
-            convert(model, tmp_path / to, to=to)
-    assert os.listdir(tmp_path) == ["model"]
-
-
 def test_file_systems_without_links(model, tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
@@ -578,27 +519,6 @@ def test_file_systems_without_links(model, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     convert(model, tmp_path / "a", to="safetensors", verify=True)
     assert sorted(os.listdir(tmp_path)) == ["a", "model"]
-
-
-def test_a_commit_whose_outcome_nobody_knows(model, tmp_path, monkeypatch):
-    """What may be a checkpoint stays."""
-    from sealpoint.convert import _copy
-
-    real = _copy.commit
-
-    def unknown(*arguments, **options):
-        if "committed" in arguments[0]:
-            real(*arguments, **options)
-            raise KeyboardInterrupt
-        raise sealpoint.IoError("who knows", unknown_outcome=True)
-
-    monkeypatch.setattr(_copy, "commit", unknown)
-    with pytest.raises(sealpoint.IoError):
-        convert(model, tmp_path / "d")
-    assert len(sealpoint.list_blobs(tmp_path / "d")) > 0
-    with pytest.raises(KeyboardInterrupt):
-        convert(model, tmp_path / "committed")
-    assert contents(tmp_path / "committed") == contents(model)
 
 
 def test_transposed_tensors_need_their_memory(tmp_path):

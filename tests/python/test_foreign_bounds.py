@@ -16,6 +16,7 @@ import pytest
 import sealpoint
 import test_convert_hostile as hostile
 from sealpoint.convert import _listing, open_source
+from sealpoint.convert._torch_zip import LEGACY
 
 PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
 MIB = 1 << 20
@@ -108,6 +109,15 @@ def test_memory_of_pickles(name, tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/.metadata").write_bytes(data)
     assert not check_bounded(tmp_path / "d", len(data))
+
+
+@pytest.mark.parametrize("name", ["lists", "ordered", "wide text", "entries that fit"])
+def test_memory_of_pickles_of_unknown_length(name, tmp_path):
+    """In files of torch.save before 1.6, which are read in windows."""
+    value = b"\x80\x02}X\x01\0\0\0x" + pickles(SCALE)[name] + b"s."
+    path = tmp_path / "a"
+    path.write_bytes(LEGACY + b"\x80\x02M\xe9\x03." + b"\x80\x02}." + value + b"\x80\x02].")
+    assert check_bounded(path, path.stat().st_size) == (name == "entries that fit")
 
 
 @pytest.mark.parametrize("name", [name for name, _ in safetensors(1e-6)])

@@ -227,6 +227,30 @@ def test_links_of_payload(is_inside, unpack, tmp_path):
             sealpoint.convert.convert(path, tmp_path / "made")
 
 
+@pytest.mark.parametrize("name", [".metadata", "x.safetensors"])
+def test_links_that_lead_in_a_circle(name, tmp_path):
+    (tmp_path / name).symlink_to(name)
+    assert check_same(tmp_path) == "Io"
+    assert check_same(tmp_path / name) == "Io"
+
+
+def test_folders_of_checkpoints(tmp_path):
+    for number in (8, 16, 4):
+        folder = tmp_path / f"run/checkpoint-{number}"
+        folder.mkdir(parents=True)
+        sealpoint.save({"w": numpy.ones(2)}, tmp_path / str(number))
+        sealpoint.convert.convert(tmp_path / str(number), folder / "model.safetensors")
+    (tmp_path / "run/logs").mkdir()
+    (tmp_path / "run/trainer_state.json").write_text("{}")
+    assert check_same(tmp_path / "run") == "NotACheckpoint"
+    with pytest.raises(sealpoint.NotACheckpointError) as caught:
+        open_source(tmp_path / "run")
+    assert caught.value.message == (
+        "a folder of 3 checkpoints of other programs (checkpoint-4, checkpoint-8, checkpoint-16), expected one of them, "
+        f"such as {tmp_path}/run/checkpoint-16"
+    )
+
+
 def test_metadata_by_hand_is_some(tmp_path):
     assert check_same(dcp_of_items(tmp_path, ["__0_0.distcp"], 100)) is None
 

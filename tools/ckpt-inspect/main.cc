@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ckpt-inspect: shows what a checkpoint, or a series of them, holds.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ class Inspection {
     const Result<SeriesView> series = ViewSeries(options_.path);
     if (!series) return Fail(series.error());
     if (series->listing.entries.empty()) return RunForeign(none);
+    const bool is_readable = std::ranges::any_of(series->listing.entries, [](const auto& entry) {
+      return entry.verdict != Verdict::kUnreadable;
+    });
+    // Files that cannot be opened, by links that lead in a circle say, are listed there, too.
+    if (!is_readable) {
+      const Result<std::optional<ForeignState>> state = ReadForeign(options_.path);
+      if (!state || *state) return ShowForeign(state, none);
+    }
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
     return ExitStatus::kValid;
   }
@@ -55,7 +64,10 @@ class Inspection {
   // Of another format, if it is of one that is known.
   ExitStatus RunForeign(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
-    const Result<std::optional<ForeignState>> state = ReadForeign(options_.path);
+    return ShowForeign(ReadForeign(options_.path), none);
+  }
+
+  ExitStatus ShowForeign(const Result<std::optional<ForeignState>>& state, const Status& none) {
     if (!state) return Fail(state.error());
     if (!*state) return Fail(none);
     options_.json ? PrintForeignJson(**state, json_) : PrintForeign(**state);

@@ -18,14 +18,15 @@ from sealpoint.convert._dcp_metadata import is_text
 from sealpoint.convert._files import File, check_links
 from sealpoint.convert._pickle import TEXT_COST
 from sealpoint.convert._source import LEFT_OVER, FileInfo, LeftOut, Opener, State, Unread, unread_of
-from sealpoint.convert._torch_zip import MAGIC, TorchZip, value_or_error
+from sealpoint.convert._torch_legacy import is_archive, open_archive
+from sealpoint.convert._torch_zip import value_or_error
 from sealpoint.convert._values import LEFT_OUT
 
 _ENDINGS = (".pt", ".pth", ".bin", ".pkl", ".ckpt")
 # The same weights in another form, as repositories of models have them.
 _AGAIN = ("pytorch_model", "consolidated")
 _TEXTS = ("trainer_state.json",)
-_TORCH_MEANING, _TEXT_MEANING = "state beside the tensors: a zip of torch.save", "state beside the tensors: text"
+_TORCH_MEANING, _TEXT_MEANING = "state beside the tensors: a file of torch.save", "state beside the tensors: text"
 _LOOKED_AT_BYTES = 4096
 
 
@@ -91,7 +92,7 @@ def _take(name: str, file: File, state: State, opener: Opener) -> LeftOut | None
         node = _text(file)
     elif _is_state(name, file):
         node = value_or_error(
-            lambda: TorchZip(file, 0, file.size, keep_unknown=True),
+            lambda: open_archive(file),
             state.tensors,
             (key,),
             opener._replace(goes_on=True),
@@ -116,8 +117,7 @@ def _take(name: str, file: File, state: State, opener: Opener) -> LeftOut | None
 
 
 def _is_state(name: str, file: File) -> bool:
-    is_named = name.endswith(_ENDINGS) and not name.startswith((*_AGAIN, ".")) and is_text(name)
-    return is_named and file.size >= len(MAGIC) and file.read(0, len(MAGIC)) == MAGIC
+    return name.endswith(_ENDINGS) and not name.startswith((*_AGAIN, ".")) and is_text(name) and is_archive(file)
 
 
 def _key_for(name: str, state: State) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from sealpoint._command import LEFT_OUT, Parser, write_error, write_line
+from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_error, write_line
 from sealpoint._sealpoint import printable
 from sealpoint.convert import _copy, _listing
 from sealpoint.convert._convert import FORMATS, THREADS_DEFAULT, Report, convert
@@ -50,11 +50,17 @@ def _convert_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="sealpoint convert",
         description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
-        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes.",
+        epilog="Patterns: * is any characters, also dots; ? is one. docs/convert.md has recipes. Exit status: 0 done, 1 the "
+        "source is corrupt or the comparison failed, 3 unsupported or beyond a limit, 4 any other error, 5 incomplete, 6 done but "
+        "for what is named as left out, 64 wrong usage, 74 standard output could not be written, 128 + n ended by signal n.",
     )
     parser.add_argument("source", metavar="SRC", help="file or directory of any known format")
     parser.add_argument("destination", metavar="DST", help="what is made; must not exist")
-    parser.add_argument("--to", choices=FORMATS, default="sealpoint", help="its format (default: %(default)s)")
+    parser.add_argument(
+        "--to",
+        choices=FORMATS,
+        help="its format (default: by the suffix of DST: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
+    )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"
     )
@@ -138,6 +144,8 @@ def _print_report(report: Report, dry_run: bool) -> None:
         f"{printable(report.path)}: {would} {report.format} of {report.source_format}: {report.tensor_count} tensors, "
         f"{report.raw_bytes:,} bytes in {report.seconds:.2f} s"
     )
+    if dry_run:
+        write_line(f"it would need {report.needed_bytes:,} bytes, which are free")
     for file in report.files if dry_run else ():
         write_line(f"{file.size_bytes:15,}  {printable(file.name)}")
     for name in report.dropped[:_LIST_MAX]:
@@ -163,6 +171,7 @@ def _print_report(report: Report, dry_run: bool) -> None:
 
 def _run_convert(arguments: list[str]) -> int:
     args = _convert_parser().parse_args(arguments)
+    end_by_signals()
     report = convert(
         args.source,
         args.destination,

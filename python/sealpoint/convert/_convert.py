@@ -8,14 +8,14 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import flatten
-from sealpoint.convert import _buckets, _copy, _safetensors_write, _torch_write
+from sealpoint.convert import _buckets, _copy, _destination, _safetensors_write, _torch_write
 from sealpoint.convert._cast import cast
 from sealpoint.convert._files import io_error
 from sealpoint.convert._layout import Layout
@@ -29,6 +29,13 @@ from sealpoint.convert._source import FileInfo, LeftOut, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
+# By the suffix of a destination, if no format is named; one without a suffix is a checkpoint of Sealpoint.
+_OF_SUFFIX: dict[str, Format] = {
+    ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
+}  # fmt: skip
+_NOT_WRITTEN = (
+    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
+)  # fmt: skip
 _DIRECTORIES = ("hf", "dcp", "megatron")
 _PICKLED = ("torch", "dcp", "megatron")
 THREADS_DEFAULT = 4
@@ -48,6 +55,7 @@ class Report:
         source_digest: what protects the bytes of the source; they were checked by it.
         unprotected_count: tensors of the source without any digest: nobody can say if they are what was once written.
         verified_bytes: that were read again from source and destination and compared; None: not asked for.
+        needed_bytes: of disk, that were asked for beforehand.
         seconds: that it took.
         left_out: what lies in the directory of the source and was not read, though nobody asked to leave it out.
     """
@@ -63,6 +71,7 @@ class Report:
     source_digest: str
     unprotected_count: int
     verified_bytes: int | None
+    needed_bytes: int
     seconds: float
     left_out: list[LeftOut]
 
@@ -72,11 +81,17 @@ class Report:
         return not any(one.may_hold_state for one in self.left_out)
 
 
+class _Written(NamedTuple):
+    files: list[FileInfo]
+    needed_bytes: int
+    verified_bytes: int | None
+
+
 def convert(
     source: Path,
     destination: Path,
     *,
-    to: Format = "sealpoint",
+    to: Format | None = None,
     match: Sequence[str] = (),
     drop: Sequence[str] = (),
     rename: Sequence[tuple[str, str]] = (),
@@ -98,14 +113,16 @@ def convert(
     """Converts a checkpoint of any format into one of another. Streams: memory does not depend on the size.
 
     No pickle is run, and neither torch nor a GPU is needed. All bytes of the source that are read are checked against
-    the digests that its format has. After an error there is no destination.
+    the digests that its format has. After an error there is no destination. All is written to a directory beside it,
+    named ``….partial-`` and eight digits; what a killed program left there the next call to this destination removes.
 
     Args:
         source: a checkpoint: a directory of Sealpoint, torch.distributed.checkpoint, Megatron (torch_dist) or
             Hugging Face, or a file of safetensors or torch.save.
-        destination: does not exist yet; for ``sealpoint`` it may be an empty directory.
+        destination: does not exist yet, in a directory that exists; for ``sealpoint`` it may be an empty directory.
         to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
-            of torch.save), "dcp", "megatron".
+            of torch.save), "dcp", "megatron"; None: that of the destination's suffix (.safetensors; .pt, .pth, .bin and
+            .ckpt are "torch"), else "sealpoint".
         match: patterns of names of what is converted; none: all. ``*`` is any characters, also dots; ``?`` is one.
         drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
         rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
@@ -125,14 +142,17 @@ def convert(
         memory_bytes: for tensors under way, in all threads; small values, names and the reader of a checkpoint of
             Sealpoint need some more.
         verify: afterwards source and destination are read and compared.
-        dry_run: nothing is written; the report says what would be.
+        dry_run: nothing is written; the report says what would be. The destination and the room on its disk are
+            checked as they are before a conversion.
         progress: a function (what, bytes done, bytes in all), called now and then on any thread.
 
     Errors: those of ``sealpoint.convert.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
-    something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing),
-    NoSpaceError, IoError.
+    something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing, or no
+    directory for the destination), NoSpaceError (before a byte is written, if that is known), IoError.
     """
     began = time.monotonic()
+    if to is None:
+        to = _format_of(path_of(destination, "destination"))
     check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
           drop_unknown=drop_unknown, per_rank=per_rank, max_shard_bytes=max_shard_bytes, codec=codec,
           threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
@@ -147,6 +167,7 @@ def convert(
     layout = _buckets.read_layout(buckets) if buckets is not None else None
     work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
     dropped: list[str] = []
+    target = _destination.prepare(path, to == "sealpoint", dry_run)
     with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
         state = check_read(select(whole, match, drop, tensors_only, dropped))
@@ -160,7 +181,7 @@ def convert(
             state = cast(state, dtype)
         _check_objects(state, to)
         try:
-            files, verified = _write(state, path, to, work, codec, max_shard_bytes, verify, dry_run)
+            written = _write(state, target, to, work, codec, max_shard_bytes, verify, dry_run)
         except OSError as error:
             if isinstance(error, Error):
                 raise
@@ -172,15 +193,28 @@ def convert(
             path,
             len(tensors),
             sum(map(size_of, tensors)),
-            files,
+            written.files,
             dropped,
             state.notes,
             opened.digest,
             sum(not tensor.is_protected for tensor in tensors),
-            verified,
+            written.verified_bytes,
+            written.needed_bytes,
             time.monotonic() - began,
             state.left_out,
         )
+
+
+def _format_of(path: str) -> Format:
+    """By its suffix. Errors: InvalidArgumentError (that of a format that is not written)."""
+    suffix = os.path.splitext(path.rstrip("/"))[1].lower()
+    if suffix in _NOT_WRITTEN:
+        raise InvalidArgumentError(
+            f"destination ends in {suffix}, which is of no format that is written, expected to (--to) to name one of "
+            f"{', '.join(FORMATS)}, or the suffix {', '.join(_OF_SUFFIX)}",
+            path=path,
+        )
+    return _OF_SUFFIX.get(suffix, "sealpoint")
 
 
 def _check_objects(state: State, to: str) -> None:
@@ -192,40 +226,38 @@ def _check_objects(state: State, to: str) -> None:
 
 def _write(
     state: State, path: str, to: str, work: _copy.Work, codec: Codec, max_shard_bytes: int, verify: bool, dry_run: bool
-) -> tuple[list[FileInfo], int | None]:
-    if to == "sealpoint":
-        if dry_run:
-            return [], None
-        # But for what the library itself says.
-        kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
-        provenance = {**kept, "convert.from": state.format}
-        _copy.write_sealpoint(state, path, work, codec, provenance)
-        if state.format == "megatron":
-            _write_marker(path)
-        with open_source(path) as made:
-            return made.files, _verify(state, made, to, work) if verify else None
-    layout = _lay_out(state, os.path.basename(path.rstrip("/")), to, max_shard_bytes)
-    files = [FileInfo(name, size, "") for name, size in zip(layout.names, layout.sizes, strict=True)]
+) -> _Written:
+    is_sealpoint = to == "sealpoint"
+    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes)
+    needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
+    _destination.check_room(path, needed_bytes)
+    files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
     if dry_run:
-        _copy.check_absent(path)
-        return files, None
-    is_directory = to in _DIRECTORIES
-    with _copy.publishing(path, is_directory) as temporary:
-        paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
-        _copy.write_files(layout, paths, work)
-        if not verify:
-            return files, None
+        return _Written(files, needed_bytes, None)
+    is_directory = is_sealpoint or to in _DIRECTORIES
+    with _destination.publishing(path, is_directory, may_be_empty=is_sealpoint) as temporary:
+        if layout is None:
+            _write_sealpoint(state, temporary, work, codec)
+        else:
+            paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
+            _copy.write_files(layout, paths, work)
+        if not verify and not is_sealpoint:
+            return _Written(files, needed_bytes, None)
         with open_source(temporary) as made:
-            return files, _verify(state, made, to, work)
+            verified = _verify(state, made, to, work) if verify else None
+            return _Written(made.files if is_sealpoint else files, needed_bytes, verified)
 
 
-def _write_marker(path: str) -> None:
-    """The file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it."""
-    content = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
-    layout = Layout()
-    layout.add_bytes(layout.add_file(MARKER), content)
-    with _copy.publishing(os.path.join(path, MARKER), is_directory=False) as temporary:
-        _copy.write_files(layout, [temporary], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
+def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) -> None:
+    # But for what the library itself says.
+    kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
+    _copy.write_sealpoint(state, path, work, codec, {**kept, "convert.from": state.format})
+    if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
+        layout = Layout()
+        layout.add_bytes(
+            layout.add_file(MARKER), json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
+        )
+        _copy.write_files(layout, [os.path.join(path, MARKER)], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
 
 
 def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:

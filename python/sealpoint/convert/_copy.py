@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
-import shutil
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from sealpoint._errors import AlreadyExistsError, CancelledError, CorruptError, Error, NoSpaceError
+from sealpoint._errors import CancelledError, CorruptError, Error
 from sealpoint._save import BlobWriter, Codec, commit
 from sealpoint._sealpoint import CommitInfo
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
@@ -32,6 +28,7 @@ _SLAB_BYTES_MIN = 64 << 10
 _FILE_SLAB_BYTES_MAX = 1 << 20
 _WRITEBACK_BYTES = 32 << 20
 _CALL_EVERY_SECONDS = 0.05
+_ALIGNMENT = 4096  # of the larger parts of a checkpoint
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None] | None
 
@@ -109,10 +106,7 @@ def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memor
 
 
 def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenance: dict[str, str]) -> CommitInfo:
-    """Errors: AlreadyExistsError, those of sources and of ``sealpoint.commit``. After an error nothing is left behind."""
-    existed = os.path.isdir(path)
-    if existed and os.listdir(path):
-        raise AlreadyExistsError("the destination exists and is not empty", path=path)
+    """Into a new directory. Errors: those of sources and of ``sealpoint.commit``. The caller removes what is left then."""
     writers = threading.local()
     all_writers: list[BlobWriter] = []
     lock = threading.Lock()
@@ -134,15 +128,17 @@ def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenanc
             last.add_object(name, (data, media_type))
         summaries = [summary for one in all_writers for summary in one.finish()]
         return commit(path, summaries, step=state.step, provenance=provenance, allow_empty=True)
-    except BaseException as error:
-        # It may have been committed, if nobody can say, or if the caller gave up at the last moment.
-        if (isinstance(error, Error) and error.unknown_outcome) or os.path.lexists(os.path.join(path, "COMMIT")):
-            raise
+    except BaseException:
         for one in all_writers:
             one.abandon()
-        if not existed and os.path.isdir(path) and not os.listdir(path):
-            os.rmdir(path)
         raise
+
+
+def sealpoint_bytes(state: State) -> int:
+    """What the files of a checkpoint take at most if the codec saves nothing, but for tables and the index."""
+    tensors = sum(size_of(tensor) + _ALIGNMENT * max(1, len(tensor.boxes)) for tensor in state.tensors.values())
+    objects = sum(len(data) for _, data in state.all_objects.values())
+    return tensors + objects + len(dump(state.tree))
 
 
 def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) -> None:
@@ -191,66 +187,8 @@ class _Task(NamedTuple):
     parts: list[Part]
 
 
-def check_absent(path: str) -> None:
-    if os.path.lexists(path):
-        raise AlreadyExistsError("the destination exists", path=path)
-
-
-@contextmanager
-def publishing(path: str, is_directory: bool) -> Iterator[str]:
-    """A name beside the destination, of what becomes the destination if the block ends well, and vanishes if not."""
-    path = os.path.abspath(path)
-    check_absent(path)
-    temporary = f"{path}.partial-{secrets.token_hex(4)}"
-    try:
-        if is_directory:
-            attempt(lambda: os.mkdir(temporary), temporary)
-        yield temporary
-        if is_directory:
-            sync_directory(temporary)
-            check_absent(path)
-            attempt(lambda: os.rename(temporary, path), path)
-        else:
-            attempt(lambda: _publish_file(temporary, path), path)
-        sync_directory(os.path.dirname(path))
-    except BaseException:
-        if is_directory:
-            shutil.rmtree(temporary, ignore_errors=True)
-        elif os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
-
-
-def _publish_file(temporary: str, path: str) -> None:
-    try:
-        os.link(temporary, path)  # never onto another
-        os.unlink(temporary)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        check_absent(path)  # no links there: a moment is left in which another program could make it
-        os.rename(temporary, path)
-
-
-def sync_directory(path: str) -> None:
-    def sync() -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    attempt(sync, path)
-
-
 def write_files(layout: Layout, paths: Sequence[str], work: Work) -> None:
     """Writes the files of a layout under these paths, and makes them durable. Errors: NoSpaceError, IoError, of sources."""
-    folder = os.path.dirname(paths[0])
-    free = os.statvfs(folder)
-    if free.f_bavail * free.f_frsize < layout.total_bytes:
-        raise NoSpaceError(
-            f"{free.f_bavail * free.f_frsize} bytes are free, expected {layout.total_bytes} at least", path=folder
-        )
     descriptors: list[int] = []
     try:
         for path, size in zip(paths, layout.sizes, strict=True):

@@ -64,12 +64,12 @@ class Set:
 
 
 class Persistent:
-    """What the program that made the pickle stored elsewhere, by its id."""
+    """What the program that made the pickle stored elsewhere, by its id. ``view``: offset and size of a part of it."""
 
-    __slots__ = ("id",)
+    __slots__ = ("id", "view")
 
-    def __init__(self, id: Any) -> None:
-        self.id = id
+    def __init__(self, id: Any, view: tuple[int, int] | None = None) -> None:
+        self.id, self.view = id, view
 
 
 def kind_name(value: Any) -> str:
@@ -81,7 +81,7 @@ _HANDLERS: dict[int, Callable[[Decoder], None]] = {}
 
 
 class Decoder:
-    """Decodes one pickle.
+    """Decodes one pickle. ``handlers``: of instructions. ``needed``: so many bytes, more than there are, it would take.
 
     Args:
         data: all of it, and nothing else.
@@ -91,13 +91,15 @@ class Decoder:
         keep_unknown: other names may occur, too, and stay descriptions as all.
     """
 
+    handlers = _HANDLERS
+
     def __init__(
         self, data: bytes, known: Container[str], budget: Budget, path: str, offset: int = 0, keep_unknown: bool = False
     ) -> None:
         self.data, self.known, self.path, self.offset = data, known, path, offset
         self.budget = budget
         self.keep_unknown = keep_unknown
-        self.at = 0
+        self.at = self.needed = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []  # in order, as picklers count
@@ -105,7 +107,7 @@ class Decoder:
 
     def decode(self) -> Any:
         """Errors: CorruptError, UnsupportedError (an unknown class or instruction), LimitExceededError."""
-        data, handlers, budget = self.data, _HANDLERS, self.budget
+        data, handlers, budget = self.data, self.handlers, self.budget
         try:
             for _ in range(INSTRUCTIONS_MAX):
                 code = data[self.at]
@@ -122,6 +124,7 @@ class Decoder:
                     )
                 handler(self)
         except (IndexError, struct.error):
+            self.needed = self.at + 1
             raise self.corrupt("pickle ends too early, or takes what it never put down") from None
         raise LimitExceededError(f"pickle has more than {INSTRUCTIONS_MAX} instructions", path=self.path, offset=self.offset)
 
@@ -141,6 +144,7 @@ class Decoder:
     def take(self, size: int) -> bytes:
         end = self.at + size
         if end > len(self.data):
+            self.needed = end
             raise self.corrupt(f"pickle has {len(self.data) - self.at} bytes left, expected {size}")
         taken = self.data[self.at : end]
         self.at = end
@@ -201,6 +205,9 @@ class Decoder:
         self.budget.used += CONTAINER_COST
         return value
 
+    def persistent(self, id: Any) -> Any:
+        return self.container(Persistent(id))
+
     def add_global(self, module: Any, name: Any) -> None:
         if type(module) is not str or type(name) is not str:
             raise self.corrupt("pickle names a class by something else than strings")
@@ -255,6 +262,8 @@ class Decoder:
     def line(self) -> str:
         end = self.data.find(b"\n", self.at, self.at + _NAME_BYTES_MAX)
         if end < 0:
+            if self.at + _NAME_BYTES_MAX > len(self.data):
+                self.needed = len(self.data) + 1
             raise self.corrupt("a name has no end")
         text = self.text(end - self.at)
         self.at = end + 1
@@ -263,6 +272,7 @@ class Decoder:
     def frame(self) -> None:
         size = self.number(8)
         if size > len(self.data) - self.at:
+            self.needed = self.at + size
             raise self.corrupt(f"pickle has {len(self.data) - self.at} bytes left, expected {size} of a frame")
 
     def protocol(self) -> None:
@@ -379,7 +389,7 @@ _HANDLERS.update(
             "\x81": lambda d: d.add_object(is_new=True),
             "R": lambda d: d.add_object(is_new=False),
             "b": Decoder.build,
-            "Q": _push(lambda d: d.container(Persistent(d.pop()))),
+            "Q": _push(lambda d: d.persistent(d.pop())),
         }.items()
     }
 )

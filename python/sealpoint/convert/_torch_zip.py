@@ -25,7 +25,31 @@ MAGIC = b"PK\x03\x04"
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 
 
-class TorchZip:
+class Archive:
+    """What torch.save writes, of any version. ``root`` describes its value; ``cost``: of that, until nobody needs it."""
+
+    file: File
+    budget: Budget
+    root: Any
+    cost: int
+    pickle_begin: int
+    pickle_size: int
+
+    def portion(self, tensor: StoredTensor) -> Portion:
+        """Where its bytes are. Errors: CorruptError (they are not there)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """What it describes is not needed any more."""
+        self.budget.used -= self.cost
+
+    def values(
+        self, add_tensor: Callable[[str, StoredTensor], str], on_unknown: Callable[[_tree.Path, str], Any] | None
+    ) -> Values:
+        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, on_unknown)
+
+
+class TorchZip(Archive):
     """One zip of torch.save. ``root`` describes its value.
 
     Errors: those of Zip and of the pickle; NotACheckpointError (another zip), UnsupportedError (big-endian, TorchScript).
@@ -50,7 +74,7 @@ class TorchZip:
         entry = self._zip.entries[names[0]]
         self.pickle_begin, self.pickle_size = entry.begin, entry.size
         self.root = Decoder(self._small(entry.name), Known(), self.budget, file.path, entry.begin, keep_unknown).decode()
-        self.cost = self.budget.used - before  # until nobody needs it any more
+        self.cost = self.budget.used - before
 
     def _small(self, name: str) -> bytes:
         entry = self._zip.entries[name]
@@ -62,7 +86,6 @@ class TorchZip:
         return self._zip.read(entry)
 
     def portion(self, tensor: StoredTensor) -> Portion:
-        """Where its bytes are. Errors: CorruptError (they are not there)."""
         entry = self._zip.entries.get(f"{self._prefix}data/{tensor.key}")
         found = "none" if entry is None else f"{entry.size} bytes"
         if entry is None or entry.size != tensor.storage_size:
@@ -72,10 +95,6 @@ class TorchZip:
         begin = tensor.begin * ITEM_SIZE[tensor.dtype]
         return Portion(whole(tensor.shape), self.file, entry, begin, strides, sign_mask=tensor.sign_mask)
 
-    def release(self) -> None:
-        """What it describes is not needed any more."""
-        self.budget.used -= self.cost
-
     def digests(self) -> list[tuple[str, int, int | None]]:
         """Name, size and CRC-32 of the pickle and of the storages: those of equal values are equal."""
         return sorted(
@@ -83,11 +102,6 @@ class TorchZip:
             for name, entry in self._zip.entries.items()
             if name.startswith((self._prefix + "data/", self._prefix + "data.pkl"))
         )
-
-    def values(
-        self, add_tensor: Callable[[str, StoredTensor], str], on_unknown: Callable[[_tree.Path, str], Any] | None
-    ) -> Values:
-        return Values(add_tensor, self.budget, self.file.path, self.pickle_begin, self.pickle_size, on_unknown)
 
 
 def is_dense(shape: Extents, strides: Extents) -> bool:
@@ -103,7 +117,7 @@ def is_dense(shape: Extents, strides: Extents) -> bool:
 class TensorNames:
     """Gives tensors that share memory, element by element, one name."""
 
-    def __init__(self, archive: TorchZip, tensors: dict[str, Any]) -> None:
+    def __init__(self, archive: Archive, tensors: dict[str, Any]) -> None:
         self._archive, self._tensors = archive, tensors
         self._known: dict[StoredTensor, str] = {}
         self._storages: dict[str, str] = {}
@@ -126,7 +140,7 @@ class TensorNames:
 
 
 def value_of(
-    archive: TorchZip,
+    archive: Archive,
     tensors: dict[str, Any],
     path: _tree.Path,
     opener: Opener,
@@ -164,7 +178,7 @@ def value_of(
 
 
 def value_or_error(
-    open_archive: Callable[[], TorchZip],
+    open_archive: Callable[[], Archive],
     tensors: dict[str, Any],
     path: _tree.Path,
     opener: Opener,
@@ -189,11 +203,13 @@ def value_or_error(
 def open_torch_file(path: str, opener: Opener) -> State:
     """A file of torch.save that holds a mapping."""
     file = opener.files.open(path)
-    if file.size >= len(LEGACY) and file.read(0, len(LEGACY)) == LEGACY:
-        raise UnsupportedError(
-            "a file of torch.save before 1.6, which is no zip; load it with torch and save it again", path=path
-        )
     archive = TorchZip(file, 0, file.size, keep_unknown=True)
+    return state_of(archive, opener, "zip of torch.save: a pickle of the state, and its tensors", "CRC-32 of the zip")
+
+
+def state_of(archive: Archive, opener: Opener, meaning: str, digest: str) -> State:
+    """Of a file with one value. Errors: UnsupportedError (it is no mapping), those of values."""
+    path = archive.file.path
     tensors: dict[str, Any] = {}
     notes: list[str] = []
     tree = value_of(archive, tensors, (), opener, notes)
@@ -202,5 +218,5 @@ def open_torch_file(path: str, opener: Opener) -> State:
     if not isinstance(tree, dict) or tree.get(_tree.KIND, "dict") != "dict":
         kind = "list" if isinstance(tree, list) else tree.get(_tree.KIND) if isinstance(tree, dict) else type(tree).__name__
         raise UnsupportedError(f"the file holds a {kind}, expected a mapping", path=path)
-    info = FileInfo(os.path.basename(path), file.size, "zip of torch.save: a pickle of the state, and its tensors")
-    return State("torch", path, tree, tensors, [info], notes=notes, digest="CRC-32 of the zip")
+    info = FileInfo(os.path.basename(path), archive.file.size, meaning)
+    return State("torch", path, tree, tensors, [info], notes=notes, digest=digest)

@@ -33,19 +33,19 @@ _NUMPY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _FROM_BUFFER = ("numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer")
 _PARAMETERS = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
 _FROM_TYPE = "torch._tensor._rebuild_from_type_v2"
-_TENSORS = ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3")
+_TENSORS = ("torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3")
 _PLAIN_TYPES = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _MAPPINGS = ("collections.OrderedDict", "collections.Counter", "collections.defaultdict")
 _DEQUE = "collections.deque"
 _COMPLEX = ("c32", "c64", "c128")
 _REAL = ("f16", "bf16", "f32", "f64")
-_UNTYPED = ("torch.storage.UntypedStorage", "torch.UntypedStorage")
+UNTYPED = ("torch.storage.UntypedStorage", "torch.UntypedStorage")
 
 _KNOWN = {
     "torch.Size", "torch.device", "argparse.Namespace", "_codecs.encode", "numpy.ndarray", "numpy.dtype", "_io.BytesIO",
     *(f"{module}.{name}" for module in _BUILTINS for name in ("set", "frozenset", "bytes", "bytearray", "complex")),
     *(f"{module}.{name}" for module in _NUMPY_MODULES for name in ("_reconstruct", "scalar")),
-    *_FROM_BUFFER, *_PARAMETERS, _FROM_TYPE, *_TENSORS, *_PLAIN_TYPES, *_MAPPINGS, _DEQUE, *_UNTYPED,
+    *_FROM_BUFFER, *_PARAMETERS, _FROM_TYPE, *_TENSORS, *_PLAIN_TYPES, *_MAPPINGS, _DEQUE, *UNTYPED,
     *(f"torch.{name}" for name in OF_TORCH), *(f"torch.{name}" for name in OF_STORAGE),
 }  # fmt: skip
 
@@ -346,12 +346,14 @@ class Values:
         if type(key) is not str or len(shape) != len(strides):
             raise _MalformedError(f"{len(shape)} extents and {len(strides)} strides")
         self._add(_TENSOR_COST + 3 * sum(1 + len(str(part)) for part in path) + len(key))
-        size = _natural(count) * (1 if cls in _UNTYPED else ITEM_SIZE[dtype])
+        unit = 1 if cls in UNTYPED else ITEM_SIZE[dtype]
+        offset, end = (0, _natural(count)) if storage.view is None else storage.view
+        size = _natural(count) * unit
         last = begin + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-        if 0 not in shape and (last + 1) * ITEM_SIZE[dtype] > size:
-            raise self._error(
-                CorruptError, path, f"tensor ends at byte {(last + 1) * ITEM_SIZE[dtype]} of its storage, which has {size}"
-            )
+        if 0 not in shape and (last + 1) * ITEM_SIZE[dtype] > end * unit:
+            message = f"tensor ends at byte {(last + 1) * ITEM_SIZE[dtype]} of its storage, which has {end * unit}"
+            raise self._error(CorruptError, path, message)
+        begin += offset
         return StoredTensor(key, size, dtype, begin, shape, strides)
 
     def _namespace(self, state: Any, path: Path) -> argparse.Namespace:

@@ -5,11 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "tools/ckpt-inspect/foreign/bytes.h"
 #include "tools/ckpt-inspect/foreign/failure.h"
+#include "tools/ckpt-inspect/foreign/torch_legacy.h"
 #include "tools/ckpt-inspect/foreign/torch_values.h"
 
 namespace sealpoint::tools {
@@ -19,7 +21,6 @@ constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".bin", ".p
 // The same weights in another form, as repositories of models have them.
 constexpr std::array<std::string_view, 2> kAgain = {"pytorch_model", "consolidated"};
 constexpr std::string_view kProgress = "trainer_state.json";
-constexpr std::string_view kMagic = "PK\x03\x04";
 
 bool IsMapping(const Json& tree) {
   if (!tree.is_object()) return false;
@@ -58,14 +59,12 @@ std::optional<Json> TextOfFile(const SourceFile& file) {
 
 std::optional<Json> ValueOfFile(const std::shared_ptr<const SourceFile>& file,
                                 const std::string& key, ForeignState& state) {
-  if (!file->Read(0, std::min<std::uint64_t>(file->size(), kMagic.size())).starts_with(kMagic)) {
-    return std::nullopt;
-  }
   const std::uint64_t used = file->budget().used();
   const std::size_t notes = state.notes.size();
   try {
-    const TorchZip archive(file, 0, file->size(), true);
-    return TorchValues(archive, state).NodeOrNothing(archive.root(), {key});
+    const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
+    if (archive == nullptr) return std::nullopt;
+    return TorchValues(*archive, state).NodeOrNothing(archive->root(), {key});
   } catch (const Failure& failure) {
     if (failure.status.code() != Code::kUnsupported) throw;
     state.notes.resize(notes);
@@ -100,7 +99,7 @@ void ReadBeside(bool may_link, SourceFiles& files, ForeignState& state) {
     std::optional<Json> node = is_text ? TextOfFile(*file) : ValueOfFile(file, key, state);
     if (!node) continue;
     described->meaning = is_text ? "state beside the tensors: text"
-                                 : "state beside the tensors: a zip of torch.save";
+                                 : "state beside the tensors: a file of torch.save";
     if (state.tree.contains(kNodeKind)) {
       state.tree["items"].push_back(Json::array({key, std::move(*node)}));
     } else {

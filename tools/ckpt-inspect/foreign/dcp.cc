@@ -13,6 +13,7 @@
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/formats.h"
 #include "tools/ckpt-inspect/foreign/torch_values.h"
+#include "tools/ckpt-inspect/foreign/torch_zip.h"
 
 namespace sealpoint::tools {
 namespace {
@@ -152,7 +153,7 @@ Leaves ReadLeaves(const DcpMetadata& metadata, ForeignState& state, SourceFiles&
     if (found == metadata.objects.end()) continue;
     const TorchZip archive = OpenItem(state, found->second, files, name);
     // Each has bytes of its own; one that many share would be read again and again.
-    const auto left = unread.try_emplace(found->second.file, archive.file_size()).first;
+    const auto left = unread.try_emplace(found->second.file, archive.file().size()).first;
     if (left->second < found->second.size) {
       Fail(Code::kCorrupt, archive.path(), "the items of the file have more bytes than it has");
     }

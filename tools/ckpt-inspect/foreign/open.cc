@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <new>
 
 #include "tools/ckpt-inspect/foreign/failure.h"
 #include "tools/ckpt-inspect/foreign/formats.h"
+#include "tools/ckpt-inspect/foreign/torch_legacy.h"
 #include "tools/ckpt-inspect/foreign/torch_values.h"
+#include "tools/ckpt-inspect/foreign/torch_zip.h"
 
 namespace sealpoint::tools {
 namespace {
 
 namespace fs = std::filesystem;
 using std::string_literals::operator""s;
-
-constexpr std::string_view kZip = "PK\x03\x04";
-// How files begin that torch wrote before 1.6, by the pickle of a number of 10 bytes.
-const std::string kLegacy = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s;
 
 // How files begin that are not read; what they are.
 struct Other {
@@ -41,8 +40,9 @@ bool IsSafetensors(const std::string& path, const SourceFile& file, const std::s
 std::optional<ForeignState> ReadFile(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
   files.budget().Allow(file->size());
-  const std::string head = file->Read(0, std::min<std::uint64_t>(file->size(), kLegacy.size()));
-  if (head.starts_with(kZip) || head == kLegacy) return ReadTorchFile(path, files);
+  const std::string head =
+      file->Read(0, std::min<std::uint64_t>(file->size(), kTorchLegacy.size()));
+  if (head.starts_with(kTorchZip) || head == kTorchLegacy) return ReadTorchFile(path, files);
   if (IsSafetensors(path, *file, head)) return ReadSafetensors(path, files);
   for (const Other& other : kOthers) {
     if (head.starts_with(other.magic)) {
@@ -101,18 +101,18 @@ void CheckSizes(const ForeignState& state) {
 
 ForeignState ReadTorchFile(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
-  if (!file->Read(0, kZip.size()).starts_with(kZip)) {
-    Fail(Code::kUnsupported, path,
-         "a file of torch.save before 1.6, which is no zip; load it with torch and save it again");
-  }
-  ForeignState state{.format = "torch", .path = path, .digest = "CRC-32 of the zip"};
-  const TorchZip archive(file, 0, file->size(), true);
-  state.tree = TorchValues(archive, state).Node(archive.root(), {});
+  const bool is_zip = file->Read(0, kTorchZip.size()).starts_with(kTorchZip);
+  ForeignState state{.format = "torch",
+                     .path = path,
+                     .digest = is_zip ? "CRC-32 of the zip" : "none: files before 1.6 have none"};
+  const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
+  state.tree = TorchValues(*archive, state).Node(archive->root(), {});
   const bool is_mapping =
       state.tree.is_object() && (!state.tree.contains("$") || state.tree["$"] == "dict");
   if (!is_mapping) Fail(Code::kUnsupported, path, "the file holds no mapping, expected one");
   state.files.push_back({fs::path(path).filename().string(), file->size(),
-                         "zip of torch.save: a pickle of the state, and its tensors"});
+                         is_zip ? "zip of torch.save: a pickle of the state, and its tensors"
+                                : "file of torch.save before 1.6: pickles, then its tensors"});
   return state;
 }
 

@@ -117,7 +117,7 @@ const Pickled& PickleDecoder::Decode() {
 
 bool PickleDecoder::Step(unsigned char code) {
   return StepConstant(code) || StepBytes(code) || StepContainer(code) || StepStack(code) ||
-         StepObject(code);
+         StepObject(code) || StepOther(code);
 }
 
 bool PickleDecoder::StepConstant(unsigned char code) {
@@ -132,6 +132,7 @@ bool PickleDecoder::StepConstant(unsigned char code) {
     case 0x95: {
       const std::uint64_t size = TakeNumber(8);
       if (size > data_.size() - at_) {
+        needed_ = CappedAdd(at_, size);
         Corrupt(fmt::format("pickle has {} bytes left, expected {} of a frame", data_.size() - at_,
                             size));
       }
@@ -313,7 +314,7 @@ bool PickleDecoder::StepObject(unsigned char code) {
       SetState();
       return true;
     case 'Q':
-      PushItems(Kind::kPersistent, PopCount(1));
+      Push(Persistent(Pop()));
       return true;
     default:
       return false;
@@ -322,6 +323,7 @@ bool PickleDecoder::StepObject(unsigned char code) {
 
 std::string_view PickleDecoder::Take(std::uint64_t size) {
   const std::uint64_t left = data_.size() - at_;
+  if (size > left) needed_ = CappedAdd(at_, size);
   if (left == 0 && size == 1) Corrupt("pickle ends too early, or takes what it never put down");
   if (size > left) Corrupt(fmt::format("pickle has {} bytes left, expected {}", left, size));
   const std::string_view taken = data_.substr(at_, size);
@@ -340,7 +342,10 @@ std::string_view PickleDecoder::CheckText(std::string_view bytes) const {
 
 std::string_view PickleDecoder::TakeLine() {
   const std::size_t end = data_.substr(at_, kNameBytesMax).find('\n');
-  if (end == data_.npos) Corrupt("a name has no end");
+  if (end == data_.npos) {
+    if (data_.size() - at_ < kNameBytesMax) needed_ = data_.size() + 1;
+    Corrupt("a name has no end");
+  }
   const std::string_view line = CheckText(data_.substr(at_, end));
   at_ += end + 1;
   return line;

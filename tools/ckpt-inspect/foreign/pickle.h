@@ -37,7 +37,7 @@ struct Pickled {
     kFrozenSet,
     kGlobal,      // a class or function: its name
     kObject,      // what one would make of arguments: its name
-    kPersistent,  // stored elsewhere: its id is the only item
+    kPersistent,  // stored elsewhere: its id, and in files before 1.6 the view of it or none
   };
   struct Parts {
     PickledItems items;       // also those that an object would be given afterwards
@@ -77,15 +77,30 @@ class PickleDecoder {
   // `path`, `offset`: for errors.
   PickleDecoder(std::string_view data, IsKnown is_known, Budget& budget, std::string path,
                 std::uint64_t offset, bool keeps_unknown);
+  virtual ~PickleDecoder() = default;
   PickleDecoder(const PickleDecoder&) = delete;
   PickleDecoder& operator=(const PickleDecoder&) = delete;
 
   // Valid while the decoder lives. Throws Failure: Corrupt, Unsupported, LimitExceeded.
   const Pickled& Decode();
+  // Where the pickle ends; and how many bytes, more than there are, it would have taken.
+  std::uint64_t end() const { return at_; }
+  std::uint64_t needed() const { return needed_; }
 
- private:
+ protected:
   using Kind = Pickled::Kind;
 
+  // Instructions of files before 1.6; false if it is none of them.
+  virtual bool StepOther(unsigned char /*code*/) { return false; }
+  // What an id stands for.
+  virtual Pickled* Persistent(Pickled* id);
+  std::uint64_t TakeNumber(std::size_t size) { return NumberOf(Take(size)); }
+  void PushBytes(Kind kind, std::uint64_t size);
+  Pickled* Make(Kind kind);
+  void Cost(std::uint64_t bytes) { budget_.Add(bytes, path_); }
+  [[noreturn]] void Corrupt(const std::string& message) const;
+
+ private:
   bool Step(unsigned char code);  // false if the instruction is not known
   bool StepConstant(unsigned char code);
   bool StepBytes(unsigned char code);
@@ -94,15 +109,11 @@ class PickleDecoder {
   bool StepObject(unsigned char code);
 
   std::string_view Take(std::uint64_t size);
-  std::uint64_t TakeNumber(std::size_t size) { return NumberOf(Take(size)); }
   static std::uint64_t NumberOf(std::string_view bytes);
   std::string_view TakeLine();
   std::string_view CheckText(std::string_view bytes) const;
 
-  void Cost(std::uint64_t bytes) { budget_.Add(bytes, path_); }
-  Pickled* Make(Kind kind);
   void Push(Pickled* value) { stack_.push_back(value); }
-  void PushBytes(Kind kind, std::uint64_t size);
   void PushInt(std::uint64_t size);
   void PushItems(Kind kind, PickledItems items);
   Pickled* Pop();
@@ -118,7 +129,6 @@ class PickleDecoder {
   void Remember(std::uint64_t index);
   void Recall(std::uint64_t index);
 
-  [[noreturn]] void Corrupt(const std::string& message) const;
   [[noreturn]] void Unsupported(const std::string& message) const;
 
   const std::string_view data_;
@@ -127,6 +137,7 @@ class PickleDecoder {
   const std::uint64_t offset_;
   const bool keeps_unknown_;
   std::uint64_t at_ = 0;
+  std::uint64_t needed_ = 0;
   Budget& budget_;
   std::deque<Pickled> values_;
   std::deque<Pickled::Parts> parts_;

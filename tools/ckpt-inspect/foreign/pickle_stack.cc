@@ -62,6 +62,12 @@ void PickleDecoder::PushItems(Kind kind, PickledItems items) {
   Push(value);
 }
 
+Pickled* PickleDecoder::Persistent(Pickled* id) {
+  Pickled* const value = Make(Kind::kPersistent);
+  value->own->items.push_back(id);
+  return value;
+}
+
 Pickled* PickleDecoder::Top() {
   const std::size_t floor = marks_.empty() ? 0 : marks_.back();
   if (stack_.size() <= floor) Corrupt("pickle ends too early, or takes what it never put down");

@@ -22,6 +22,7 @@ bool IsParameter(std::string_view name) {
   return name == "torch._utils._rebuild_parameter" ||
          name == "torch._utils._rebuild_parameter_with_state";
 }
+bool IsTensorV1(std::string_view name) { return name == "torch._utils._rebuild_tensor"; }
 bool IsTensorV2(std::string_view name) { return name == "torch._utils._rebuild_tensor_v2"; }
 bool IsTensorV3(std::string_view name) { return name == "torch._utils._rebuild_tensor_v3"; }
 bool IsTypedTensor(std::string_view name) { return name == "torch._tensor._rebuild_from_type_v2"; }
@@ -41,8 +42,8 @@ bool IsReal(DType dtype) {
 }  // namespace
 
 bool MakesTensor(std::string_view function) {
-  return IsTensorV2(function) || IsTensorV3(function) || IsParameter(function) ||
-         IsTypedTensor(function);
+  return IsTensorV1(function) || IsTensorV2(function) || IsTensorV3(function) ||
+         IsParameter(function) || IsTypedTensor(function);
 }
 
 Json TorchValues::Tensor(const Pickled& value) {
@@ -84,11 +85,15 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
     if (!At(args, 2).is(Kind::kTuple)) InvalidValue("a tensor without arguments");
     const PickledItems& inner = At(args, 2).parts()->items;
     const bool is_v3 = IsTensorV3(function.text);
-    if (!is_v3 && !IsTensorV2(function.text)) InvalidValue("a tensor that is none");
+    if (!is_v3 && !IsTensorV2(function.text) && !IsTensorV1(function.text)) {
+      InvalidValue("a tensor that is none");
+    }
     return InStorage(inner, is_v3 ? &At(inner, 6) : nullptr);
   }
   const bool is_v3 = IsTensorV3(value.text);
-  if (!is_v3 && !IsTensorV2(value.text)) InvalidValue("a parameter without a tensor");
+  if (!is_v3 && !IsTensorV2(value.text) && !IsTensorV1(value.text)) {
+    InvalidValue("a parameter without a tensor");
+  }
   return InStorage(args, is_v3 ? &At(args, 6) : nullptr);
 }
 
@@ -114,9 +119,10 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
   if (!storage.is(Kind::kPersistent) || !storage.parts()->items[0]->is(Kind::kTuple)) {
     InvalidValue("a tensor without a storage");
   }
-  const PickledItems& id = storage.parts()->items[0]->parts()->items;
-  if (id.size() != 5 || !id[0]->is(Kind::kText) || id[0]->text != "storage" ||
-      !id[1]->is(Kind::kGlobal) || !id[2]->is(Kind::kText) ||
+  const PickledItems& parts = storage.parts()->items;
+  const PickledItems& id = parts[0]->parts()->items;
+  if (id.size() != (parts.size() == 1 ? 5 : 6) || !id[0]->is(Kind::kText) ||
+      id[0]->text != "storage" || !id[1]->is(Kind::kGlobal) || !id[2]->is(Kind::kText) ||
       (dtype != nullptr && !dtype->is(Kind::kGlobal))) {
     InvalidValue("a tensor without a storage");
   }
@@ -137,17 +143,22 @@ StoredTensor TorchValues::InStorage(const PickledItems& args, const Pickled* dty
   const std::size_t metadata = dtype != nullptr ? 7 : 6;
   const bool has_bits = metadata < args.size() && args[metadata]->is(Kind::kMapping);
   if (has_bits) ReadBits(args[metadata]->parts()->pairs, tensor);
-  tensor.storage_size =
-      CappedMul(tensor.storage_size, IsUntypedStorage(id[1]->text) ? 1 : element_size);
+  const std::uint64_t unit = IsUntypedStorage(id[1]->text) ? 1 : element_size;
+  const Pickled* const view =
+      parts.back()->is(Kind::kTuple) && parts.size() == 2 ? parts[1] : nullptr;
+  const std::uint64_t stored =
+      CappedMul(view == nullptr ? tensor.storage_size : NaturalOf(*view->parts()->items[2]), unit);
+  tensor.storage_size = CappedMul(tensor.storage_size, unit);
   std::uint64_t end = tensor.begin + 1;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     if (tensor.shape[d] == 0) return tensor;
     end = CappedAdd(end, CappedMul(tensor.shape[d] - 1, tensor.strides[d]));
   }
-  if (CappedMul(end, element_size) > tensor.storage_size) {
+  if (CappedMul(end, element_size) > stored) {
     Refuse(Code::kCorrupt, fmt::format("tensor ends at byte {} of its storage, which has {}",
-                                       CappedMul(end, element_size), tensor.storage_size));
+                                       CappedMul(end, element_size), stored));
   }
+  if (view != nullptr) tensor.begin += NaturalOf(*view->parts()->items[1]);
   return tensor;
 }
 

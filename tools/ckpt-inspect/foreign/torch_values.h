@@ -11,7 +11,7 @@
 
 #include "tools/ckpt-inspect/foreign/pickle.h"
 #include "tools/ckpt-inspect/foreign/state.h"
-#include "tools/ckpt-inspect/foreign/torch_zip.h"
+#include "tools/ckpt-inspect/foreign/torch_archive.h"
 
 namespace sealpoint::tools {
 
@@ -39,7 +39,8 @@ bool MakesTensor(std::string_view function);
 // no tensor is added.
 class TorchValues {
  public:
-  TorchValues(const TorchZip& archive, ForeignState& state) : archive_(archive), state_(state) {}
+  TorchValues(const TorchArchive& archive, ForeignState& state)
+      : archive_(archive), state_(state) {}
 
   // Throws Unsupported, too, if all of the value is of such a class.
   Json Node(const Pickled& value, ValuePath path);
@@ -94,7 +95,7 @@ class TorchValues {
   [[noreturn]] void Refuse(Code code, const std::string& message,
                            std::size_t shown_parts = ~std::size_t{0}) const;
 
-  const TorchZip& archive_;
+  const TorchArchive& archive_;
   ForeignState& state_;
   ValuePath path_;               // of the value that is looked at
   std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes

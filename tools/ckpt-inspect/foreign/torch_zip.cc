@@ -209,7 +209,7 @@ std::string Zip::Read(const Entry& entry) const {
 
 TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, std::uint64_t size,
                    bool keeps_unknown)
-    : before_(file->budget().used()), zip_(std::move(file), begin, size) {
+    : TorchArchive(file), zip_(std::move(file), begin, size) {
   constexpr std::string_view kPickle = "/data.pkl";
   const Zip::Entry* found = nullptr;
   std::size_t count = 0;
@@ -240,7 +240,7 @@ TorchZip::TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, 
   decoder_ = std::make_unique<PickleDecoder>(pickle_, IsKnownValueClass, budget(), path(),
                                              pickle_begin_, keeps_unknown);
   root_ = &decoder_->Decode();
-  cost_ = budget().used() - before_;
+  NoteCost();
 }
 
 std::string TorchZip::ReadSmall(const Zip::Entry& entry) const {

@@ -14,10 +14,9 @@
 
 #include "tools/ckpt-inspect/foreign/files.h"
 #include "tools/ckpt-inspect/foreign/pickle.h"
+#include "tools/ckpt-inspect/foreign/torch_archive.h"
 
 namespace sealpoint::tools {
-
-inline constexpr std::uint64_t kPickleBytesMax = std::uint64_t{1} << 30;
 
 // A zip archive that is a range of a file. Entries are stored as they are, or named as they are.
 class Zip {
@@ -63,25 +62,17 @@ class Zip {
 };
 
 // What torch.save writes: a zip with a pickle and the bytes of its storages.
-class TorchZip {
+class TorchZip : public TorchArchive {
  public:
   // Throws as Zip and the decoder do; NotACheckpoint (another zip), Unsupported (big-endian,
   // TorchScript).
   TorchZip(std::shared_ptr<const SourceFile> file, std::uint64_t begin, std::uint64_t size,
            bool keeps_unknown);
 
-  ~TorchZip() { budget().Release(cost_); }
-  TorchZip(const TorchZip&) = delete;
-  TorchZip& operator=(const TorchZip&) = delete;
-
-  Budget& budget() const { return zip_.file().budget(); }
-  const Pickled& root() const { return *root_; }
-  const std::string& path() const { return zip_.file().path(); }
-  std::uint64_t file_size() const { return zip_.file().size(); }
-  std::uint64_t pickle_begin() const { return pickle_begin_; }
-  std::uint64_t pickle_size() const { return pickle_.size(); }
-  // Throws Corrupt if the storage is not there, or has another size.
-  void CheckStorage(const std::string& key, std::uint64_t size) const;
+  const Pickled& root() const override { return *root_; }
+  std::uint64_t pickle_begin() const override { return pickle_begin_; }
+  std::uint64_t pickle_size() const override { return pickle_.size(); }
+  void CheckStorage(const std::string& key, std::uint64_t size) const override;
   // Name, size and CRC-32 of pickle and storages: those of equal values are equal.
   using Digest = std::tuple<std::string, std::uint64_t, std::optional<std::uint32_t>>;
   std::vector<Digest> Digests() const;
@@ -89,9 +80,7 @@ class TorchZip {
  private:
   std::string ReadSmall(const Zip::Entry& entry) const;
 
-  const std::uint64_t before_;  // used of the budget
   const Zip zip_;
-  std::uint64_t cost_ = 0;  // until this is gone
   std::string prefix_;
   std::string pickle_;
   std::uint64_t pickle_begin_ = 0;
