@@ -196,6 +196,14 @@ def test_no_file_of_any_folder_is_lost_silently(names, format, unpack, tmp_path)
         assert name.split("/")[0] in done.stdout
 
 
+def test_files_of_torch_before_1_6_beside_the_weights(accelerated, tmp_path):
+    folder, state = accelerated
+    torch.save(state["optimizer"], folder / "optimizer.bin", _use_new_zipfile_serialization=False)
+    assert convert(folder, tmp_path / "c").is_whole
+    same(state, sp.load_full(tmp_path / "c"))
+    assert check_same(folder) is None
+
+
 def test_damaged_files_beside_are_errors(trainer, tmp_path):
     folder, _ = trainer
     data = (folder / "optimizer.pt").read_bytes()
