@@ -19,7 +19,7 @@ constexpr std::int64_t kVersion = 1001;
 constexpr std::uint64_t kFirstBytes = 64 << 10;  // read of a pickle whose end is not known
 constexpr std::uint64_t kStorageCost = 384;      // of memory, in bytes
 constexpr std::uint64_t kCountBytes = 8;
-constexpr std::size_t kShownMax = 80;
+constexpr std::size_t kShownOfLegacy = 80;
 
 struct Storage {
   std::string type;
@@ -62,7 +62,7 @@ class Decoder : public PickleDecoder {
     const auto& known = storages_.try_emplace(std::string(items[2]->text), storage).first->second;
     if (known != storage && storage.count > 0) {
       Corrupt(fmt::format("storage '{}' has two classes or sizes",
-                          Printable(items[2]->text.substr(0, kShownMax))));
+                          Printable(items[2]->text.substr(0, kShownOfLegacy))));
     }
     if (!items[5]->is(Kind::kNone)) CheckView(*items[5], storage.count);
     Pickled* const value = Make(Kind::kPersistent);
@@ -185,7 +185,7 @@ void TorchLegacy::Place(const Pickled& keys) {
 
 void TorchLegacy::PlaceOne(const std::string& key) {
   const auto found = value_->decoder->storages().find(key);
-  const std::string shown = Printable(key.substr(0, kShownMax));
+  const std::string shown = Printable(key.substr(0, kShownOfLegacy));
   if (sizes_.contains(key) || found == value_->decoder->storages().end()) {
     Corrupt(fmt::format("storage '{}' is there {}", shown,
                         sizes_.contains(key) ? "twice" : "for no tensor"));
@@ -194,7 +194,7 @@ void TorchLegacy::PlaceOne(const std::string& key) {
   const auto dtype = DTypeOfStorage(storage.type);
   if (!dtype && !IsUntypedStorage(storage.type)) {
     Fail(Code::kUnsupported, path(), "a storage is a '{}', which the format lacks",
-         Printable(storage.type.substr(0, kShownMax)));
+         Printable(storage.type.substr(0, kShownOfLegacy)));
   }
   if (file().size() - at_ < kCountBytes) CutOff(at_ + kCountBytes);
   const std::uint64_t count = Number(file().Read(at_, kCountBytes), 0, kCountBytes);
