@@ -90,7 +90,7 @@ def load(
 
 
 def _load(call: Call, state: State, path: Path, contract: Contract,
-          convert: str | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
+          convert: Conversion | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
           progress: Progress) -> LoadReport:
     agree(call, lambda: (None, b""))  # the library's own exchanges need all ranks in this call
     communicator = call.communicator

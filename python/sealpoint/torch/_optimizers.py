@@ -31,8 +31,8 @@ _FLAT = ", options=StateDictOptions(flatten_optimizer_state_dict=True)"
 _WAYS_OUT = {
     "numbers": "the checkpoint has its state by numbers of parameters, the state by names: give the optimizer itself, "
                '{"optimizer": optimizer}, which gets state and hyper-parameters',
-    "names": f"the checkpoint has its state by names of parameters, as get_state_dict() returns it: {_GET_STATE.format('')}, "
-             "then call set_state_dict() with it",
+    "names": "the checkpoint has its state by names of parameters, as get_state_dict() returns it: "
+             f"{_GET_STATE.format('')}, then call set_state_dict() with it",
     "flat": f"the checkpoint has its state in one flat mapping: {_GET_STATE.format(_FLAT)}, then call set_state_dict() with "
             "it and these options",
 }  # fmt: skip
