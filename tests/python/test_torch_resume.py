@@ -438,3 +438,13 @@ def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
     with new:
         new.save(3, state)
     assert new.resume({"n": 0}, required=True) == 3
+
+
+def test_a_checkpoint_given_for_its_series_is_no_new_training(tmp_path):
+    with sp.Checkpointer(tmp_path / "run") as checkpoints:
+        checkpoints.save(3, {"n": 1})
+    path = checkpoints.newest()
+    for call in (lambda: sp.Checkpointer(path).resume({"n": 0}), sealpoint.Series(path).newest,
+                 sealpoint.Series(path).open_newest):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="is a checkpoint itself.*give the one that it lies in"):
+            call()
