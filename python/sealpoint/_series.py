@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from sealpoint import _checkpoint, _sealpoint
 from sealpoint._arguments import Path, check, listed, path_of
+from sealpoint._errors import InvalidArgumentError
 
 
 class Newest(NamedTuple):
@@ -34,6 +36,7 @@ class Series:
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
         """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
         series nor the directory that it lies in is there: a file system that is not mounted is no new training.
+        InvalidArgumentError if the path is that of a checkpoint: there is something to resume from.
 
         Args:
             allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its
@@ -41,6 +44,11 @@ class Series:
         """
         check(allow_fallback=allow_fallback)
         found = _sealpoint.series_newest(self.path, allow_fallback)
+        if found is None and os.path.lexists(os.path.join(self.path, "COMMIT")):
+            raise InvalidArgumentError(
+                "this directory is a checkpoint itself, expected one whose directories are checkpoints: give the one that "
+                "it lies in, or read it with sealpoint.open() or sealpoint.torch.load()", path=self.path,
+            )
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:

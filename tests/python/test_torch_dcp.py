@@ -64,6 +64,30 @@ def tree(text, **objects):
     return objects
 
 
+@pytest.mark.parametrize("unexpected", ["error", "allow"])
+def test_an_optimizer_whose_state_would_be_left_out_is_refused(unexpected, tmp_path):
+    """DCP asks an object for its state_dict(), which has no moments in a new process."""
+    def make():
+        model = torch.nn.Linear(3, 2)
+        return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def state_of(pair):
+        return {"model": pair[0], "optimizer": pair[1]}
+
+    trained = make()
+    trained[0](torch.ones(3)).sum().backward()
+    trained[1].step()
+    save(state_of(trained), tmp_path / "c")
+    fresh = make()
+    with pytest.raises(CheckpointException) as caught:
+        dcp.load(state_of(fresh), storage_reader=StorageReader(tmp_path / "c", unexpected=unexpected))
+    (error, _), = caught.value.failures.values()
+    assert "nothing of its stored state" in str(error) and "allow" not in str(error) and error.object == "optimizer"
+    dcp.load({"model": fresh[0]}, storage_reader=StorageReader(tmp_path / "c", unexpected="allow"))
+    sp.load(state_of(fresh), tmp_path / "c")
+    assert len(fresh[1].state) == 2
+
+
 def test_trees_of_flattened_names():
     leaves = [(("a", 0, "x"), 1), (("a", 1), [2]), (("b", 1), 3), (("$",), 4)]
     assert _tree_paths.nest(leaves) == {"$": "dict", "items": [["a", [{"x": 1}, [2]]],

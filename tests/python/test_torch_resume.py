@@ -12,6 +12,7 @@ import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 from sealpoint._hints import extra_part, nearest  # noqa: E402
 from torch import optim  # noqa: E402
+from torch.distributed.checkpoint import state_dict as dcp_states  # noqa: E402
 
 
 class Model(torch.nn.Module):
@@ -157,6 +158,57 @@ def test_either_form_that_was_saved_is_loaded_into_objects(form, tmp_path):
     resumed = Training(OPTIMIZERS["all parameters"], seed=2)
     sp.load(FORMS["objects"](resumed), tmp_path / "c")
     assert resumed.losses(range(3, 7)) == expected
+
+
+FLAT = dcp_states.StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+def by_names(training, options=None):
+    return dict(zip(("model", "optimizer"), dcp_states.get_state_dict(training.model, training.optimizer, options=options),
+                    strict=True))
+
+
+# By what is stored, how the error's way out is gone in new objects: (part of the error, state to load into, what follows).
+WAYS_OUT = {
+    "objects": ("give the optimizer itself", FORMS["objects"], None),
+    "names": (r"get_state_dict\(model, optimizer\).*set_state_dict", by_names, {}),
+    "flat": ("flatten_optimizer_state_dict=True.*set_state_dict", lambda one: by_names(one, FLAT), {"options": FLAT}),
+}
+ALLOWED = {
+    "strict": None,
+    "partial": sp.Contract.partial(),
+    "all": sp.Contract(**dict.fromkeys(("missing", "unexpected", "dtype", "shape", "kind"), "allow")),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED)
+@pytest.mark.parametrize("optimizer", ["momentum", "sgd"])
+@pytest.mark.parametrize("own", WAYS_OUT)
+@pytest.mark.parametrize("stored", WAYS_OUT)
+def test_optimizers_by_numbers_and_by_names_are_told_apart(stored, own, optimizer, allowed, tmp_path):
+    """Whatever is allowed: nothing of the state of one form is found in another."""
+    def make(seed):
+        return Training(lambda model: OPTIMIZERS[optimizer](model.requires_grad_()), seed)
+
+    training = make(1)
+    training.optimizer.param_groups[0]["lr"] = 0.05
+    training.losses(range(3))
+    sp.save(WAYS_OUT[stored][1](training), tmp_path / "c")
+    training.scaler = make(2).scaler
+    expected = training.losses(range(3, 7))
+    resumed = make(2)
+    words, make_state, options = WAYS_OUT[stored]
+    if own != stored:
+        with pytest.raises(sealpoint.MismatchError, match=words) as error:
+            sp.load(WAYS_OUT[own][1](resumed), tmp_path / "c", contract=ALLOWED[allowed])
+        assert error.value.object == "optimizer" and "partial" not in str(error.value)
+    state = make_state(resumed)
+    sp.load(state, tmp_path / "c", contract=ALLOWED[allowed])
+    if options is not None:
+        dcp_states.set_state_dict(resumed.model, resumed.optimizer, model_state_dict=state["model"],
+                                  optim_state_dict=state["optimizer"], **options)
+    assert resumed.losses(range(3, 7)) == expected
+    assert resumed.optimizer.param_groups[0]["lr"] == 0.05
 
 
 def test_lists_of_optimizers_and_objects_of_each_rank(tmp_path):
@@ -386,3 +438,13 @@ def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
     with new:
         new.save(3, state)
     assert new.resume({"n": 0}, required=True) == 3
+
+
+def test_a_checkpoint_given_for_its_series_is_no_new_training(tmp_path):
+    with sp.Checkpointer(tmp_path / "run") as checkpoints:
+        checkpoints.save(3, {"n": 1})
+    path = checkpoints.newest()
+    for call in (lambda: sp.Checkpointer(path).resume({"n": 0}), sealpoint.Series(path).newest,
+                 sealpoint.Series(path).open_newest):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="is a checkpoint itself.*give the one that it lies in"):
+            call()

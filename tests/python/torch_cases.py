@@ -622,3 +622,37 @@ def case_an_interruption_ends_a_call(job):
             raise AssertionError("not interrupted")
         assert time.monotonic() - started < 5
     time.sleep(1)
+
+
+def case_losses_go_on_on_fewer_ranks(job):
+    """Objects that were saved by all, in new objects of two ranks and of one: losses are those of the job that went on.
+
+    The last case, since torch keeps meshes of groups that are gone.
+    """
+    def losses(training):
+        return [training.loss_of(seed) for seed in range(4)]
+
+    expected = {}
+    for mode in ("fsdp", "hsdp"):
+        source = Training(mode, job.size, seed=1)
+        source.optimizer.param_groups[0]["lr"] = 0.05
+        losses(source)
+        sp.save({"model": source.model, "optimizer": source.optimizer}, job.path(mode))
+        expected[mode] = losses(source)
+
+    def go_on(mode, size, group):
+        for saved, first in expected.items():
+            resumed = Training(mode, size, seed=2)
+            resumed.optimizer = torch.optim.AdamW(resumed.model.parameters(), lr=1e-2)
+            state = {"model": resumed.model, "optimizer": resumed.optimizer}
+            sp.load(state, job.path(saved), process_group=group)
+            assert resumed.optimizer.param_groups[0]["lr"] == 0.05
+            torch.testing.assert_close(torch.tensor(losses(resumed)), torch.tensor(first), rtol=1e-5, atol=1e-5)
+
+    def on_fewer():
+        go_on("fsdp", 2, None)
+        alone = dist.new_group([0])
+        if job.rank == 0:
+            go_on("plain", 1, alone)
+
+    job.with_ranks(2, on_fewer)

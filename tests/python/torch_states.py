@@ -27,6 +27,8 @@ class Model(nn.Module):
 
 
 def parallel(model, mode, size):
+    if mode == "plain":
+        return model
     if mode == "fsdp":
         fully_shard(model, mesh=init_device_mesh("cpu", (size,)))
     elif mode == "hsdp":
@@ -48,9 +50,16 @@ class Training:
         self.step()
 
     def step(self):
-        self.model(torch.randint(0, 10, (4,))).backward()
+        loss = self.model(torch.randint(0, 10, (4,)))
+        loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+        return loss.item()
+
+    def loss_of(self, seed):
+        """Of a step whose inputs follow from the seed."""
+        torch.manual_seed(seed)
+        return self.step()
 
     def state(self):
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}

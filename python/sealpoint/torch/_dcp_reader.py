@@ -20,7 +20,7 @@ from sealpoint._checkpoint import Checkpoint, Path, Progress
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
-from sealpoint.torch import _dcp_names, _differences, _shards
+from sealpoint.torch import _dcp_names, _differences, _optimizers, _shards
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
@@ -163,6 +163,9 @@ class StorageReader(storage.StorageReader):
         if opened.generation != opened.session.generation:
             raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
         unmatched = unmatched_of(names, [answer[1:] for answer in answers])
+        if lost := _optimizers.without_state(names, unmatched):
+            found = [("optimizer", path.rstrip("."), _optimizers.NO_PLACES) for path in lost]
+            _differences.raise_together(call, found, unmatched, "")
         if unmatched and self._unexpected == "error":
             unexpected = [("unexpected", name, "") for name in unmatched]
             _differences.raise_together(call, unexpected, unmatched, 'unexpected="allow"')

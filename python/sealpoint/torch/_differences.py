@@ -15,7 +15,7 @@ from sealpoint.torch._shards import Slot
 
 _NAMED_MAX = 5  # of each kind
 _KINDS = {
-    "optimizer": "optimizer without state",
+    "optimizer": "optimizer whose state cannot be loaded",
     "missing": "missing, which the checkpoint does not have",
     "unexpected": "unexpected, which no rank's state has",
     "kind": "of another kind",

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -19,6 +20,23 @@ NO_STATE = (
     "it has no state yet, and what state_dict() returns has no places for it: give the optimizer itself, "
     '{"optimizer": optimizer}, which gets state and hyper-parameters; or leave it out of the state'
 )
+NO_PLACES = (
+    "nothing of its stored state would be loaded, since an optimizer has no places for it before its first step: load into "
+    "what get_state_dict(model, optimizer) returns, then call set_state_dict(); if it was saved by state_dict(), give "
+    "sealpoint.torch.load() the optimizer itself"
+)
+_GET_STATE = "load into what get_state_dict(model, optimizer{}) of torch.distributed.checkpoint.state_dict returns"
+_FLAT = ", options=StateDictOptions(flatten_optimizer_state_dict=True)"
+# By the form of what is stored.
+_WAYS_OUT = {
+    "numbers": "the checkpoint has its state by numbers of parameters, the state by names: give the optimizer itself, "
+               '{"optimizer": optimizer}, which gets state and hyper-parameters',
+    "names": "the checkpoint has its state by names of parameters, as get_state_dict() returns it: "
+             f"{_GET_STATE.format('')}, then call set_state_dict() with it",
+    "flat": f"the checkpoint has its state in one flat mapping: {_GET_STATE.format(_FLAT)}, then call set_state_dict() with "
+            "it and these options",
+}  # fmt: skip
+_OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 
 
 def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
@@ -85,6 +103,36 @@ def lacks_all_state(state: Any, node: Node) -> bool:
         return False
     stored = entries_of((entries_of(node) or {}).get("state")) or {}
     return any(number in stored or str(number) in stored for group in groups for number in group["params"])
+
+
+def way_out_of_other_form(state: Any, node: Node) -> str | None:
+    """What to do if state and checkpoint have the state of an optimizer under other kinds of names: none of the state of
+    one would be found in the other, whatever differences are allowed."""
+    own, stored = _form_of(state), _form_of(entries_of(node) or {})
+    return None if own is None or stored is None or own == stored else _WAYS_OUT[stored]
+
+
+def _form_of(state: Mapping[Any, Any]) -> str | None:
+    """Of a state dict, or of the entries of its node."""
+    if _PARTS <= state.keys():
+        groups = state["param_groups"]
+        entries = [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
+        names = [name for group in entries if isinstance(group.get("params"), list) for name in group["params"]]
+        return None if not names else "names" if isinstance(names[0], str) else "numbers"
+    is_flat = any(isinstance(key, str) and key.startswith("param_groups.") for key in state)
+    return "flat" if is_flat else None
+
+
+def without_state(names: Collection[str], unmatched: Collection[str]) -> list[str]:
+    """Stored optimizers whose groups some rank's state has, and of whose stored state none has anything; by their paths.
+
+    Args:
+        names: stored places. unmatched: those that no rank's state has.
+    """
+    lost = {match[1] for name in unmatched if (match := _OF_STATE.match(name))}
+    matched = set(names).difference(unmatched) if lost else set()
+    return [path for path in sorted(lost) if any(name.startswith(f"{path}param_groups") for name in matched)
+            and not any(name.startswith(f"{path}state.") for name in matched)]  # fmt: skip
 
 
 def group_sizes_that_differ(state: Any, node: Node) -> Iterator[tuple[int, int, int]]:

@@ -290,6 +290,11 @@ class Matching:
             self._want(node, path)
             self.forbidden.append(("optimizer", text_of(path), _optimizers.NO_STATE))
             return None
+        way_out = _optimizers.way_out_of_other_form(live, node)
+        if way_out is not None:
+            self._want(node, path)
+            self.forbidden.append(("optimizer", text_of(path), way_out))
+            return None
         for i, own, others in _optimizers.group_sizes_that_differ(live, node):
             self._differ("kind", (*path, "param_groups", i), f"the optimizer has {own} parameters, the checkpoint {others}")
         for key in list(live):
