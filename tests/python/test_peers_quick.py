@@ -155,6 +155,18 @@ def test_a_slow_row_fails_the_gate():
     assert program.failed_gates(results, [TINY]) == []
 
 
+def test_a_gate_that_fails_is_measured_once_more(monkeypatch, capsys):
+    results = {}
+    for best in (0.4, 0.6):
+        results[best] = rounds.Results()
+        for name, seconds in (("sealpoint", 1 / best), ("dcp", 1.0)):
+            results[best].figures["huge", "load", name] = rounds.Figures(1, seconds=[seconds], rounds=[1])
+    for again, expected in ((0.6, []), (0.4, ["huge: load: 0.40 times as fast as dcp, expected at least 0.5"])):
+        monkeypatch.setattr(program, "measure", lambda *given, again=again: results[again])
+        assert program.gate(results[0.4], [TINY], {}, None) == expected
+        assert "too slow, measured once more: huge" in capsys.readouterr().out
+
+
 def test_want_of_space_is_named_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1000})())
     results = rounds.measure([TINY], {"torch": by_torch.TorchSave}, rounds.Options(tmp_path), lambda text: None)
