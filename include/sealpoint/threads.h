@@ -2,6 +2,8 @@
 #ifndef SEALPOINT_THREADS_H_
 #define SEALPOINT_THREADS_H_
 
+#include "sealpoint/export.h"
+
 namespace sealpoint {
 
 // The greatest number of threads that an option may ask for; more is InvalidArgument, and so is
