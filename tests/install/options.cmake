@@ -21,3 +21,7 @@ run(${CMAKE_COMMAND} --build ${folder} --target help)
 if(LAST_OUTPUT MATCHES "(unit_[a-z]+|ckpt-verify|train_char_lm|bench_[a-z]+)")
   message(FATAL_ERROR "${CMAKE_MATCH_1} is built though it is switched off")
 endif()
+
+# What a machine with Python but without its headers says.
+expect_failure("Debian has the headers in python3-dev" ${CMAKE_COMMAND} -S ${ROOT} -B ${folder} -G ${GENERATOR} -D
+               SEALPOINT_BUILD_PYTHON=ON -D CMAKE_DISABLE_FIND_PACKAGE_Python=ON)
