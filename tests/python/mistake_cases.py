@@ -220,6 +220,9 @@ def case_a_call_is_left_by_another_exception(job):
               lambda place, error=error: sp.load({"x": Stateful(on_load=error)}, job.path("good")),
               sealpoint.CommError, "rank 1 left load", name, own=type(error))
 
+    check(job, "of one rank alone", lambda place: None,
+          lambda place: sp.save({"x": Stateful(on_save=SystemExit(3))}, place / "c"), type(None), own=SystemExit)
+
     def progress(*_):
         raise RuntimeError("of the callback")
 
