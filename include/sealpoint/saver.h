@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sealpoint/commit.h"
@@ -74,6 +76,10 @@ struct SaverOptions {
   Limits limits{};
   // Of a save in the background: also called on a thread of the saver.
   PhaseCallback on_phase{};
+  // Called with a save in the background that failed and whose PendingSave is destroyed without a
+  // call of Wait, on the thread that destroys it: with "save of step 7 to runs/a", and the error.
+  // Not for Cancelled. Empty: one line on stderr, also instead of what a function throws.
+  std::function<void(std::string_view save, const Status& why)> on_unheard_failure{};
 };
 
 enum class SaveState : std::uint8_t {
@@ -83,7 +89,8 @@ enum class SaveState : std::uint8_t {
   kUnknown,    // OutcomeIsUnknown of the error
 };
 
-// A save that goes on in the background. Destroying it abandons it, as Cancel does.
+// A save that goes on in the background. Destroying it abandons it, as Cancel does; if it has
+// failed by then, and Wait was never called, SaverOptions::on_unheard_failure hears of it.
 //
 // Thread safety: the calls are for the thread that calls the saver, but for WaitFor and Cancel. Not
 // usable in a child after fork (InvalidArgument, kFailed); then destroying it does nothing.

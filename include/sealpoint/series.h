@@ -112,7 +112,8 @@ class SEALPOINT_EXPORT Series {
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
   // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), Io (the
-  // directory that the series lies in does not exist either), those of List; those of
+  // directory that the series lies in does not exist either), InvalidArgument (the path is that of
+  // a checkpoint; names the directory that it lies in), those of List; those of
   // Checkpoint::Open for the newest one and for any whose marker is damaged, of an unknown version
   // or unreadable, since it may be the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/background_save.h"
 
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/saver/save_run.h"
 #include "lib/storage/durable.h"
+#include "sealpoint/text.h"
 
 namespace sealpoint::internal {
 
@@ -107,6 +110,21 @@ void BackgroundSave::End(Result<CommitInfo> result) {
 std::optional<Result<CommitInfo>> BackgroundSave::result() const {
   const std::lock_guard lock(mutex_);
   return result_;
+}
+
+// A destructor calls this, which no exception may leave; an error that was asked for is no news.
+void BackgroundSave::SayUnheard() const {
+  if (!result_ || result_->ok() || result_->error().code() == Code::kCancelled) return;
+  const std::string name = NameSave(target_, options_);
+  if (saver_options_.on_unheard_failure) {
+    try {
+      return saver_options_.on_unheard_failure(name, result_->error());
+    } catch (...) {
+      // The line below is written instead.
+    }
+  }
+  std::fprintf(stderr, "sealpoint: %s failed in the background, and nobody asked: %s\n",
+               Printable(name).c_str(), result_->error().ToString().c_str());
 }
 
 void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {

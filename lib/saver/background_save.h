@@ -69,6 +69,8 @@ class BackgroundSave {
   void Cancel() { is_cancelled_ = true; }
   // Absent before the save is over.
   std::optional<Result<CommitInfo>> result() const;
+  // Says that it failed, to whom the options say. For one thread, once it is over; never throws.
+  void SayUnheard() const;
   // Waits until is_bound() or result() may have changed, at most so long.
   void WaitForChange(std::chrono::microseconds longest) const;
 

@@ -2,6 +2,7 @@
 #include "lib/saver/pending_save.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace sealpoint::internal {
@@ -11,7 +12,7 @@ class PendingSaveImpl final : public PendingSave {
  public:
   PendingSaveImpl(std::shared_ptr<SaveQueue> queue, std::shared_ptr<BackgroundSave> save)
       : queue_(std::move(queue)), save_(std::move(save)) {}
-  ~PendingSaveImpl() override { save_->Cancel(); }
+  ~PendingSaveImpl() override;
 
   SaveState Poll() override;
   Result<CommitInfo> Wait() override;
@@ -22,7 +23,18 @@ class PendingSaveImpl final : public PendingSave {
  private:
   const std::shared_ptr<SaveQueue> queue_;
   const std::shared_ptr<BackgroundSave> save_;
+  std::atomic<bool> is_heard_ = false;  // Wait returned the outcome
 };
+
+// A child has no part in the save, and its parent says what became of it.
+PendingSaveImpl::~PendingSaveImpl() {
+  if (!queue_->CheckProcess().ok()) return;
+  if (!save_->result()) {
+    save_->Cancel();
+  } else if (!is_heard_) {
+    save_->SayUnheard();
+  }
+}
 
 SaveState PendingSaveImpl::Poll() {
   if (!queue_->CheckProcess().ok()) return SaveState::kFailed;
@@ -37,6 +49,7 @@ Result<CommitInfo> PendingSaveImpl::Wait() {
   const Status here = queue_->CheckProcess();
   if (!here.ok()) return here;
   queue_->DriveUntil(*save_, [this] { return queue_->IsOver(*save_); });
+  is_heard_ = true;
   return *save_->result();
 }
 

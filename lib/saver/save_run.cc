@@ -31,9 +31,13 @@ Status NotBegun(std::string_view reason, const Status& why) {
   return std::move(status).AtPath(place.path);
 }
 
-std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase) {
+std::string NameSave(const SaveTarget& target, const SaveOptions& save) {
   const std::string step = save.step == kNoStep ? "" : StrCat(" of step ", save.step);
-  return StrCat("save", step, " to ", target.path, ", phase ", PhaseName(phase));
+  return StrCat("save", step, " to ", target.path);
+}
+
+std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase) {
+  return StrCat(NameSave(target, save), ", phase ", PhaseName(phase));
 }
 
 BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions& save,

@@ -26,6 +26,8 @@ Status NoteBroken(Status& broken, Status why);
 // is known, whatever that of the other.
 Status NotBegun(std::string_view reason, const Status& why);
 
+// "save of step 7 to runs/a".
+std::string NameSave(const SaveTarget& target, const SaveOptions& save);
 // "save of step 7 to runs/a, phase agree".
 std::string DescribeSave(const SaveTarget& target, const SaveOptions& save, Phase phase);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -47,6 +49,18 @@ bool IsMissing(const Storage& storage, const std::string& directory) {
   return !opened.ok() && opened.error().code() == Code::kNotFound;
 }
 
+// A caller who resumes from a checkpoint must not take it for a new training.
+Status IsItselfACheckpoint(const std::string& path) {
+  const std::string_view last = internal::LastComponent(path);
+  const bool is_named = last != "." && last != "..";
+  return internal::MakeError(
+             Code::kInvalidArgument,
+             "this directory is a checkpoint itself, expected one whose directories are "
+             "checkpoints: give the one that it lies in, ",
+             is_named ? internal::ParentPath(path) : path + "/..", ", or open it as a checkpoint")
+      .AtPath(path);
+}
+
 // A series is made by its first save, but not what it lies in: that is missing if a file system is
 // not mounted, say, and then nobody knows what was committed.
 Status NothingCommitted(const Storage& storage, const std::string& path) {
@@ -55,6 +69,11 @@ Status NothingCommitted(const Storage& storage, const std::string& path) {
     return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
                                " that it lies in is there: mount it, or make it for a new training")
         .AtPath(path);
+  }
+  const auto opened = storage.OpenDirectory(path);
+  if (opened.ok()) {
+    const auto marker = internal::ReadMarkerBytes(**opened);
+    if (!marker.ok() || marker->has_value()) return IsItselfACheckpoint(path);
   }
   return internal::RuleError(Code::kNotFound, "R-SER-20", "no committed checkpoint").AtPath(path);
 }

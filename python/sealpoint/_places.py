@@ -17,6 +17,9 @@ _TORCH_LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 _OWN_FILE = re.compile(r"COMMIT|[0-9a-f]{32}\.(blob|index|commit)")
 # Of a directory no more names than these are looked at.
 _NAMES_MAX = 10_000
+_INNER_MAX = 1000
+_FOREIGN_NAMES = (".metadata", "metadata.json")
+_FOREIGN_ENDS = (".distcp", ".safetensors", ".index.json")
 
 
 def describe(path: str) -> str:
@@ -71,7 +74,7 @@ def _describe_directory(path: str) -> str:
     if any(name.endswith(".safetensors") for name in names):
         return _foreign(path, "a directory of safetensors (Hugging Face)")
     if not any(os.path.lexists(os.path.join(path, name, "COMMIT")) for name in names):
-        return ""
+        return describe_folder(path, names)
     newest = None
     with contextlib.suppress(Exception):  # it is the error of another call that is under way
         newest = _sealpoint.series_newest(path, True)
@@ -79,6 +82,29 @@ def _describe_directory(path: str) -> str:
         return "it is a series, of which no checkpoint can be opened"
     name = printable(newest[0].name)
     return f"it is a series; its newest checkpoint is {name}; sealpoint.Series(path).open_newest() opens it"
+
+
+def describe_folder(path: str, names: list[str]) -> str:
+    """Of a directory of checkpoints of other programs, which has these names; empty if it is none."""
+    inner = _checkpoints_in(path, names)
+    if not inner:
+        return ""
+    shown = ", ".join(printable(name) for name in inner[-3:])
+    newest = printable(os.path.join(path, inner[-1]))
+    return f"a folder of {len(inner)} checkpoints of other programs ({shown}), expected one of them, such as {newest}"
+
+
+def _checkpoints_in(path: str, names: list[str]) -> list[str]:
+    """Directories in it that look like checkpoints, in the order of the numbers in their names."""
+    found = []
+    for name in names[:_INNER_MAX]:
+        try:
+            inner = os.listdir(os.path.join(path, name))
+        except OSError:  # a file
+            continue
+        if any(one in _FOREIGN_NAMES or one.endswith(_FOREIGN_ENDS) for one in inner):
+            found.append(name)
+    return sorted(found, key=lambda name: ([int(digits) for digits in re.findall("[0-9]+", name)], name))
 
 
 def _foreign(path: str, what: str) -> str:

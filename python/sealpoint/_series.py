@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from sealpoint import _checkpoint, _sealpoint
 from sealpoint._arguments import Path, check, listed, path_of
 from sealpoint._errors import InvalidArgumentError
+from sealpoint._places import describe
 
 
 class Newest(NamedTuple):
@@ -31,24 +32,26 @@ class Series:
 
     def list(self) -> list[_sealpoint.SeriesEntry]:
         """Committed ones, newest first, then the others by name. A directory that does not exist has none."""
+        self._check_directory()
         return _sealpoint.series_list(self.path)
+
+    def _check_directory(self) -> None:
+        """Errors: InvalidArgumentError (a file; says which, and what converts it)."""
+        if os.path.isfile(self.path):
+            raise InvalidArgumentError(f"expected a directory of checkpoints; {describe(self.path)}", path=self.path)
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
         """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
         series nor the directory that it lies in is there: a file system that is not mounted is no new training.
-        InvalidArgumentError if the path is that of a checkpoint: there is something to resume from.
+        InvalidArgumentError if the path is that of a checkpoint, or of a file: there may be something to resume from.
 
         Args:
             allow_fallback: take an older one if the newest is damaged, and say what was passed over. Off: its
                 error is raised.
         """
         check(allow_fallback=allow_fallback)
+        self._check_directory()
         found = _sealpoint.series_newest(self.path, allow_fallback)
-        if found is None and os.path.lexists(os.path.join(self.path, "COMMIT")):
-            raise InvalidArgumentError(
-                "this directory is a checkpoint itself, expected one whose directories are checkpoints: give the one that "
-                "it lies in, or read it with sealpoint.open() or sealpoint.torch.load()", path=self.path,
-            )
         return None if found is None else Newest(*found)
 
     def open_newest(self, *, allow_fallback: bool = False, **options: Any) -> _checkpoint.Checkpoint | None:

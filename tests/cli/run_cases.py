@@ -75,6 +75,10 @@ def make_damaged():
     shutil.copytree("series", "bad-series")
     newest = sorted(pathlib.Path("bad-series").iterdir())[2]
     flip(blobs_of(newest)[0], 130)
+    for name in ("a", "b"):
+        path = pathlib.Path("unreadable-series") / name / "COMMIT"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
     shutil.copytree("series", "missing-blob-series")
     middle = sorted(pathlib.Path("missing-blob-series").iterdir())[1]
     blobs_of(middle)[0].unlink()
@@ -273,6 +277,8 @@ def run_cases(run):
     run.case("inspect-foreign", "inspect", "--depth", "1", "foreign")
     run.case("inspect-series", "inspect", "series")
     run.case("inspect-series-bad", "inspect", "missing-blob-series")
+    run.case("inspect-series-unreadable", "inspect", "unreadable-series")
+    run.case("inspect-series-unreadable-json", "inspect", "--json", "unreadable-series")
     run.case("inspect-series-forked", "inspect", "forked")
     run.case("inspect-series-forked-json", "inspect", "--json", "forked")
     run.case("inspect-series-json", "inspect", "--json", "series")

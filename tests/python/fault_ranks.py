@@ -122,7 +122,8 @@ def one_never_comes(job):
         time.sleep(DEADLINE_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)
     started = time.monotonic()
-    job.fails((sealpoint.CommError, sealpoint.TimeoutError), "before", 4, deadline=1)
+    error = job.fails(sealpoint.TimeoutError, "before", 4, deadline=1)
+    assert "rank 3 of 4 did not come within 1 s" in str(error), error
     assert time.monotonic() - started < DEADLINE_SECONDS - 1, "the deadline was another one"
     assert not (job.folder / "before").exists()
 

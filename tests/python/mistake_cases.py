@@ -18,9 +18,12 @@ import sealpoint
 import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
+from sealpoint.torch import _lobby
+from sealpoint.torch._communicator import TorchCommunicator
 
 DEADLINE_SECONDS = 2.5  # of a call that other ranks do not make
 QUICK_SECONDS = 2.2  # of one that they do
+HELD_DEADLINE_SECONDS = 0.7
 GONE = sealpoint.TimeoutError, sealpoint.CommError
 
 
@@ -217,6 +220,9 @@ def case_a_call_is_left_by_another_exception(job):
               lambda place, error=error: sp.load({"x": Stateful(on_load=error)}, job.path("good")),
               sealpoint.CommError, "rank 1 left load", name, own=type(error))
 
+    check(job, "of one rank alone", lambda place: None,
+          lambda place: sp.save({"x": Stateful(on_save=SystemExit(3))}, place / "c"), type(None), own=SystemExit)
+
     def progress(*_):
         raise RuntimeError("of the callback")
 
@@ -248,6 +254,8 @@ def case_a_rank_is_interrupted_while_it_waits(job):
 
         check(job, f"late-{name}", lambda place, call=call: interrupted_after(0.4, lambda: call(place)), late,
               KeyboardInterrupt, own=sealpoint.CommError, seconds=3.5)
+    check(job, "others-never-come", lambda place: interrupted_after(0.4, lambda: save(deadline=30)(place)),
+          lambda place: time.sleep(1), KeyboardInterrupt, own=type(None), seconds=3.5)
 
 
 @table
@@ -277,6 +285,104 @@ def case_a_rank_comes_too_late(job):
             assert time.monotonic() - began < QUICK_SECONDS
 
     check(job, "late", save(), late, GONE, "save of step 1", own=sealpoint.CommError, seconds=2 * DEADLINE_SECONDS + 2)
+
+
+def held_at(number, call):
+    """call(), whose exchange of that number this rank comes to only when the others have given it up."""
+    real, left = TorchCommunicator._run, [number]
+
+    def run(self, options, begin):
+        left[0] -= 1
+        if left[0] == 0:
+            time.sleep(HELD_DEADLINE_SECONDS + 0.4)
+        return real(self, options, begin)
+
+    TorchCommunicator._run = run
+    try:
+        call()
+    finally:
+        TorchCommunicator._run = real
+
+
+@table
+def case_a_time_out_names_the_call_the_phase_and_the_ranks(job):
+    """Each once, whether Python exchanged, or the library below it."""
+    sp.save(state_of(), job.path("good"))
+    in_background = functools.partial(sp.save_async, state_of(), step=1, deadline=HELD_DEADLINE_SECONDS)
+    calls = {
+        "save": ("save of step 1", lambda place: save(deadline=HELD_DEADLINE_SECONDS)(place)),
+        "load": ("load", lambda place: load(deadline=HELD_DEADLINE_SECONDS)(place)),
+        "save_async": ("save_async of step 1", lambda place: in_background(place / "c").result(20)),
+    }
+    for kind, number, words in (
+        ("save", 1, ["save of step 1 '", "/c', while the ranks compared what they save: "]),
+        ("save", 2, ["save of step 1 to ", "/c, phase preflight: "]),
+        ("load", 1, ["load '", "/good', while the ranks began the load: "]),
+        ("load", 2, ["load '", "/good', while the ranks told each other their hosts: "]),
+        ("load", 3, ["collective opening of ", "/good: "]),
+        ("save_async", 1, ["save_async of step 1 '", "/c', while the ranks compared what they save: "]),
+        ("save_async", 2, ["save of step 1 to ", "/c, phase plan: "]),
+    ):
+        name = f"{kind}-{number}"
+        place = job.path(name)
+        place.mkdir(exist_ok=True)
+        dist.barrier()
+        call = functools.partial(calls[kind][1], place)
+        error = outcome((lambda number=number, call=call: held_at(number, call)) if job.rank == 1 else call)
+        text = str(error)
+        path = str(job.path("good") if kind == "load" else place / "c")
+        if job.rank == 0:
+            wrong = [word for word in [*words, "rank 1 of 2 did not come within"] if text.count(word) != 1]
+            if wrong or text.count(path) != 1 or not isinstance(error, sealpoint.TimeoutError):
+                job.failed.append(f"{name}: {wrong}, {text!r}")
+        elif text.count(path) != 1 or not isinstance(error, GONE):
+            job.failed.append(f"{name}, late: {text!r}")
+        is_waited_for(job, place / "after")
+
+
+@table
+def case_groups_for_the_background_name_who_did_not_come(job):
+    real = TorchCommunicator.duplicate_for_background
+
+    def late(self):
+        time.sleep(HELD_DEADLINE_SECONDS + 0.5)
+        return real(self)
+
+    if job.rank == 1:
+        TorchCommunicator.duplicate_for_background = late
+    error = outcome(lambda: sp.save_async(state_of(n=2), job.path("c"), step=1, deadline=HELD_DEADLINE_SECONDS).result(20))
+    TorchCommunicator.duplicate_for_background = real
+    expected = "save of step 1 to ", "rank 1 of 2 did not come to make the groups"
+    if job.rank == 0 and not all(text in str(error) for text in expected):
+        job.failed.append(str(error))
+    is_waited_for(job, job.path("after"))
+
+
+def alone_who_did_not_come_is_told_by_who_waits(folder):
+    """A rank that is ahead, or waits for another one itself, is none of them."""
+    store = dist.HashStore()
+    _lobby.own_store = lambda: store
+    ranks_of = [_lobby.Waiters("g/", rank, 4) for rank in range(4)]
+
+    def told(rank, number, is_over=False):
+        (ranks_of[rank].tell_end if is_over else ranks_of[rank].tell)(number)
+        assert ranks_of[rank]._told.wait(5)
+
+    told(1, 3)
+    assert ranks_of[0].absent(3) == [2, 3]
+    told(1, 3, is_over=True)
+    assert ranks_of[0].absent(3) == [2, 3], "it passed this one"
+    assert ranks_of[0].absent(4) == [1, 2, 3]
+    told(1, 5)
+    told(2, 4)
+    assert ranks_of[1].absent(5) == [0, 3], "rank 2 waits itself"
+    assert ranks_of[0].text_of_absent(4) == "rank 3 of 4"
+
+    def gone():
+        raise RuntimeError("the host of the store is gone")
+
+    _lobby.own_store = gone
+    assert ranks_of[0].text_of_absent(4) == "a rank"
 
 
 # Jobs of two ranks of which one is not there any more. Each ends by itself, or is ended here.

@@ -72,6 +72,27 @@ def test_a_series(tmp_path):
     refused(tmp_path / "run", "it is a series, of which no checkpoint can be opened")
 
 
+def test_a_folder_of_checkpoints_of_other_programs(tmp_path):
+    for number in (9, 10):
+        (tmp_path / f"run/checkpoint-{number}").mkdir(parents=True)
+        (tmp_path / f"run/checkpoint-{number}/model.safetensors").write_bytes(b"")
+    refused(tmp_path / "run", "a folder of 2 checkpoints of other programs (checkpoint-9, checkpoint-10), expected one of them, "
+            f"such as {tmp_path}/run/checkpoint-10")
+
+
+def test_a_file_given_for_a_series(tmp_path, saved):
+    (tmp_path / "t.pt").write_bytes(b"PK\x03\x04")
+    for path, said in (
+        (tmp_path / "t.pt", f"it is a file of torch.save; `sealpoint convert {tmp_path}/t.pt DST` converts it"),
+        (saved / "COMMIT", f"it is a file of a checkpoint; give its directory, {saved}"),
+    ):
+        series = sealpoint.Series(path)
+        for call in (series.newest, series.open_newest, series.list):
+            with pytest.raises(sealpoint.InvalidArgumentError) as caught:
+                call()
+            assert f"expected a directory of checkpoints; {said}" in str(caught.value)
+
+
 def test_a_missing_path(tmp_path, monkeypatch, saved):
     said = f"there is no {tmp_path}/a/b/c: {tmp_path} exists, and nothing in it is named a (openat: "
     refused(tmp_path / "a/b/c", said, "errno 2")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/ckpt-inspect/foreign/formats.h"
@@ -58,7 +59,19 @@ class Inspection {
       if (!state || *state) return ShowForeign(state, none);
     }
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
-    return ExitStatus::kValid;
+    return StatusOf(series->listing);
+  }
+
+  // Valid if the marker of any of them says what it is, or says that it is none.
+  static ExitStatus StatusOf(const SeriesListing& listing) {
+    ExitStatus worst = ExitStatus::kValid;
+    for (const SeriesEntry& entry : listing.entries) {
+      const bool is_told =
+          entry.verdict == Verdict::kCommitted || entry.verdict == Verdict::kUncommitted;
+      if (is_told) return ExitStatus::kValid;
+      worst = Worse(worst, ExitStatusOf(entry.verdict));
+    }
+    return worst;
   }
 
   // Of another format, if it is of one that is known.
@@ -121,7 +134,10 @@ class Inspection {
     PrintError(kProgram, error.ToString());
     const bool is_about_path = error.code() == Code::kNotACheckpoint ||
                                (error.code() == Code::kNotFound && error.place().tensor.empty());
-    const std::string hint = is_about_path ? HintForCheckpoint(options_.path) : "";
+    // The other subjects are those of Sealpoint's own checkpoints; the overview shows any.
+    const std::string_view shows =
+        options_.subject == Subject::kOverview ? "sealpoint ls" : "ckpt-inspect";
+    const std::string hint = is_about_path ? HintForCheckpoint(options_.path, shows) : "";
     if (!hint.empty()) PrintError(kProgram, "hint: " + hint);
     return status;
   }

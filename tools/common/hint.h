@@ -3,12 +3,14 @@
 #define SEALPOINT_TOOLS_COMMON_HINT_H_
 
 #include <string>
+#include <string_view>
 
 namespace sealpoint::tools {
 
 // What a person may have meant by a path at which no checkpoint (no series) was found: "did you
 // mean run7/step-…?". Empty if nothing comes to mind. Looks at names alone; reads no file.
-std::string HintForCheckpoint(const std::string& path);
+// `shows`: the command that shows checkpoints of other formats.
+std::string HintForCheckpoint(const std::string& path, std::string_view shows = "ckpt-inspect");
 std::string HintForSeries(const std::string& path);
 
 }  // namespace sealpoint::tools

@@ -4,27 +4,25 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
-from sealpoint._sealpoint import printable
+from sealpoint._places import describe_folder
 from sealpoint._series import Series
 from sealpoint._tree import Node, parse, rank_object, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.convert import _safetensors
 from sealpoint.convert._dcp import METADATA, open_dcp
 from sealpoint.convert._files import FileSet, io_error, size_at
-from sealpoint.convert._megatron import MARKER, is_megatron, latest, open_megatron
+from sealpoint.convert._megatron import is_megatron, latest, open_megatron
 from sealpoint.convert._sealpoint_source import open_sealpoint
 from sealpoint.convert._select import leaves, pattern, without
 from sealpoint.convert._source import LeftOut, Opener, State, unread_of
 from sealpoint.convert._torch_legacy import open_legacy_file
 from sealpoint.convert._torch_zip import LEGACY, MAGIC, open_torch_file
 
-_LOOKED_AT_MAX = 1000
 # How files begin that are not read; what they are.
 _OTHERS = (
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
@@ -159,28 +157,10 @@ def _open_directory(path: str, opener: Opener) -> State:
         state = open_sealpoint(own.entry.path)
         state.notes.append(f"the newest of the series: {own.entry.name}")
         return state
-    inner = _checkpoints_in(path, names)
-    if inner:
-        shown = ", ".join(printable(name) for name in inner[-3:])
-        raise NotACheckpointError(
-            f"a folder of {len(inner)} checkpoints of other programs ({shown}), expected one of them, such as "
-            f"{printable(os.path.join(path, inner[-1]))}",
-            path=path,
-        )
+    folder = describe_folder(path, names)
+    if folder:
+        raise NotACheckpointError(folder, path=path)
     raise NotACheckpointError("no file of a known format in the directory", path=path)
-
-
-def _checkpoints_in(path: str, names: list[str]) -> list[str]:
-    """Directories in it that look like checkpoints, in the order of the numbers in their names."""
-    found = []
-    for name in names[:_LOOKED_AT_MAX]:
-        try:
-            inner = os.listdir(os.path.join(path, name))
-        except OSError:  # a file
-            continue
-        if any(one in (METADATA, MARKER) or one.endswith((".distcp", ".safetensors", ".index.json")) for one in inner):
-            found.append(name)
-    return sorted(found, key=lambda name: ([int(digits) for digits in re.findall("[0-9]+", name)], name))
 
 
 def _check_tree(state: State) -> None:

@@ -66,7 +66,7 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
         return True, json.dumps(found).encode()
 
     with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
-        _, answers = agree(call, own)
+        _, answers = agree(call, own, "told each other their buckets")
     buckets: dict[str, Any] = {}
     for answer in answers:
         buckets.update(json.loads(bytes(answer)))

@@ -138,7 +138,7 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
     _mcore.utils.force_all_tensors_to_non_fp8(state)
     session = session_of(None)
     with session.call("load", path_of(directory), deadline=options.deadline) as call:
-        agree(call, lambda: (None, b""))
+        agree(call, lambda: (None, b""), "began the load")
         reader = _sealpoint.CollectiveReader(
             call.communicator, path_of(directory), check_files=True, direct_io=False,
             memory_budget_bytes=_MEMORY_BUDGET_BYTES,
@@ -151,14 +151,14 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
             check_widening(options.convert, wanted.destinations.slots, checkpoint)
             return wanted, b""
 
-        found, _ = agree(call, make)
+        found, _ = agree(call, make, "compared their states with the checkpoint")
         reader.load(
             slots=found.destinations.slots,
             contract=("error", "allow", "error", "error", "allow"),
             convert=rounding_of(options.convert),
             threads=options.threads,
             memory_budget_bytes=_MEMORY_BUDGET_BYTES,
-            pass_on=session.spans_hosts(),
+            pass_on=call.spans_hosts(),
             progress=None,
         )
     run_of(path_of(directory)).note_load(checkpoint.attempt, checkpoint.sequence)

@@ -145,7 +145,7 @@ def refuse(session: Session, kind: str, error: InvalidArgumentError) -> NoReturn
         raise error
 
     with session.call(kind, deadline=_DEADLINE_SECONDS) as call:
-        agree(call, fail)
+        agree(call, fail, "began the call")
     raise AssertionError
 
 

@@ -27,8 +27,10 @@ from torch._C._distributed_c10d import (
 
 from sealpoint._communicator import Message
 from sealpoint._errors import CommError, TimeoutError
-from sealpoint.torch._lobby import FOREVER_SECONDS, Lobby, make_group
+from sealpoint.torch._lobby import FOREVER_SECONDS, Lobby, Waiters, make_group
 
+# So much later than a call's own limit gloo gives up, and closes the connections: others must first hear why.
+_LATER = datetime.timedelta(seconds=10)
 # Between looks at whether a call was interrupted.
 _LOOK_EVERY = datetime.timedelta(milliseconds=50)
 _DEFAULT_SECONDS = 1800.0
@@ -107,12 +109,15 @@ class TorchCommunicator:
         name = name_of_ranks(whole, ranks)
         _counts[purpose, name] += 1
         lobby = Lobby(f"{purpose}/{name}/{_counts[purpose, name]}", ranks.index(dist.get_rank()), len(ranks))
-        self._set_up(None, "", None, deadline)
-        self._group, _, self._name = lobby.meet("", self._seconds)
+        seconds = FOREVER_SECONDS if deadline is None else deadline
+        group, _, own_name = lobby.meet("", seconds)
+        self._set_up(group, own_name, None, deadline)
 
     def _set_up(self, group: Any, name: str, look: Callable[[], None] | None, deadline: float | None) -> None:
         _forget_ended()
         self._group, self._name, self.look = group, name, look
+        self._waiters = Waiters(name, self.rank, self.size)
+        self._exchange_count = 0
         self._duplicate_count = 0
         self.host = socket.gethostname()
         self._interrupted: str | None = None
@@ -160,7 +165,8 @@ class TorchCommunicator:
         if self._interrupted is not None:
             raise CommError(f"the communicator was interrupted: {self._interrupted}")
         started, work = time.monotonic(), None
-        options.timeout = datetime.timedelta(seconds=self._seconds)
+        self._exchange_count += 1
+        options.timeout = datetime.timedelta(seconds=self._seconds) + _LATER
         try:
             work = begin(options)
             while True:
@@ -171,6 +177,7 @@ class TorchCommunicator:
                     if work.is_completed():
                         work.wait()  # it failed, or it ended just behind the slice
                         return
+                self._waiters.tell(self._exchange_count)
                 self._check()
                 if time.monotonic() - started >= self._seconds:  # the limit of gloo is that of each of its messages
                     raise self._late(started)
@@ -179,12 +186,15 @@ class TorchCommunicator:
                 raise self._late(started) from error
             raise CommError(f"gloo: {' '.join(str(error).split())}", rank=self.rank) from error
         finally:
-            if work is not None and not work.is_completed():
+            if work is None or work.is_completed():
+                self._waiters.tell_end(self._exchange_count)
+            else:
                 _abandoned.append((self._group, work))
 
     def _late(self, started: float) -> TimeoutError:
         passed = time.monotonic() - started
-        return TimeoutError(f"a rank did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
+        who = self._waiters.text_of_absent(self._exchange_count)
+        return TimeoutError(f"{who} did not come within {self._seconds:.4g} s ({passed:.1f} s passed)", rank=self.rank)
 
     def barrier(self) -> None:
         self._run(BarrierOptions(), lambda options: self._group.barrier(options))

@@ -110,8 +110,8 @@ class StorageReader(storage.StorageReader):
             with checked_call(session, "load", same={"deadline": self._deadline, "convert": self._convert}, path=path,
                               allow_pickle=self._allow_pickle, threads=self._threads, memory_budget_bytes=self._budget,
                               pass_on=self._pass_on, progress=self._progress) as call:
-                agree(call, lambda: (None, b""))
-                session.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
+                agree(call, lambda: (None, b""), "began the load")
+                call.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
                 reader = _sealpoint.CollectiveReader(
                     call.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
                 )
@@ -159,7 +159,7 @@ class StorageReader(storage.StorageReader):
             check_widening(self._convert, wanted.destinations.slots, opened.stored.checkpoint)
             return wanted, bytes([wanted.destinations.must_compare]) + mask_of(names, wanted.names(names))
 
-        wanted, answers = agree(call, make)
+        wanted, answers = agree(call, make, "compared their states with the checkpoint")
         if opened.generation != opened.session.generation:
             raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
         unmatched = unmatched_of(names, [answer[1:] for answer in answers])
@@ -175,12 +175,12 @@ class StorageReader(storage.StorageReader):
             convert=rounding_of(self._convert),
             threads=self._threads,
             memory_budget_bytes=self._budget,
-            pass_on=opened.session.spans_hosts() if self._pass_on is None else self._pass_on,
+            pass_on=call.spans_hosts() if self._pass_on is None else self._pass_on,
             progress=self._progress,
         )
         if any(answer[0] for answer in answers):
-            agree(call, lambda: (wanted.destinations.compare(), b""))
-        agree(call, wanted.commit)
+            agree(call, lambda: (wanted.destinations.compare(), b""), "compared what was loaded twice")
+        agree(call, wanted.commit, "set the values of their states")
 
 
 class _Wanted:

@@ -82,7 +82,7 @@ def raise_together(
     order = {kind: number for number, kind in enumerate(_KINDS)}
     first = min(differences, key=lambda one: order[one[0]])[1] if differences else ""
     own = json.dumps([len(differences), text, first, communicator.host]).encode()
-    answers = [json.loads(bytes(one)) for one in communicator.all_gather(own)]
+    answers = [json.loads(bytes(one)) for one in communicator.all_gather(own, "told each other how their states differ")]
     rank, (count, text, first, host) = max(enumerate(answers), key=lambda one: (one[1][0], -one[0]))
     others = sum(answer[:2] != [count, text] for answer in answers)
     message = f"the state differs from the checkpoint: {text}"

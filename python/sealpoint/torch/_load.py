@@ -92,9 +92,9 @@ def load(
 def _load(call: Call, state: State, path: Path, contract: Contract,
           convert: Conversion | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
           progress: Progress) -> LoadReport:
-    agree(call, lambda: (None, b""))  # the library's own exchanges need all ranks in this call
+    agree(call, lambda: (None, b""), "began the load")  # the library's own exchanges need all ranks in this call
     communicator = call.communicator
-    spans_hosts = call.session.spans_hosts()
+    spans_hosts = call.spans_hosts()
     reader = _sealpoint.CollectiveReader(
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
     )
@@ -106,7 +106,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         check_widening(convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
-    matching, answers = agree(call, make)
+    matching, answers = agree(call, make, "compared their states with the checkpoint")
     unmatched = unmatched_of(matching.stored, [answer[2:] for answer in answers])
     if any(answer[1] for answer in answers) or (unmatched and contract.unexpected == "error"):
         if contract.unexpected == "error":
@@ -129,13 +129,13 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         progress=progress,
     )
     if any(answer[0] for answer in answers):
-        agree(call, lambda: (matching.destinations.compare(), b""))
+        agree(call, lambda: (matching.destinations.compare(), b""), "compared what was loaded twice")
 
     def apply() -> tuple[None, bytes]:
         matching.apply()
         return None, b""
 
-    agree(call, apply)  # load_state_dict() of the caller may fail on one rank
+    agree(call, apply, "set the values of their states")  # load_state_dict() of the caller may fail on one rank
     return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import secrets
@@ -23,6 +24,8 @@ _LOOK_FIRST_SECONDS, _LOOK_MOST_SECONDS = 0.002, 0.2
 _NAMED_MOST = 8
 # How long behind the end of what waits for other ranks the store may take to answer.
 _STORE_SECONDS = 1.0
+# How long a rank that waited too long waits for the store to say for whom.
+_ABSENT_SECONDS = 0.5
 
 
 class Aside(Generic[T]):
@@ -81,15 +84,28 @@ def make_group(name: str, rank: int, size: int, end: float, check: Callable[[], 
     torch.distributed.new_group is for all ranks of the job, or names the group by how many others the process has.
     """
     timeout = datetime.timedelta(seconds=max(0.001, end - time.monotonic()))
-    made = Aside(lambda: ProcessGroupGloo(PrefixStore(name, own_store()), rank, size, timeout))
+    came = [f"came{one}" for one in range(size)]
+
+    def make() -> Any:
+        store = PrefixStore(name, own_store())
+        store.set(came[rank], "")
+        return ProcessGroupGloo(store, rank, size, timeout)
+
+    def text() -> str:
+        all_came = f"{size} ranks came to make their groups, but could not connect in time"
+        return _text_of_absent(PrefixStore(name, own_store()), came, all_came)
+
+    made = Aside(make)
     while not made.wait(_LOOK_MOST_SECONDS):
         check()
         if time.monotonic() > end:
-            raise TimeoutError(f"{size} ranks came to make their groups, but could not connect in time", rank=rank)
+            raise TimeoutError(run_aside(text, _STORE_SECONDS, "the store of torch.distributed"), rank=rank)
     try:
         return made.result()
     except RuntimeError as error:
         check()
+        if time.monotonic() > end:
+            raise TimeoutError(run_aside(text, _STORE_SECONDS, "the store of torch.distributed"), rank=rank) from error
         raise CommError(f"gloo: {' '.join(str(error).split())}", rank=rank) from error
 
 
@@ -124,16 +140,20 @@ class Lobby:
         """The generation to be used."""
         return int(self._store().compare_set("generation", "", "1"))
 
-    def leave(self, generation: int, call: str | None, why: str) -> None:
-        """This rank will not use that generation again, since ``call`` (None: nothing that others may be in) failed."""
+    def leave(self, generation: int, call: str | None, why: str, is_late: bool = False) -> None:
+        """This rank will not use that generation again, since ``call`` (None: nothing that others may be in) failed.
+        ``is_late``: it waited too long."""
         if call is not None:
-            self._store().compare_set(f"left/{call}", "", why)
+            self._store().compare_set(f"left/{call}", "", f"{'late' if is_late else 'left'} {why}")
         self._store().compare_set("generation", str(generation), str(generation + 1))
 
-    def why_left(self, call: str) -> str | None:
-        """Why another rank gave up this call, or None."""
+    def why_left(self, call: str) -> tuple[bool, str] | None:
+        """Why the first rank that gave up this call did so, behind whether it only waited too long; or None."""
         key = f"left/{call}"
-        return self._store().get(key).decode() if self._store().check([key]) else None
+        if not self._store().check([key]):
+            return None
+        kind, why = self._store().get(key).decode().split(" ", 1)
+        return kind == "late", why
 
     def meet(self, call: str, seconds: float) -> tuple[Any, int, str]:
         """A new group, its generation, and a name that no other group has. All ranks call it, and it ends in time.
@@ -153,7 +173,7 @@ class Lobby:
             generation = self.newest()
             why = self.why_left(call)
             if why is not None:
-                raise CommError(why)
+                raise CommError(why[1])
             try:
                 group, name = self._meet(generation, end, stop)
             except MovedError:
@@ -189,15 +209,64 @@ class Lobby:
         while not self._store().check(keys):
             check()
             if time.monotonic() > end:
-                raise TimeoutError(self._absent(arrived), rank=self._rank)
+                all_came = "a rank that came to make the groups went no further"
+                raise TimeoutError(_text_of_absent(self._store(), arrived, all_came), rank=self._rank)
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
             pause = min(2 * pause, _LOOK_MOST_SECONDS)
 
-    def _absent(self, arrived: list[str]) -> str:
-        absent = [rank for rank, key in enumerate(arrived) if not self._store().check([key])]
-        if not absent:
-            return "a rank that came to make the groups went no further"
-        named = ", ".join(map(str, absent[:_NAMED_MOST]))
-        more = f" and {len(absent) - _NAMED_MOST} more" if len(absent) > _NAMED_MOST else ""
-        plural = "rank" if len(absent) == 1 else "ranks"
-        return f"{plural} {named}{more} of {len(arrived)} did not come to make the groups"
+
+def _text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
+    """Which ranks did not set their keys, or ``all_came``."""
+    absent = [rank for rank, key in enumerate(arrived) if not store.check([key])]
+    return f"{_named(absent, len(arrived))} did not come to make the groups" if absent else all_came
+
+
+def _named(absent: list[int], size: int) -> str:
+    named = ", ".join(map(str, absent[:_NAMED_MOST]))
+    more = f" and {len(absent) - _NAMED_MOST} more" if len(absent) > _NAMED_MOST else ""
+    return f"{'rank' if len(absent) == 1 else 'ranks'} {named}{more} of {size}"
+
+
+class Waiters:
+    """Which ranks of a group wait in which of its exchanges, as each tells the store. So a time-out names who did not come.
+
+    A rank tells it once it waits, and when that is over: exchanges that end soon cost nothing.
+    """
+
+    def __init__(self, name: str, rank: int, size: int) -> None:
+        self._name, self._rank, self._size = f"{name}waits/", rank, size
+        self._told: Aside[None] | None = None
+        self._number = 0  # what the store was told: of the exchange; negative once it is over
+
+    def tell(self, number: int) -> None:
+        """This rank waits in the exchange of this number. Local; does not wait for the store."""
+        self._tell(number)
+
+    def tell_end(self, number: int) -> None:
+        """And no longer, if it told that it does."""
+        if self._number == number:
+            self._tell(-number)
+
+    def _tell(self, number: int) -> None:
+        if self._number == number:
+            return
+        before, self._number = self._told, number
+        self._told = Aside(lambda: self._write(before, number))
+
+    def _write(self, before: Aside[None] | None, number: int) -> None:
+        if before is None or before.wait(_STORE_SECONDS):  # else the store does not answer
+            PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
+
+    def absent(self, number: int) -> list[int]:
+        """Other ranks that neither wait nor have passed that exchange, as far as they told. For ``run_aside``."""
+        store = PrefixStore(self._name, own_store())
+        others = [rank for rank in range(self._size) if rank != self._rank]
+        told = {rank: int(store.get(str(rank))) if store.check([str(rank)]) else 0 for rank in others}
+        return [rank for rank in others if -number < told[rank] <= 0]
+
+    def text_of_absent(self, number: int) -> str:
+        """"rank 2 of 3", or "a rank" if the store does not answer, or all came."""
+        with contextlib.suppress(Error):
+            if absent := run_aside(lambda: self.absent(number), _ABSENT_SECONDS, "the store of torch.distributed"):
+                return _named(absent, self._size)
+        return "a rank"

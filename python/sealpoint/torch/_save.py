@@ -70,9 +70,10 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
 
     def result(self, timeout: float | None = None) -> _sealpoint.CommitInfo:
         self._check_process()
-        info = super().result(timeout)
-        self._is_heard = True
-        return info
+        try:
+            return super().result(timeout)
+        finally:
+            self._is_heard = self._is_heard or super().done()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._check_process()

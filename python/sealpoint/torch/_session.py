@@ -11,8 +11,8 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 
@@ -31,6 +31,7 @@ _LEAVE_SECONDS = 2.0
 # While a rank waits for others it looks in the store whether one of them gave up.
 _LOOK_FIRST_SECONDS, _LOOK_MOST_SECONDS = 0.05, 1.0
 _WHY_MAX = 1000  # characters of what other ranks are told
+T = TypeVar("T")
 # Before the first message of a call: how many calls this rank made, and a digest of this one.
 _HEAD = struct.Struct("<Q16s")
 
@@ -46,21 +47,24 @@ def _default_budget() -> int:
 class Call:
     """One call that all ranks make together. A communicator, of which ``all_gather`` must be used first (see ``agree``).
 
-    Whatever is raised within it on this rank alone, the others learn of at once.
+    Whatever is raised within it on this rank alone, the others learn of at once. ``what`` of an exchange: what the ranks do
+    in it, for errors: "compared what they save".
     """
 
     def __init__(self, session: Session, kind: str, path: Any, step: Any, deadline: float | None) -> None:
         self.session, self._deadline = session, deadline
         self.rank, self.size, self.host = session.rank, session.size, session.host
-        target = "" if path is None else f" {os.fsdecode(path)!r}"
+        self._path = "" if path is None else os.fsdecode(path)
+        target = f" {self._path!r}" if self._path else ""
         self.text = f"{kind}{'' if step is None else f' of step {step}'}{target}"
         digest = hashlib.blake2b(self.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
         self._key = f"{session.call_count}/{digest}"
         self._same: Mapping[str, Any] = {}
         self._has_begun = False
-        self._calls_differ = False
+        self._doing: str | None = None  # in the exchange that this rank is in; None: the library's own, whose errors say it
+        self._calls: list[bytes] = []  # what each rank said of its call, if they differ
         self._next_look, self._look_every = 0.0, _LOOK_FIRST_SECONDS
-        self._looking: Aside[tuple[int, str | None]] | None = None
+        self._looking: Aside[tuple[int, tuple[bool, str] | None]] | None = None
 
     def must_be_same(self, arguments: Mapping[str, Any]) -> None:
         """Of all ranks; a difference is an error of all. Before the first exchange."""
@@ -73,33 +77,42 @@ class Call:
         assert communicator is not None
         return communicator
 
-    def broadcast(self, message: Message | None, root: int) -> Message | None:
-        return self.communicator.broadcast(message, root)
+    def broadcast(self, message: Message | None, root: int, what: str) -> Message | None:
+        return self._exchange(what, lambda: self.communicator.broadcast(message, root))
 
-    def gather(self, message: Message, root: int) -> Sequence[Message] | None:
-        return self.communicator.gather(message, root)
+    def gather(self, message: Message, root: int, what: str) -> Sequence[Message] | None:
+        return self._exchange(what, lambda: self.communicator.gather(message, root))
 
-    def all_gather(self, message: Message) -> Sequence[Message]:
+    def all_gather(self, message: Message, what: str) -> Sequence[Message]:
+        return self._exchange(what, lambda: self._all_gather(message))
+
+    def spans_hosts(self) -> bool:
+        """See ``Session.spans_hosts``."""
+        return self._exchange("told each other their hosts", self.session.spans_hosts)
+
+    def _exchange(self, what: str, exchange: Callable[[], T]) -> T:
+        self._doing = what
+        result = exchange()
+        self._doing = None
+        return result
+
+    def _all_gather(self, message: Message) -> Sequence[Message]:
         if self._has_begun:
             return self.communicator.all_gather(message)
         said = json.dumps([self.text, {name: repr(value) for name, value in self._same.items()}]).encode()
         digest = hashlib.blake2b(said, digest_size=16).digest()
-        answers = self._begin(_HEAD.pack(self.session.call_count, digest) + bytes(message))
-        heads = [_HEAD.unpack(answer[: _HEAD.size]) for answer in answers]
-        self.session.call_count = max(count for count, _ in heads)
-        self._calls_differ = any(one != heads[0][1] for _, one in heads)
+        answers = self._begin(_HEAD.pack(self.session.call_count, digest) + bytes(message), said)
+        self.session.call_count = max(_HEAD.unpack(answer[: _HEAD.size])[0] for answer in answers)
         return [answer[_HEAD.size :] for answer in answers]
 
     def check_same(self) -> None:
-        """That all ranks make this call, with the same arguments. Behind the first exchange; collective if they do not.
+        """That all ranks make this call, with the same arguments. Behind the first exchange. Local.
 
         Errors: InvalidArgumentError, the same on all ranks.
         """
-        if not self._calls_differ:
+        if not self._calls:
             return
-        self._calls_differ = False
-        said = [self.text, {name: repr(value) for name, value in self._same.items()}]
-        all_said = [json.loads(bytes(one)) for one in self.all_gather(json.dumps(said).encode())]
+        all_said, self._calls = [json.loads(one) for one in self._calls], []
         other = next(rank for rank, one in enumerate(all_said) if one != all_said[0])
         (first, first_same), (text, same) = all_said[0], all_said[other]
         if first != text:
@@ -110,7 +123,7 @@ class Call:
             rank=other,
         )
 
-    def _begin(self, message: bytes) -> list[bytes]:
+    def _begin(self, message: bytes, said: bytes) -> list[bytes]:
         """The first exchange: if the group turns out to be one that others gave up before this call, in a new one."""
         seconds = FOREVER_SECONDS if self._deadline is None else self._deadline
         end = time.monotonic() + seconds
@@ -119,6 +132,9 @@ class Call:
             communicator.set_deadline(max(0.001, end - time.monotonic()))
             try:
                 answers = [bytes(one) for one in communicator.all_gather(message)]
+                digests = {_HEAD.unpack(answer[: _HEAD.size])[1] for answer in answers}
+                # Here, since an answer may be that of a call in which its rank gave up the group.
+                self._calls = [] if len(digests) == 1 else [bytes(one) for one in communicator.all_gather(said)]
                 break
             except (CommError, TimeoutError) as error:
                 if time.monotonic() >= end or not self._was_given_up(error):
@@ -134,7 +150,7 @@ class Call:
             return True
         newest, why = self.session.ask(lambda lobby: (lobby.newest(), lobby.why_left(self._key)))
         if why is not None:
-            raise CommError(why) from error
+            raise CommError(why[1]) from error
         return bool(newest != self.session.generation)
 
     def _look(self) -> None:
@@ -151,30 +167,36 @@ class Call:
             with contextlib.suppress(RuntimeError):  # of the store, whose host may be gone; gloo finds out
                 newest, why = looked.result()
                 if why is not None:
-                    raise CommError(why)
+                    raise CommError(why[1])
                 if newest != self.session.generation and not self._has_begun:
                     raise MovedError("other ranks gave up this group")
 
     def end(self, error: BaseException) -> None:
         """This rank leaves the call by an error. Unless all ranks have the same, their group is of no use any more."""
-        if isinstance(error, Error) and error.code not in ("Comm", "Timeout"):
+        if not isinstance(error, Error):
+            text = self._told(" ".join(f"{type(error).__name__}: {error}".split()))
+            return self.session.leave(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX])
+        if error.code not in ("Comm", "Timeout"):
             return
-        text = error.message if isinstance(error, Error) else " ".join(f"{type(error).__name__}: {error}".split())
-        if isinstance(error, Error) and self.session.lobby is not None:
-            can_tell = True
-            try:
-                why = self.session.ask(lambda lobby: lobby.why_left(self._key))
-                if why is not None and why != text:
-                    text = f"{why} ({text})"
-            except Error:
-                can_tell = False
-            if self.text not in text:
-                text = f"{text}, in {self.text}"
-            error.message = text
-            error.args = (text, *error.args[1:])
-            if not can_tell:
-                return self.session.drop()
-        self.session.leave(self._key, f"rank {self.rank} left {self.text}: {text}"[:_WHY_MAX])
+        is_late, text, why = error.code == "Timeout", self._told(error.message), None
+        can_tell = True
+        try:
+            why = None if self.session.lobby is None else self.session.ask(lambda lobby: lobby.why_left(self._key))
+        except Error:
+            can_tell = False
+        if why is not None and not (is_late and why[0]):  # else both waited for a third rank
+            text = why[1]  # the cause of what this rank met
+        error.message, error.args = text, (text, *error.args[1:])
+        if can_tell:
+            self.session.leave(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX], is_late)
+        else:
+            self.session.drop()
+
+    def _told(self, text: str) -> str:
+        """With this call, and what the ranks did in it. What the library's own exchange says has both."""
+        if self._doing is None and self._path and self._path in text:
+            return text
+        return f"{self.text}{'' if self._doing is None else f', while the ranks {self._doing}'}: {text}"
 
 
 class Session:
@@ -243,11 +265,11 @@ class Session:
         self.communicator, self._is_broken, self._spans_hosts = None, False, None
         self._savers = {}
 
-    def leave(self, key: str, why: str) -> None:
+    def leave(self, key: str, why: str, is_late: bool = False) -> None:
         """Local: the group is given up, in the call of this key, and others hear why."""
         generation = None if self.communicator is None else self.generation
         with contextlib.suppress(Error):  # who cannot be told finds out by the deadline
-            self.ask(lambda lobby: lobby.leave(lobby.newest() if generation is None else generation, key, why))
+            self.ask(lambda lobby: lobby.leave(lobby.newest() if generation is None else generation, key, why, is_late))
         self.drop()  # now, since others see at once that connections are closed, and ask why
 
     def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:

@@ -79,10 +79,11 @@ class Collected(Gathered):
         return name
 
 
-def agree(communicator: Call, make: Callable[[], tuple[T, bytes]]) -> tuple[T, list[bytes]]:
+def agree(communicator: Call, make: Callable[[], tuple[T, bytes]], what: str) -> tuple[T, list[bytes]]:
     """What make() returns, and the answers (its second value) of all ranks. Collective.
 
-    What goes wrong on one rank is an error of all, and names that rank. So is a rank that makes another call.
+    What goes wrong on one rank is an error of all, and names that rank. So is a rank that makes another call. ``what``: see
+    ``Call``.
     """
     made: T | None = None
     error: Exception | None = None
@@ -92,7 +93,7 @@ def agree(communicator: Call, make: Callable[[], tuple[T, bytes]]) -> tuple[T, l
         message = _ANSWER + answer
     except Exception as failed:  # the others must not wait for this rank, whatever it is
         error, message = failed, _ERROR + _dump_error(failed, communicator)
-    answers = [bytes(one) for one in communicator.all_gather(message)]
+    answers = [bytes(one) for one in communicator.all_gather(message, what)]
     for one in answers:
         if one[:1] == _ERROR:
             raise _parse_error(one[1:]) from error
@@ -102,7 +103,8 @@ def agree(communicator: Call, make: Callable[[], tuple[T, bytes]]) -> tuple[T, l
 
 def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
     """What make() returns on rank 0, on all ranks; or its error. Collective."""
-    _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""))
+    what = "waited for what rank 0 found"
+    _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""), what)
     return _tree.parse(answers[0])
 
 
@@ -148,14 +150,14 @@ def _gather(
         digest = hashlib.blake2b(own, digest_size=16).digest()
         return (gathered, own), bytes([gathered.names.found > 0]) + digest
 
-    (gathered, own), answers = agree(communicator, make)
+    (gathered, own), answers = agree(communicator, make, "compared what they save")
     return gathered, own, [one[1:] for one in answers], any(one[0] for one in answers)
 
 
 def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> int:
     """Makes one tree on rank 0, of one of each kind that there is. Returns 0, or raises the same error on all ranks."""
     is_first = answers.index(answers[communicator.rank]) == communicator.rank
-    gathered = communicator.gather(own if is_first else b"", 0)
+    gathered = communicator.gather(own if is_first else b"", 0, "united what they save")
     outcome = b""
     if gathered is not None:
         try:
@@ -163,7 +165,7 @@ def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gath
             collected.node = _tree.merge(nodes)
         except Error as failed:
             outcome = _dump_error(failed, communicator)
-    told = communicator.broadcast(outcome if communicator.rank == 0 else None, 0)
+    told = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
     if communicator.rank != 0:
         assert told is not None
         outcome = bytes(told)

@@ -43,6 +43,15 @@ TEST_F(SeriesResumeTest, TheNewestIsLookedAtAgainOnceItIsOpen) {
   EXPECT_EQ(newest(opens).first, "b");
 }
 
+TEST_F(SeriesResumeTest, ACheckpointGivenForItsSeriesIsAnErrorThatNamesTheSeries) {
+  const Status error = Series(Path("c"), storage_).Newest().status();
+  EXPECT_THAT(error, HasCode(Code::kInvalidArgument));
+  EXPECT_THAT(error.message(),
+              ::testing::HasSubstr("the one that it lies in, " + series_.path() + ","));
+  const Status here = Series(Path("c") + "/.", storage_).Newest().status();
+  EXPECT_THAT(here.message(), ::testing::HasSubstr("lies in, " + Path("c") + "/./..,"));
+}
+
 TEST_F(SeriesResumeTest, RefusesADamagedNewestUnlessAsked) {
   ReplaceFile(*memory_, Path("c"), BlobOf(3), nullptr);
   EXPECT_THAT(series_.Newest().status(), HasCode(Code::kIncomplete));
