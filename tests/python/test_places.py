@@ -76,8 +76,8 @@ def test_a_folder_of_checkpoints_of_other_programs(tmp_path):
     for number in (9, 10):
         (tmp_path / f"run/checkpoint-{number}").mkdir(parents=True)
         (tmp_path / f"run/checkpoint-{number}/model.safetensors").write_bytes(b"")
-    refused(tmp_path / "run", "a folder of 2 checkpoints of other programs (checkpoint-9, checkpoint-10), expected one of them, "
-            f"such as {tmp_path}/run/checkpoint-10")
+    refused(tmp_path / "run", "a folder of 2 checkpoints of other programs (checkpoint-9, checkpoint-10), "
+            f"expected one of them, such as {tmp_path}/run/checkpoint-10")
 
 
 def test_a_file_given_for_a_series(tmp_path, saved):
