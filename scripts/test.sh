@@ -76,8 +76,9 @@ stage_packages() { scripts/install_packages.sh; }
 # what the compiler printed, which ccache repeats.
 build_check() {  # targets...
   build check "$@" 2>&1 | tee build/check.compiled.log
-  if grep -q 'warning:' build/check.compiled.log; then
+  if grep -A 5 'warning:' build/check.compiled.log >build/check.warnings.log; then
     echo "The compiler warns: a project that takes warnings for errors could not build this."
+    cat build/check.warnings.log
     return 1
   fi
 }

@@ -56,7 +56,7 @@ Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const S
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
   writer.Expect(ExpectedOf(plan, sources));
-  SEALPOINT_RETURN_IF_ERROR(writer.AddDeclared([&](const BlobWriterImpl::AddOne& add) -> Status {
+  const auto add_shards = [&](const BlobWriterImpl::AddOne& add) -> Status {
     for (const PlannedShard& shard : plan.shards) {
       const HeldView held = summary.held(shard.slot);
       held.CopyTo(tensor);
@@ -70,7 +70,8 @@ Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const S
       SEALPOINT_RETURN_IF_ERROR(add(tensor, region, view));
     }
     return {};
-  }));
+  };
+  SEALPOINT_RETURN_IF_ERROR(writer.AddDeclared(add_shards));
   for (const std::size_t slot : plan.empty_slots) {
     summary.held(slot).CopyTo(tensor);
     SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(tensor));

@@ -11,7 +11,11 @@ namespace {
 
 constexpr std::size_t kIndent = 2;
 
-std::string Line(std::size_t depth) { return "\n" + std::string(kIndent * depth, ' '); }
+std::string Line(std::size_t depth) {
+  std::string line("\n");
+  line.append(kIndent * depth, ' ');
+  return line;
+}
 
 std::string Scalar(const Json& value) {
   constexpr bool kAscii = true;
