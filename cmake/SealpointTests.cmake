@@ -57,12 +57,19 @@ endfunction()
 set(SEALPOINT_TEST_LIBRARIES sealpoint_test_flags sealpoint_test_support sealpoint_test_threads)
 
 # sealpoint_tests_<kind> builds all executables of a kind; sealpoint_tests_threaded those worth a run under ThreadSanitizer;
-# sealpoint_tests_single_process those that need no launcher and no installed program.
+# sealpoint_tests_single_process those that need no launcher and no installed program; sealpoint_tests_product those of all
+# kinds but the ones that go through many states, faults or processes (SEALPOINT_DEEP_KINDS of CMakePresets.json).
 function(sealpoint_collect_test kind target)
-  if(NOT TARGET sealpoint_tests_${kind})
-    add_custom_target(sealpoint_tests_${kind})
+  set(collections ${kind})
+  if(NOT kind MATCHES "^(${SEALPOINT_DEEP_KINDS}|single_process|threaded)$")
+    list(APPEND collections product)
   endif()
-  add_dependencies(sealpoint_tests_${kind} ${target})
+  foreach(collection IN LISTS collections)
+    if(NOT TARGET sealpoint_tests_${collection})
+      add_custom_target(sealpoint_tests_${collection})
+    endif()
+    add_dependencies(sealpoint_tests_${collection} ${target})
+  endforeach()
 endfunction()
 
 # Adds the executable <target> to ctest as <kind>.<name>. Further arguments are more labels.
