@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 #include "lib/saver/save_run.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 #include "lib/saver/preflight.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "lib/base/phase_recorder.h"
 #include "lib/format/marker.h"
 #include "lib/metadata/index_attributes.h"
+#include "lib/observe/phase_recorder.h"
 #include "lib/writer/blob_summary_parts.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/storage.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 #include "readers/collective/batch_reader.h"
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/exchange_chunks.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lib/base/macros.h"
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 #include "readers/load/checkpoint_impl.h"
 
 namespace sealpoint {

@@ -6,9 +6,9 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
-#include "lib/base/phase_recorder.h"
 #include "lib/container/resize.h"
 #include "lib/format/constants.h"
+#include "lib/observe/phase_recorder.h"
 #include "readers/load/run_plan.h"
 #include "readers/load/selection.h"
 

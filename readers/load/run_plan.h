@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 #include "readers/load/chunk_reader.h"
 #include "readers/load/device_reader.h"
 #include "readers/load/ranges_ahead.h"

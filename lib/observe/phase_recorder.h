@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_BASE_PHASE_RECORDER_H_
-#define SEALPOINT_LIB_BASE_PHASE_RECORDER_H_
+#ifndef SEALPOINT_LIB_OBSERVE_PHASE_RECORDER_H_
+#define SEALPOINT_LIB_OBSERVE_PHASE_RECORDER_H_
 
 #include <atomic>
 #include <chrono>
@@ -58,4 +58,4 @@ class PhaseRecorder {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_BASE_PHASE_RECORDER_H_
+#endif  // SEALPOINT_LIB_OBSERVE_PHASE_RECORDER_H_

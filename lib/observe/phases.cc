@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "lib/base/errors.h"
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 
 namespace sealpoint {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/phase_recorder.h"
+#include "lib/observe/phase_recorder.h"
 
 namespace sealpoint::internal {
 namespace {
