@@ -7,26 +7,14 @@
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/format/fields.h"
 #include "sealpoint/limits.h"
 
 namespace sealpoint::internal {
 namespace {
 
-// Offsets of the fields of a record, spec/container.md section 5.
-constexpr std::size_t kOffsetAt = 0;
-constexpr std::size_t kStoredSizeAt = 8;
-constexpr std::size_t kRawSizeAt = 12;
-constexpr std::size_t kShardAt = 16;
-constexpr std::size_t kChunkAt = 20;
-constexpr std::size_t kCodecAt = 24;
-constexpr std::size_t kReservedAt = 26;
-constexpr std::size_t kSourceBlobAt = 28;
-constexpr std::size_t kRawDigestAt = 32;
-constexpr std::size_t kStoredDigestAt = 48;
-static_assert(kStoredDigestAt + kDigestSize == kRecordSize);
-
 Result<Codec> DecodeCodec(ByteSpan bytes) {
-  const auto value = LoadLe<std::uint16_t>(bytes, kCodecAt);
+  const auto value = LoadLe<std::uint16_t>(bytes, RecordFields::kCodec.at);
   switch (static_cast<Codec>(value)) {
     case Codec::kNone:
     case Codec::kZstd:
@@ -34,20 +22,21 @@ Result<Codec> DecodeCodec(ByteSpan bytes) {
       return static_cast<Codec>(value);
   }
   return RuleError(Code::kUnsupported, "R-COD-01", "codec is ", value, ", which is not registered")
-      .AtOffset(kCodecAt);
+      .AtOffset(RecordFields::kCodec.at);
 }
 
 // R-REC-05.
 Status CheckReserved(ByteSpan bytes) {
-  if (const auto reserved = LoadLe<std::uint16_t>(bytes, kReservedAt); reserved != 0) {
+  if (const auto reserved = LoadLe<std::uint16_t>(bytes, RecordFields::kReserved.at);
+      reserved != 0) {
     return RuleError(Code::kUnsupported, "R-REC-05", "reserved field of a record is ", reserved,
                      ", expected 0")
-        .AtOffset(kReservedAt);
+        .AtOffset(RecordFields::kReserved.at);
   }
-  if (const auto source = LoadLe<std::uint32_t>(bytes, kSourceBlobAt); source != 0) {
+  if (const auto source = LoadLe<std::uint32_t>(bytes, RecordFields::kSourceBlob.at); source != 0) {
     return RuleError(Code::kUnsupported, "R-REC-05", "source blob of a record is ", source,
                      ", expected 0")
-        .AtOffset(kSourceBlobAt);
+        .AtOffset(RecordFields::kSourceBlob.at);
   }
   return {};
 }
@@ -60,23 +49,23 @@ Status CheckSizes(const ChunkRecord& record) {
     if (record.raw_size > kCodedChunkSizeMaxBytes) {
       return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.raw_size,
                        " raw bytes, the limit is ", kCodedChunkSizeMaxBytes)
-          .AtOffset(kRawSizeAt);
+          .AtOffset(RecordFields::kRawSize.at);
     }
     if (record.stored_size > 0 && record.stored_size < record.raw_size) return {};
     return RuleError(Code::kCorrupt, "R-REC-03", "compressed chunk has ", record.stored_size,
                      " stored bytes, expected at least 1 and fewer than its ", record.raw_size,
                      " raw bytes")
-        .AtOffset(kStoredSizeAt);
+        .AtOffset(RecordFields::kStoredSize.at);
   }
   if (record.stored_size != record.raw_size) {
     return RuleError(Code::kCorrupt, "R-REC-03", "uncompressed chunk has ", record.stored_size,
                      " stored bytes, expected its ", record.raw_size, " raw bytes")
-        .AtOffset(kStoredSizeAt);
+        .AtOffset(RecordFields::kStoredSize.at);
   }
   if (!record.stored_digest.is_zero()) {
     return RuleError(Code::kCorrupt, "R-REC-03", "uncompressed chunk has stored digest ",
                      record.stored_digest.ToHex(), ", expected zero")
-        .AtOffset(kStoredDigestAt);
+        .AtOffset(RecordFields::kStoredDigest.at);
   }
   return {};
 }
@@ -94,18 +83,18 @@ Status CheckPosition(const ShardShape& shard, const PlacedRecord& placed, std::u
   if (record.shard != ordinal) {
     return RuleError(Code::kCorrupt, "R-REC-01", "record belongs to shard ", record.shard,
                      ", expected ", ordinal)
-        .AtOffset(placed.at + kShardAt);
+        .AtOffset(placed.at + RecordFields::kShard.at);
   }
   if (record.chunk != chunk) {
     return RuleError(Code::kCorrupt, "R-REC-01", "chunk number is ", record.chunk, ", expected ",
                      chunk)
-        .AtOffset(placed.at + kChunkAt);
+        .AtOffset(placed.at + RecordFields::kChunk.at);
   }
   const std::uint64_t chunk_count = DivideRoundUp(shard.raw_size, shard.chunk_size);
   if (chunk >= chunk_count) {
     return RuleError(Code::kCorrupt, "R-REC-01", "chunk number is ", chunk,
                      ", but the shard has only ", chunk_count, " chunks")
-        .AtOffset(placed.at + kChunkAt);
+        .AtOffset(placed.at + RecordFields::kChunk.at);
   }
   // No overflow, because the check above found that the chunk begins within the shard.
   const std::uint64_t expected =
@@ -113,7 +102,7 @@ Status CheckPosition(const ShardShape& shard, const PlacedRecord& placed, std::u
   if (record.raw_size != expected) {
     return RuleError(Code::kCorrupt, "R-REC-02", "chunk ", chunk, " has ", record.raw_size,
                      " raw bytes, expected ", expected)
-        .AtOffset(placed.at + kRawSizeAt);
+        .AtOffset(placed.at + RecordFields::kRawSize.at);
   }
   return {};
 }
@@ -124,7 +113,7 @@ Status CheckStart(const ShardShape& shard, const PlacedRecord& placed) {
   if (record.offset >= kHeaderSize && record.offset % alignment == 0) return {};
   return RuleError(Code::kCorrupt, "R-REC-04", "shard begins at ", record.offset,
                    ", expected a multiple of ", alignment, " from ", kHeaderSize, " on")
-      .AtOffset(placed.at + kOffsetAt);
+      .AtOffset(placed.at + RecordFields::kOffset.at);
 }
 
 // Compares a difference and not a sum, since before.offset + before.stored_size may overflow.
@@ -136,42 +125,43 @@ Status CheckFollows(const ChunkRecord& before, const PlacedRecord& placed) {
   return RuleError(Code::kCorrupt, "R-REC-04", "chunk ", record.chunk, " begins at ", record.offset,
                    ", expected the end of the chunk before it at ", before.offset, " + ",
                    before.stored_size)
-      .AtOffset(placed.at + kOffsetAt);
+      .AtOffset(placed.at + RecordFields::kOffset.at);
 }
 
 }  // namespace
 
 void EncodeRecord(const ChunkRecord& record, MutableByteSpan out) {
   SEALPOINT_CHECK(out.size() == kRecordSize);
-  StoreLe(out, kOffsetAt, record.offset);
-  StoreLe(out, kStoredSizeAt, record.stored_size);
-  StoreLe(out, kRawSizeAt, record.raw_size);
-  StoreLe(out, kShardAt, record.shard);
-  StoreLe(out, kChunkAt, record.chunk);
-  StoreLe(out, kCodecAt, static_cast<std::uint16_t>(record.codec));
-  StoreLe(out, kReservedAt, std::uint16_t{0});
-  StoreLe(out, kSourceBlobAt, std::uint32_t{0});
-  StoreId(out, kRawDigestAt, record.raw_digest);
-  StoreId(out, kStoredDigestAt, record.stored_digest);
+  StoreLe(out, RecordFields::kOffset.at, record.offset);
+  StoreLe(out, RecordFields::kStoredSize.at, record.stored_size);
+  StoreLe(out, RecordFields::kRawSize.at, record.raw_size);
+  StoreLe(out, RecordFields::kShard.at, record.shard);
+  StoreLe(out, RecordFields::kChunk.at, record.chunk);
+  StoreLe(out, RecordFields::kCodec.at, static_cast<std::uint16_t>(record.codec));
+  StoreLe(out, RecordFields::kReserved.at, std::uint16_t{0});
+  StoreLe(out, RecordFields::kSourceBlob.at, std::uint32_t{0});
+  StoreId(out, RecordFields::kRawDigest.at, record.raw_digest);
+  StoreId(out, RecordFields::kStoredDigest.at, record.stored_digest);
 }
 
 void SetRawDigest(MutableByteSpan record, const Digest& digest) {
   SEALPOINT_CHECK(record.size() == kRecordSize);
-  StoreId(record, kRawDigestAt, digest);
+  StoreId(record, RecordFields::kRawDigest.at, digest);
 }
 
 Result<ChunkRecord> DecodeRecord(ByteSpan bytes) {
   SEALPOINT_CHECK(bytes.size() == kRecordSize);
   SEALPOINT_ASSIGN_OR_RETURN(const Codec codec, DecodeCodec(bytes));
   SEALPOINT_RETURN_IF_ERROR(CheckReserved(bytes));
-  const ChunkRecord record{.offset = LoadLe<std::uint64_t>(bytes, kOffsetAt),
-                           .stored_size = LoadLe<std::uint32_t>(bytes, kStoredSizeAt),
-                           .raw_size = LoadLe<std::uint32_t>(bytes, kRawSizeAt),
-                           .shard = LoadLe<std::uint32_t>(bytes, kShardAt),
-                           .chunk = LoadLe<std::uint32_t>(bytes, kChunkAt),
-                           .codec = codec,
-                           .raw_digest = LoadId(bytes, kRawDigestAt),
-                           .stored_digest = LoadId(bytes, kStoredDigestAt)};
+  const ChunkRecord record{
+      .offset = LoadLe<std::uint64_t>(bytes, RecordFields::kOffset.at),
+      .stored_size = LoadLe<std::uint32_t>(bytes, RecordFields::kStoredSize.at),
+      .raw_size = LoadLe<std::uint32_t>(bytes, RecordFields::kRawSize.at),
+      .shard = LoadLe<std::uint32_t>(bytes, RecordFields::kShard.at),
+      .chunk = LoadLe<std::uint32_t>(bytes, RecordFields::kChunk.at),
+      .codec = codec,
+      .raw_digest = LoadId(bytes, RecordFields::kRawDigest.at),
+      .stored_digest = LoadId(bytes, RecordFields::kStoredDigest.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckSizes(record));
   return record;
 }

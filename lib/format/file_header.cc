@@ -9,6 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
+#include "lib/format/fields.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -16,22 +17,6 @@ namespace {
 constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'S'},  std::byte{'P'},
                                              std::byte{'T'},  std::byte{0x0d}, std::byte{0x0a},
                                              std::byte{0x1a}, std::byte{0x0a}};
-
-// Offsets of the fields, spec/container.md section 2.
-constexpr std::size_t kMagicAt = 0;
-constexpr std::size_t kKindAt = 8;
-constexpr std::size_t kVersionAt = 12;
-constexpr std::size_t kHeaderSizeAt = 16;
-constexpr std::size_t kReservedAt = 20;
-constexpr std::size_t kReservedSize = 4;
-constexpr std::size_t kCompatAt = 24;
-constexpr std::size_t kIncompatAt = 32;
-constexpr std::size_t kDigestAt = 40;
-constexpr std::size_t kIdAt = 56;
-constexpr std::size_t kAttemptAt = 72;
-constexpr std::size_t kStepAt = 88;
-constexpr std::size_t kTailReservedAt = 96;
-constexpr std::size_t kTailReservedSize = 32;
 
 constexpr std::uint32_t kHeaderSizeStep = 8;
 
@@ -43,9 +28,9 @@ Status HeaderError(Code code, std::string_view rule, std::size_t offset, std::st
 Digest HeaderDigest(ByteSpan header) {
   constexpr std::array<std::byte, kDigestSize> kZeros{};
   Hasher hasher;
-  hasher.Update(header.first(kDigestAt));
+  hasher.Update(header.first(HeaderFields::kDigest.at));
   hasher.Update(kZeros);
-  hasher.Update(header.subspan(kDigestAt + kDigestSize));
+  hasher.Update(header.subspan(HeaderFields::kDigest.end()));
   return hasher.Finish();
 }
 
@@ -56,7 +41,7 @@ Status CheckMagic(ByteSpan prefix, FileKind expected_kind) {
   if (std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) return {};
   const bool is_marker = expected_kind == FileKind::kMarker;
   return HeaderError(is_marker ? Code::kNotACheckpoint : Code::kCorrupt,
-                     is_marker ? "R-HDR-02" : "R-HDR-10", kMagicAt,
+                     is_marker ? "R-HDR-02" : "R-HDR-10", HeaderFields::kMagic.at,
                      "file does not begin with the Sealpoint magic");
 }
 
@@ -70,13 +55,13 @@ Result<ByteSpan> VerifiedHeader(ByteSpan prefix, FileKind expected_kind) {
         .AtOffset(prefix.size());
   }
   SEALPOINT_RETURN_IF_ERROR(CheckMagic(prefix, expected_kind));
-  const auto header_size = LoadLe<std::uint32_t>(prefix, kHeaderSizeAt);
+  const auto header_size = LoadLe<std::uint32_t>(prefix, HeaderFields::kHeaderSize.at);
   if (header_size % kHeaderSizeStep != 0 || header_size < kFrozenPrefixSize ||
       header_size > kHeaderSizeMax) {
     return RuleError(Code::kCorrupt, "R-HDR-03", "header length is ", header_size,
                      ", expected a multiple of ", kHeaderSizeStep, " from ", kFrozenPrefixSize,
                      " to ", kHeaderSizeMax)
-        .AtOffset(kHeaderSizeAt);
+        .AtOffset(HeaderFields::kHeaderSize.at);
   }
   if (prefix.size() < header_size) {
     return RuleError(Code::kCorrupt, "R-HDR-01", "file has ", prefix.size(),
@@ -87,7 +72,7 @@ Result<ByteSpan> VerifiedHeader(ByteSpan prefix, FileKind expected_kind) {
   const Digest computed = HeaderDigest(header);
   const Digest recorded = StoredHeaderDigest(header);
   if (computed != recorded) {
-    return DigestError("R-HDR-04", "header", computed, recorded).AtOffset(kDigestAt);
+    return DigestError("R-HDR-04", "header", computed, recorded).AtOffset(HeaderFields::kDigest.at);
   }
   return header;
 }
@@ -108,36 +93,36 @@ std::optional<std::size_t> PrescribedHeaderSize(std::uint32_t kind) {
 // that an intact file under the name of another kind is reported as such (R-HDR-07) and not as a
 // header of a later version.
 Status CheckVersion(ByteSpan header) {
-  const auto version = LoadLe<std::uint32_t>(header, kVersionAt);
+  const auto version = LoadLe<std::uint32_t>(header, HeaderFields::kVersion.at);
   if (version != kFormatVersion) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "format version is ", version,
                      ", this build reads ", kFormatVersion)
-        .AtOffset(kVersionAt);
+        .AtOffset(HeaderFields::kVersion.at);
   }
-  const auto incompat = LoadLe<std::uint64_t>(header, kIncompatAt);
+  const auto incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at);
   if ((incompat & ~kKnownIncompatFeatures) != 0) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "incompat feature mask is ", incompat,
                      ", this build knows the bits of ", kKnownIncompatFeatures)
-        .AtOffset(kIncompatAt);
+        .AtOffset(HeaderFields::kIncompat.at);
   }
-  const auto kind = LoadLe<std::uint32_t>(header, kKindAt);
+  const auto kind = LoadLe<std::uint32_t>(header, HeaderFields::kKind.at);
   const std::optional<std::size_t> prescribed = PrescribedHeaderSize(kind);
   if (!prescribed) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "file kind ", kind, " is not registered")
-        .AtOffset(kKindAt);
+        .AtOffset(HeaderFields::kKind.at);
   }
   if (header.size() != *prescribed) {
     return RuleError(Code::kUnsupported, "R-HDR-05", "header length is ", header.size(),
                      ", expected ", *prescribed, " of file kind ", kind)
-        .AtOffset(kHeaderSizeAt);
+        .AtOffset(HeaderFields::kHeaderSize.at);
   }
   return {};
 }
 
 // R-HDR-06.
-Status CheckReserved(ByteSpan header, std::size_t offset, std::size_t size) {
-  if (AllZero(header.subspan(offset, size))) return {};
-  return HeaderError(Code::kUnsupported, "R-HDR-06", offset,
+Status CheckReserved(ByteSpan header, const Field& field) {
+  if (AllZero(header.subspan(field.at, field.size))) return {};
+  return HeaderError(Code::kUnsupported, "R-HDR-06", field.at,
                      "reserved field of the header is not zero");
 }
 
@@ -146,17 +131,19 @@ Status CheckReserved(ByteSpan header, std::size_t offset, std::size_t size) {
 void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
   SEALPOINT_CHECK(out.size() >= kHeaderSize && out.size() <= kHeaderSizeMax);
   std::copy(kMagic.begin(), kMagic.end(), out.begin());
-  StoreLe(out, kKindAt, static_cast<std::uint32_t>(header.kind));
-  StoreLe(out, kVersionAt, kFormatVersion);
-  StoreLe(out, kHeaderSizeAt, static_cast<std::uint32_t>(out.size()));
-  std::ranges::fill(out.subspan(kReservedAt, kReservedSize), std::byte{0});
-  StoreLe(out, kCompatAt, header.features.compat);
-  StoreLe(out, kIncompatAt, header.features.incompat);
-  StoreId(out, kIdAt, header.id);
-  StoreId(out, kAttemptAt, header.attempt);
-  StoreLe(out, kStepAt, header.step);
-  std::ranges::fill(out.subspan(kTailReservedAt, kTailReservedSize), std::byte{0});
-  StoreId(out, kDigestAt, HeaderDigest(out));
+  StoreLe(out, HeaderFields::kKind.at, static_cast<std::uint32_t>(header.kind));
+  StoreLe(out, HeaderFields::kVersion.at, kFormatVersion);
+  StoreLe(out, HeaderFields::kHeaderSize.at, static_cast<std::uint32_t>(out.size()));
+  std::ranges::fill(out.subspan(HeaderFields::kReserved.at, HeaderFields::kReserved.size),
+                    std::byte{0});
+  StoreLe(out, HeaderFields::kCompat.at, header.features.compat);
+  StoreLe(out, HeaderFields::kIncompat.at, header.features.incompat);
+  StoreId(out, HeaderFields::kId.at, header.id);
+  StoreId(out, HeaderFields::kAttempt.at, header.attempt);
+  StoreLe(out, HeaderFields::kStep.at, header.step);
+  std::ranges::fill(out.subspan(HeaderFields::kTailReserved.at, HeaderFields::kTailReserved.size),
+                    std::byte{0});
+  StoreId(out, HeaderFields::kDigest.at, HeaderDigest(out));
 }
 
 // The order of the checks decides the verdict (spec/reader-rules.md section 3): first the digest,
@@ -166,22 +153,23 @@ void EncodeHeader(const FileHeader& header, MutableByteSpan out) {
 Result<FileHeader> DecodeHeader(ByteSpan prefix, FileKind expected_kind) {
   SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan header, VerifiedHeader(prefix, expected_kind));
   SEALPOINT_RETURN_IF_ERROR(CheckVersion(header));
-  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kReservedAt, kReservedSize));
-  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, kTailReservedAt, kTailReservedSize));
-  const auto kind = LoadLe<std::uint32_t>(header, kKindAt);
+  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, HeaderFields::kReserved));
+  SEALPOINT_RETURN_IF_ERROR(CheckReserved(header, HeaderFields::kTailReserved));
+  const auto kind = LoadLe<std::uint32_t>(header, HeaderFields::kKind.at);
   if (kind != static_cast<std::uint32_t>(expected_kind)) {
     return RuleError(Code::kCorrupt, "R-HDR-07", "file kind is ", kind, ", expected from its name ",
                      static_cast<std::uint32_t>(expected_kind))
-        .AtOffset(kKindAt);
+        .AtOffset(HeaderFields::kKind.at);
   }
-  return FileHeader{.kind = expected_kind,
-                    .features = {.compat = LoadLe<std::uint64_t>(header, kCompatAt),
-                                 .incompat = LoadLe<std::uint64_t>(header, kIncompatAt)},
-                    .id = LoadId(header, kIdAt),
-                    .attempt = LoadId(header, kAttemptAt),
-                    .step = LoadLe<std::uint64_t>(header, kStepAt)};
+  return FileHeader{
+      .kind = expected_kind,
+      .features = {.compat = LoadLe<std::uint64_t>(header, HeaderFields::kCompat.at),
+                   .incompat = LoadLe<std::uint64_t>(header, HeaderFields::kIncompat.at)},
+      .id = LoadId(header, HeaderFields::kId.at),
+      .attempt = LoadId(header, HeaderFields::kAttempt.at),
+      .step = LoadLe<std::uint64_t>(header, HeaderFields::kStep.at)};
 }
 
-Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, kDigestAt); }
+Digest StoredHeaderDigest(ByteSpan header) { return LoadId(header, HeaderFields::kDigest.at); }
 
 }  // namespace sealpoint::internal

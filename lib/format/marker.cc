@@ -4,22 +4,10 @@
 #include "lib/base/endian.h"
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/format/fields.h"
 
 namespace sealpoint::internal {
 namespace {
-
-// Offsets of the fields, spec/container.md sections 2 and 3.
-constexpr std::size_t kIdAt = 56;
-constexpr std::size_t kKindAt = 128;
-constexpr std::size_t kReservedAt = 132;
-constexpr std::size_t kReservedSize = 4;
-constexpr std::size_t kParentAt = 136;
-constexpr std::size_t kSequenceAt = 152;
-constexpr std::size_t kIndexSizeAt = 160;
-constexpr std::size_t kIndexDigestAt = 168;
-constexpr std::size_t kBlobCountAt = 184;
-constexpr std::size_t kTotalBytesAt = 192;
-constexpr std::size_t kTailReservedAt = 200;
 
 Status FieldError(std::size_t offset, std::string_view message) {
   return RuleError(Code::kCorrupt, "R-MRK-04", message).AtOffset(offset);
@@ -27,7 +15,7 @@ Status FieldError(std::size_t offset, std::string_view message) {
 
 // R-MRK-03.
 Result<MarkerKind> DecodeKind(ByteSpan bytes) {
-  const auto value = LoadLe<std::uint32_t>(bytes, kKindAt);
+  const auto value = LoadLe<std::uint32_t>(bytes, MarkerFields::kKind.at);
   switch (static_cast<MarkerKind>(value)) {
     case MarkerKind::kCommit:
     case MarkerKind::kVoid:
@@ -35,23 +23,23 @@ Result<MarkerKind> DecodeKind(ByteSpan bytes) {
   }
   return RuleError(Code::kUnsupported, "R-MRK-03", "marker kind is ", value,
                    ", which is not registered")
-      .AtOffset(kKindAt);
+      .AtOffset(MarkerFields::kKind.at);
 }
 
 // R-MRK-04 for a commit marker.
 Status CheckCommit(const Marker& marker) {
   if (marker.attempt == marker.parent) {
-    return FieldError(kParentAt, StrCat("parent attempt is ", marker.parent.ToHex(),
-                                        ", which is the marker's own attempt"));
+    return FieldError(MarkerFields::kParent.at, StrCat("parent attempt is ", marker.parent.ToHex(),
+                                                       ", which is the marker's own attempt"));
   }
   const bool has_parent = !marker.parent.is_zero();
   if (has_parent ? marker.sequence < 2 : marker.sequence != 1) {
-    return FieldError(kSequenceAt,
+    return FieldError(MarkerFields::kSequence.at,
                       StrCat("sequence is ", marker.sequence, ", expected ",
                              has_parent ? "at least 2 with a parent" : "1 without a parent"));
   }
   if (marker.index_size < kHeaderSize) {
-    return FieldError(kIndexSizeAt,
+    return FieldError(MarkerFields::kIndexSize.at,
                       StrCat("index length is ", marker.index_size, ", expected at least the ",
                              kHeaderSize, " bytes of its header"));
   }
@@ -66,22 +54,25 @@ Status VoidFieldError(std::size_t offset, std::string_view field, const Value& f
 // R-MRK-04 for a void marker, which pins nothing.
 Status CheckVoid(const Marker& marker) {
   if (!marker.parent.is_zero()) {
-    return VoidFieldError(kParentAt, "parent attempt", marker.parent.ToHex());
+    return VoidFieldError(MarkerFields::kParent.at, "parent attempt", marker.parent.ToHex());
   }
-  if (marker.sequence != 0) return VoidFieldError(kSequenceAt, "sequence", marker.sequence);
+  if (marker.sequence != 0)
+    return VoidFieldError(MarkerFields::kSequence.at, "sequence", marker.sequence);
   if (marker.index_size != 0)
-    return VoidFieldError(kIndexSizeAt, "index length", marker.index_size);
+    return VoidFieldError(MarkerFields::kIndexSize.at, "index length", marker.index_size);
   if (!marker.index_digest.is_zero()) {
-    return VoidFieldError(kIndexDigestAt, "index digest", marker.index_digest.ToHex());
+    return VoidFieldError(MarkerFields::kIndexDigest.at, "index digest",
+                          marker.index_digest.ToHex());
   }
-  if (marker.blob_count != 0) return VoidFieldError(kBlobCountAt, "blob count", marker.blob_count);
+  if (marker.blob_count != 0)
+    return VoidFieldError(MarkerFields::kBlobCount.at, "blob count", marker.blob_count);
   if (marker.total_bytes != 0)
-    return VoidFieldError(kTotalBytesAt, "total bytes", marker.total_bytes);
+    return VoidFieldError(MarkerFields::kTotalBytes.at, "total bytes", marker.total_bytes);
   return {};
 }
 
 Status CheckFields(const Marker& marker) {
-  if (marker.attempt.is_zero()) return FieldError(kIdAt, "attempt id is zero");
+  if (marker.attempt.is_zero()) return FieldError(HeaderFields::kId.at, "attempt id is zero");
   return marker.kind == MarkerKind::kCommit ? CheckCommit(marker) : CheckVoid(marker);
 }
 
@@ -89,7 +80,8 @@ Status CheckFields(const Marker& marker) {
 // much of R-HDR-08 as the file itself shows.
 Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
   for (const ByteSpan reserved :
-       {bytes.subspan(kReservedAt, kReservedSize), bytes.subspan(kTailReservedAt)}) {
+       {bytes.subspan(MarkerFields::kReserved.at, MarkerFields::kReserved.size),
+        bytes.subspan(MarkerFields::kTailReserved.at)}) {
     if (AllZero(reserved)) continue;
     return RuleError(Code::kUnsupported, "R-HDR-06", "reserved field of the marker is not zero")
         .AtOffset(static_cast<std::uint64_t>(reserved.data() - bytes.data()));
@@ -97,7 +89,7 @@ Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
   if (header.id != header.attempt) {
     return RuleError(Code::kCorrupt, "R-HDR-08", "id of the marker is ", header.id.ToHex(),
                      ", expected its attempt tag ", header.attempt.ToHex())
-        .AtOffset(kIdAt);
+        .AtOffset(HeaderFields::kId.at);
   }
   return {};
 }
@@ -107,13 +99,13 @@ Status CheckAgainstHeader(ByteSpan bytes, const FileHeader& header) {
 MarkerBytes EncodeMarker(const Marker& marker) {
   MarkerBytes bytes{};
   const MutableByteSpan out(bytes);
-  StoreLe(out, kKindAt, static_cast<std::uint32_t>(marker.kind));
-  StoreId(out, kParentAt, marker.parent);
-  StoreLe(out, kSequenceAt, marker.sequence);
-  StoreLe(out, kIndexSizeAt, marker.index_size);
-  StoreId(out, kIndexDigestAt, marker.index_digest);
-  StoreLe(out, kBlobCountAt, marker.blob_count);
-  StoreLe(out, kTotalBytesAt, marker.total_bytes);
+  StoreLe(out, MarkerFields::kKind.at, static_cast<std::uint32_t>(marker.kind));
+  StoreId(out, MarkerFields::kParent.at, marker.parent);
+  StoreLe(out, MarkerFields::kSequence.at, marker.sequence);
+  StoreLe(out, MarkerFields::kIndexSize.at, marker.index_size);
+  StoreId(out, MarkerFields::kIndexDigest.at, marker.index_digest);
+  StoreLe(out, MarkerFields::kBlobCount.at, marker.blob_count);
+  StoreLe(out, MarkerFields::kTotalBytes.at, marker.total_bytes);
   EncodeHeader({.kind = FileKind::kMarker,
                 .features = marker.features,
                 .id = marker.attempt,
@@ -137,12 +129,12 @@ Result<Marker> DecodeMarker(ByteSpan bytes) {
                       .features = header.features,
                       .attempt = header.attempt,
                       .step = header.step,
-                      .parent = LoadId(bytes, kParentAt),
-                      .sequence = LoadLe<std::uint64_t>(bytes, kSequenceAt),
-                      .index_size = LoadLe<std::uint64_t>(bytes, kIndexSizeAt),
-                      .index_digest = LoadId(bytes, kIndexDigestAt),
-                      .blob_count = LoadLe<std::uint64_t>(bytes, kBlobCountAt),
-                      .total_bytes = LoadLe<std::uint64_t>(bytes, kTotalBytesAt)};
+                      .parent = LoadId(bytes, MarkerFields::kParent.at),
+                      .sequence = LoadLe<std::uint64_t>(bytes, MarkerFields::kSequence.at),
+                      .index_size = LoadLe<std::uint64_t>(bytes, MarkerFields::kIndexSize.at),
+                      .index_digest = LoadId(bytes, MarkerFields::kIndexDigest.at),
+                      .blob_count = LoadLe<std::uint64_t>(bytes, MarkerFields::kBlobCount.at),
+                      .total_bytes = LoadLe<std::uint64_t>(bytes, MarkerFields::kTotalBytes.at)};
   SEALPOINT_RETURN_IF_ERROR(CheckFields(marker));
   return marker;
 }

@@ -9,6 +9,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/format/chunk_table.h"
+#include "lib/format/fields.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -16,28 +17,6 @@ namespace {
 constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'S'},  std::byte{'P'},
                                              std::byte{'B'},  std::byte{0x0d}, std::byte{0x0a},
                                              std::byte{0x1a}, std::byte{0x0a}};
-
-// Offsets of the fields, spec/container.md section 5.
-constexpr std::size_t kMagicAt = 0;
-constexpr std::size_t kTrailerSizeAt = 8;
-constexpr std::size_t kRecordSizeAt = 12;
-constexpr std::size_t kBlobAt = 16;
-constexpr std::size_t kFileSizeAt = 32;
-constexpr std::size_t kChunksEndAt = 40;
-constexpr std::size_t kTableAt = 48;
-constexpr std::size_t kRecordCountAt = 56;
-constexpr std::size_t kShardCountAt = 60;
-constexpr std::size_t kRecordsAt = 64;
-constexpr std::size_t kManifestAt = 72;
-constexpr std::size_t kManifestSizeAt = 80;
-constexpr std::size_t kRawBytesAt = 88;
-constexpr std::size_t kGroupListDigestAt = 96;
-constexpr std::size_t kManifestDigestAt = 112;
-constexpr std::size_t kHeaderDigestAt = 128;
-constexpr std::size_t kAlgorithmAt = 144;
-constexpr std::size_t kReservedAt = 146;
-constexpr std::size_t kDigestAt = 240;
-static_assert(kDigestAt + kDigestSize == kTrailerSize);
 
 std::optional<std::uint64_t> CheckedAlignUp(std::uint64_t value, std::uint64_t alignment) {
   if (!CheckedAdd(value, alignment - 1)) return std::nullopt;
@@ -83,17 +62,19 @@ Status CheckSelf(ByteSpan bytes) {
   if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
     return RuleError(Code::kCorrupt, "R-BLB-02",
                      "last 256 bytes of the blob do not begin with the magic of a trailer")
-        .AtOffset(kMagicAt);
+        .AtOffset(TrailerFields::kMagic.at);
   }
-  const Digest computed = ComputeDigest(bytes.first(kDigestAt));
+  const Digest computed = ComputeDigest(bytes.first(TrailerFields::kDigest.at));
   const Digest recorded = StoredTrailerDigest(bytes);
   if (computed != recorded) {
-    return DigestError("R-BLB-02", "trailer", computed, recorded).AtOffset(kDigestAt);
+    return DigestError("R-BLB-02", "trailer", computed, recorded)
+        .AtOffset(TrailerFields::kDigest.at);
   }
-  if (const auto size = LoadLe<std::uint32_t>(bytes, kTrailerSizeAt); size != kTrailerSize) {
+  if (const auto size = LoadLe<std::uint32_t>(bytes, TrailerFields::kTrailerSize.at);
+      size != kTrailerSize) {
     return RuleError(Code::kCorrupt, "R-BLB-02", "trailer length is ", size, ", expected ",
                      kTrailerSize)
-        .AtOffset(kTrailerSizeAt);
+        .AtOffset(TrailerFields::kTrailerSize.at);
   }
   return {};
 }
@@ -101,21 +82,22 @@ Status CheckSelf(ByteSpan bytes) {
 // R-IDX-08, R-HDR-06, and R-BLB-02 for the record size. The record size comes last, because it
 // follows from the digest algorithm: with an unknown algorithm it is unsupported, not corrupt.
 Status CheckVariant(ByteSpan bytes) {
-  const auto algorithm = LoadLe<std::uint16_t>(bytes, kAlgorithmAt);
+  const auto algorithm = LoadLe<std::uint16_t>(bytes, TrailerFields::kAlgorithm.at);
   if (algorithm != static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128)) {
     return RuleError(Code::kUnsupported, "R-IDX-08", "digest algorithm of the trailer is ",
                      algorithm, ", this build reads ",
                      static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128))
-        .AtOffset(kAlgorithmAt);
+        .AtOffset(TrailerFields::kAlgorithm.at);
   }
-  if (!AllZero(bytes.subspan(kReservedAt, kDigestAt - kReservedAt))) {
+  if (!AllZero(bytes.subspan(TrailerFields::kReserved.at, TrailerFields::kReserved.size))) {
     return RuleError(Code::kUnsupported, "R-HDR-06", "reserved field of the trailer is not zero")
-        .AtOffset(kReservedAt);
+        .AtOffset(TrailerFields::kReserved.at);
   }
-  if (const auto size = LoadLe<std::uint32_t>(bytes, kRecordSizeAt); size != kRecordSize) {
+  if (const auto size = LoadLe<std::uint32_t>(bytes, TrailerFields::kRecordSize.at);
+      size != kRecordSize) {
     return RuleError(Code::kCorrupt, "R-BLB-02", "record size is ", size, ", expected ",
                      kRecordSize)
-        .AtOffset(kRecordSizeAt);
+        .AtOffset(TrailerFields::kRecordSize.at);
   }
   return {};
 }
@@ -135,15 +117,18 @@ Status CheckSections(ByteSpan bytes, const Trailer& trailer) {
     return RuleError(Code::kCorrupt, "R-BLB-04", "chunk area ends at ", trailer.chunks_end,
                      ", expected ", has_records ? "more than " : "", kHeaderSize, " with ",
                      trailer.record_count, " records")
-        .AtOffset(kChunksEndAt);
+        .AtOffset(TrailerFields::kChunksEnd.at);
   }
   Result<BlobSections> sections =
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size);
-  if (!sections) return std::move(sections).error().AtOffset(kChunksEndAt);
-  SEALPOINT_RETURN_IF_ERROR(CheckOffset(bytes, kTableAt, sections->table, "table offset"));
-  SEALPOINT_RETURN_IF_ERROR(CheckOffset(bytes, kRecordsAt, sections->records, "records offset"));
-  SEALPOINT_RETURN_IF_ERROR(CheckOffset(bytes, kManifestAt, sections->manifest, "manifest offset"));
-  return CheckOffset(bytes, kFileSizeAt, sections->file_size, "file size");
+  if (!sections) return std::move(sections).error().AtOffset(TrailerFields::kChunksEnd.at);
+  SEALPOINT_RETURN_IF_ERROR(
+      CheckOffset(bytes, TrailerFields::kTable.at, sections->table, "table offset"));
+  SEALPOINT_RETURN_IF_ERROR(
+      CheckOffset(bytes, TrailerFields::kRecords.at, sections->records, "records offset"));
+  SEALPOINT_RETURN_IF_ERROR(
+      CheckOffset(bytes, TrailerFields::kManifest.at, sections->manifest, "manifest offset"));
+  return CheckOffset(bytes, TrailerFields::kFileSize.at, sections->file_size, "file size");
 }
 
 }  // namespace
@@ -168,23 +153,23 @@ TrailerBytes EncodeTrailer(const Trailer& trailer) {
   TrailerBytes bytes{};
   const MutableByteSpan out(bytes);
   std::copy(kMagic.begin(), kMagic.end(), out.begin());
-  StoreLe(out, kTrailerSizeAt, static_cast<std::uint32_t>(kTrailerSize));
-  StoreLe(out, kRecordSizeAt, static_cast<std::uint32_t>(kRecordSize));
-  StoreId(out, kBlobAt, trailer.blob);
-  StoreLe(out, kFileSizeAt, trailer.file_size);
-  StoreLe(out, kChunksEndAt, trailer.chunks_end);
-  StoreLe(out, kTableAt, sections->table);
-  StoreLe(out, kRecordCountAt, trailer.record_count);
-  StoreLe(out, kShardCountAt, trailer.shard_count);
-  StoreLe(out, kRecordsAt, sections->records);
-  StoreLe(out, kManifestAt, sections->manifest);
-  StoreLe(out, kManifestSizeAt, trailer.manifest_size);
-  StoreLe(out, kRawBytesAt, trailer.raw_bytes);
-  StoreId(out, kGroupListDigestAt, trailer.group_list_digest);
-  StoreId(out, kManifestDigestAt, trailer.manifest_digest);
-  StoreId(out, kHeaderDigestAt, trailer.header_digest);
-  StoreLe(out, kAlgorithmAt, static_cast<std::uint16_t>(trailer.digest_algorithm));
-  StoreId(out, kDigestAt, ComputeDigest(out.first(kDigestAt)));
+  StoreLe(out, TrailerFields::kTrailerSize.at, static_cast<std::uint32_t>(kTrailerSize));
+  StoreLe(out, TrailerFields::kRecordSize.at, static_cast<std::uint32_t>(kRecordSize));
+  StoreId(out, TrailerFields::kBlob.at, trailer.blob);
+  StoreLe(out, TrailerFields::kFileSize.at, trailer.file_size);
+  StoreLe(out, TrailerFields::kChunksEnd.at, trailer.chunks_end);
+  StoreLe(out, TrailerFields::kTable.at, sections->table);
+  StoreLe(out, TrailerFields::kRecordCount.at, trailer.record_count);
+  StoreLe(out, TrailerFields::kShardCount.at, trailer.shard_count);
+  StoreLe(out, TrailerFields::kRecords.at, sections->records);
+  StoreLe(out, TrailerFields::kManifest.at, sections->manifest);
+  StoreLe(out, TrailerFields::kManifestSize.at, trailer.manifest_size);
+  StoreLe(out, TrailerFields::kRawBytes.at, trailer.raw_bytes);
+  StoreId(out, TrailerFields::kGroupListDigest.at, trailer.group_list_digest);
+  StoreId(out, TrailerFields::kManifestDigest.at, trailer.manifest_digest);
+  StoreId(out, TrailerFields::kHeaderDigest.at, trailer.header_digest);
+  StoreLe(out, TrailerFields::kAlgorithm.at, static_cast<std::uint16_t>(trailer.digest_algorithm));
+  StoreId(out, TrailerFields::kDigest.at, ComputeDigest(out.first(TrailerFields::kDigest.at)));
   return bytes;
 }
 
@@ -192,21 +177,22 @@ Result<Trailer> DecodeTrailer(ByteSpan bytes) {
   SEALPOINT_CHECK(bytes.size() == kTrailerSize);
   SEALPOINT_RETURN_IF_ERROR(CheckSelf(bytes));
   SEALPOINT_RETURN_IF_ERROR(CheckVariant(bytes));
-  const Trailer trailer{.blob = LoadId(bytes, kBlobAt),
-                        .file_size = LoadLe<std::uint64_t>(bytes, kFileSizeAt),
-                        .chunks_end = LoadLe<std::uint64_t>(bytes, kChunksEndAt),
-                        .record_count = LoadLe<std::uint32_t>(bytes, kRecordCountAt),
-                        .shard_count = LoadLe<std::uint32_t>(bytes, kShardCountAt),
-                        .manifest_size = LoadLe<std::uint64_t>(bytes, kManifestSizeAt),
-                        .raw_bytes = LoadLe<std::uint64_t>(bytes, kRawBytesAt),
-                        .group_list_digest = LoadId(bytes, kGroupListDigestAt),
-                        .manifest_digest = LoadId(bytes, kManifestDigestAt),
-                        .header_digest = LoadId(bytes, kHeaderDigestAt),
-                        .digest_algorithm = DigestAlgorithm::kXxh3_128};
+  const Trailer trailer{
+      .blob = LoadId(bytes, TrailerFields::kBlob.at),
+      .file_size = LoadLe<std::uint64_t>(bytes, TrailerFields::kFileSize.at),
+      .chunks_end = LoadLe<std::uint64_t>(bytes, TrailerFields::kChunksEnd.at),
+      .record_count = LoadLe<std::uint32_t>(bytes, TrailerFields::kRecordCount.at),
+      .shard_count = LoadLe<std::uint32_t>(bytes, TrailerFields::kShardCount.at),
+      .manifest_size = LoadLe<std::uint64_t>(bytes, TrailerFields::kManifestSize.at),
+      .raw_bytes = LoadLe<std::uint64_t>(bytes, TrailerFields::kRawBytes.at),
+      .group_list_digest = LoadId(bytes, TrailerFields::kGroupListDigest.at),
+      .manifest_digest = LoadId(bytes, TrailerFields::kManifestDigest.at),
+      .header_digest = LoadId(bytes, TrailerFields::kHeaderDigest.at),
+      .digest_algorithm = DigestAlgorithm::kXxh3_128};
   SEALPOINT_RETURN_IF_ERROR(CheckSections(bytes, trailer));
   return trailer;
 }
 
-Digest StoredTrailerDigest(ByteSpan trailer) { return LoadId(trailer, kDigestAt); }
+Digest StoredTrailerDigest(ByteSpan trailer) { return LoadId(trailer, TrailerFields::kDigest.at); }
 
 }  // namespace sealpoint::internal

@@ -13,23 +13,10 @@
 #include "lib/container/rebase.h"
 #include "lib/digest/hasher.h"
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 
 namespace sealpoint::internal {
 namespace {
-
-// Offsets of fields, spec/container.md sections 2 and 5.
-constexpr std::uint64_t kCompatAt = 24;
-constexpr std::uint64_t kHeaderDigestAt = 40;
-constexpr std::uint64_t kIdAt = 56;
-constexpr std::uint64_t kTrailerBlobAt = 16;
-constexpr std::uint64_t kTrailerFileSizeAt = 32;
-constexpr std::uint64_t kTrailerChunksEndAt = 40;
-constexpr std::uint64_t kTrailerTableAt = 48;
-constexpr std::uint64_t kTrailerRecordCountAt = 56;
-constexpr std::uint64_t kTrailerShardCountAt = 60;
-constexpr std::uint64_t kTrailerRawBytesAt = 88;
-constexpr std::uint64_t kTrailerGroupListDigestAt = 96;
-constexpr std::uint64_t kTrailerDigestAt = 240;
 
 // Records are read and remembered in batches of this many groups (1 MiB).
 constexpr std::uint32_t kBatchGroups = 256;
@@ -133,8 +120,8 @@ std::optional<FileHeader> BlobCheck::CheckHeader(const Digest& pinned_digest) {
   // The pin before the content: a header that is not the committed one is corrupt, whatever version
   // it claims to have.
   if (const Digest stored = StoredHeaderDigest(range->bytes); stored != pinned_digest) {
-    Report(
-        StoredDigestError("R-BLB-03", "header", stored, pinned_digest).AtOffset(kHeaderDigestAt));
+    Report(StoredDigestError("R-BLB-03", "header", stored, pinned_digest)
+               .AtOffset(HeaderFields::kDigest.at));
     return std::nullopt;
   }
   Result<FileHeader> header = DecodeHeader(range->bytes, FileKind::kBlob);
@@ -155,12 +142,12 @@ Status BlobCheck::CheckHeaderPins(const FileHeader& header) const {
   if (header.id != pin_.id) {
     return RuleError(Code::kCorrupt, "R-HDR-08", "blob id is ", header.id.ToHex(), ", expected ",
                      pin_.id.ToHex())
-        .AtOffset(kIdAt);
+        .AtOffset(HeaderFields::kId.at);
   }
   // The index's masks equal the marker's.
   if ((header.features.compat & ~input_.marker.features.compat) != 0) {
     return RuleError(Code::kCorrupt, "R-HDR-09", "compat features that the index does not have")
-        .AtOffset(kCompatAt);
+        .AtOffset(HeaderFields::kCompat.at);
   }
   // Each incompat bit of a blob was refused by R-HDR-05.
   static_assert(kKnownIncompatFeatures == 0, "a known bit must be in the index, too");
@@ -175,7 +162,7 @@ std::optional<Trailer> BlobCheck::CheckTrailer() {
   context_.meter.Add(kTrailerSize);
   if (const Digest stored = StoredTrailerDigest(range->bytes); stored != pin_.trailer_digest) {
     Report(StoredDigestError("R-BLB-03", "trailer", stored, pin_.trailer_digest)
-               .AtOffset(at + kTrailerDigestAt));
+               .AtOffset(at + TrailerFields::kDigest.at));
     return std::nullopt;
   }
   const Result<Trailer> trailer = DecodeTrailer(range->bytes);
@@ -197,13 +184,13 @@ bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
              StrCat(what, " of the trailer differs from what the index pins"));
     good = false;
   };
-  expect(trailer.blob == pin_.id, kTrailerBlobAt, "blob id");
-  expect(trailer.file_size == pin_.file_size, kTrailerFileSizeAt, "file size");
-  expect(LoadLe<std::uint64_t>(bytes, kTrailerTableAt) == pin_.table_offset, kTrailerTableAt,
-         "table offset");
-  expect(trailer.record_count == pin_.record_count, kTrailerRecordCountAt, "record count");
-  expect(trailer.shard_count == pin_.shard_count, kTrailerShardCountAt, "shard count");
-  expect(trailer.group_list_digest == pin_.group_list_digest, kTrailerGroupListDigestAt,
+  expect(trailer.blob == pin_.id, TrailerFields::kBlob.at, "blob id");
+  expect(trailer.file_size == pin_.file_size, TrailerFields::kFileSize.at, "file size");
+  expect(LoadLe<std::uint64_t>(bytes, TrailerFields::kTable.at) == pin_.table_offset,
+         TrailerFields::kTable.at, "table offset");
+  expect(trailer.record_count == pin_.record_count, TrailerFields::kRecordCount.at, "record count");
+  expect(trailer.shard_count == pin_.shard_count, TrailerFields::kShardCount.at, "shard count");
+  expect(trailer.group_list_digest == pin_.group_list_digest, TrailerFields::kGroupListDigest.at,
          "group list digest");
   return good;
 }
@@ -301,7 +288,8 @@ void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
         StrCat("the last chunk ends at ", *last_end, ", the table begins at ", pin_.table_offset));
   }
   if (last_end && trailer && trailer->chunks_end != *last_end) {
-    return ReportAt(pin_.file_size - kTrailerSize + kTrailerChunksEndAt, Code::kCorrupt, "R-BLB-04",
+    return ReportAt(pin_.file_size - kTrailerSize + TrailerFields::kChunksEnd.at, Code::kCorrupt,
+                    "R-BLB-04",
                     StrCat("the chunk area ends at ", trailer->chunks_end,
                            ", the last chunk ends at ", *last_end));
   }
@@ -340,7 +328,7 @@ void BlobCheck::CheckManifest(const Trailer& trailer, const BlobSections& sectio
   std::uint64_t raw_bytes = 0;  // sums fit, R-IDX-11
   for (const ShardEntry& shard : input_.map.OfBlob(blob_)) raw_bytes += shard.raw_size;
   if (trailer.raw_bytes != raw_bytes) {
-    ReportAt(sections.trailer + kTrailerRawBytesAt, Code::kCorrupt, "R-BLB-06",
+    ReportAt(sections.trailer + TrailerFields::kRawBytes.at, Code::kCorrupt, "R-BLB-06",
              StrCat("the trailer counts ", trailer.raw_bytes, " raw bytes, the shards have ",
                     raw_bytes));
   }

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/engine.h"
@@ -274,11 +276,10 @@ void MakeNames(Engine& engine, const std::string& path) {
 
 void MakeUnsupported(const std::string& good, const std::string& directory) {
   std::filesystem::copy(good, directory);
-  std::vector<char> marker(512);
+  std::vector<char> marker(internal::kMarkerSize);
   std::fstream file(directory + "/COMMIT", std::ios::in | std::ios::out | std::ios::binary);
   file.read(marker.data(), static_cast<std::streamsize>(marker.size()));
-  constexpr std::size_t kIncompatMaskAt = 32;
-  marker[kIncompatMaskAt] = 1;
+  marker[internal::HeaderFields::kIncompat.at] = 1;
   testing::ResealMarker(std::as_writable_bytes(std::span(marker)));
   file.seekp(0).write(marker.data(), static_cast<std::streamsize>(marker.size()));
   if (!file) std::exit(1);

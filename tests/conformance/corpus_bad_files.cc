@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lib/format/fields.h"
 #include "lib/format/marker.h"
 #include "tests/conformance/corpus_damage.h"
 #include "tests/support/container/format_surgery.h"
@@ -12,25 +13,7 @@ namespace sealpoint::testing {
 namespace {
 
 // Offsets in the common file header.
-constexpr std::uint64_t kKind = 8;
-constexpr std::uint64_t kVersion = 12;
-constexpr std::uint64_t kHeaderLength = 16;
-constexpr std::uint64_t kReserved = 20;
-constexpr std::uint64_t kCompat = 24;
-constexpr std::uint64_t kIncompat = 32;
-constexpr std::uint64_t kId = 56;
-constexpr std::uint64_t kAttempt = 72;
-constexpr std::uint64_t kStep = 88;
-constexpr std::uint64_t kReservedTail = 96;
 // And in a marker.
-constexpr std::uint64_t kMarkerKind = 128;
-constexpr std::uint64_t kMarkerReserved = 132;
-constexpr std::uint64_t kParent = 136;
-constexpr std::uint64_t kSequence = 152;
-constexpr std::uint64_t kIndexLength = 160;
-constexpr std::uint64_t kBlobCount = 184;
-constexpr std::uint64_t kTotalBytes = 192;
-constexpr std::uint64_t kMarkerTail = 200;
 
 constexpr unsigned kIndexAndMarker = kSealIndex | kSealMarker;
 
@@ -49,7 +32,7 @@ Change Resize(std::int64_t difference) {
 // A header of another length, with the digest over that length.
 Change HeaderOfLength(std::uint32_t length) {
   return [=](Bytes& file) {
-    SetField(kHeaderLength, length)(file);
+    SetField(internal::HeaderFields::kHeaderSize.at, length)(file);
     ResealHeader(MutableByteSpan(file).first(length));
   };
 }
@@ -68,7 +51,7 @@ Change SetMarker(const internal::Marker& marker) {
 // The index is cut to its header, which then says that it is longer.
 void CutIndexToItsHeader(Bytes& index) {
   index.resize(internal::kHeaderSize);
-  SetField(kHeaderLength, std::uint32_t{512})(index);
+  SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{512})(index);
 }
 
 }  // namespace
@@ -105,45 +88,53 @@ void AddBadHeaders(Corpus& corpus) {
              kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-02-marker_magic", "COMMIT", FlipByte(0), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-03-header_length", "COMMIT",
-             SetField(kHeaderLength, std::uint32_t{60}), kSealMarker);
+             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{60}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-03-huge_header_of_index", "index",
-             SetField(kHeaderLength, std::uint32_t{8192}), kIndexAndMarker);
-  AddChanged(corpus, "bad-R-HDR-03-short_header_of_blob", "01.blob",
-             SetField(kHeaderLength, std::uint32_t{48}), kSealAll);
-  AddChanged(corpus, "bad-R-HDR-04-header_digest", "COMMIT", FlipByte(kTotalBytes), 0);
-  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_index", "index", FlipByte(kStep),
+             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{8192}),
              kIndexAndMarker);
-  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_blob", "01.blob", FlipByte(kStep), 0);
-  AddChanged(corpus, "bad-R-HDR-05-version", "COMMIT", SetField(kVersion, std::uint32_t{1}),
-             kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-03-short_header_of_blob", "01.blob",
+             SetField(internal::HeaderFields::kHeaderSize.at, std::uint32_t{48}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest", "COMMIT",
+             FlipByte(internal::MarkerFields::kTotalBytes.at), 0);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_index", "index",
+             FlipByte(internal::HeaderFields::kStep.at), kIndexAndMarker);
+  AddChanged(corpus, "bad-R-HDR-04-header_digest_of_blob", "01.blob",
+             FlipByte(internal::HeaderFields::kStep.at), 0);
+  AddChanged(corpus, "bad-R-HDR-05-version", "COMMIT",
+             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-incompat_feature_of_marker", "COMMIT",
-             SetField(kIncompat, std::uint64_t{1} << 63), kSealMarker);
+             SetField(internal::HeaderFields::kIncompat.at, std::uint64_t{1} << 63), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_marker", "COMMIT", HeaderOfLength(128), 0);
   AddChanged(corpus, "bad-R-HDR-05-header_length_of_index", "index", HeaderOfLength(64),
              kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-05-version_of_blob", "01.blob",
-             SetField(kVersion, std::uint32_t{1}), kSealAll);
-  AddChanged(corpus, "bad-R-HDR-06-reserved", "COMMIT", SetField(kMarkerTail, std::uint64_t{1}),
-             kSealMarker);
+             SetField(internal::HeaderFields::kVersion.at, std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-06-reserved", "COMMIT",
+             SetField(internal::MarkerFields::kTailReserved.at, std::uint64_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_behind_the_kind", "COMMIT",
-             SetField(kMarkerReserved, std::uint32_t{1}), kSealMarker);
+             SetField(internal::MarkerFields::kReserved.at, std::uint32_t{1}), kSealMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_of_index", "index",
-             SetField(kReserved, std::uint32_t{1}), kSealHeaders | kIndexAndMarker);
+             SetField(internal::HeaderFields::kReserved.at, std::uint32_t{1}),
+             kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-06-reserved_of_blob", "01.blob",
-             SetField(kReservedTail, std::uint32_t{1}), kSealAll);
-  AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index", SetField(kKind, std::uint32_t{1}),
+             SetField(internal::HeaderFields::kTailReserved.at, std::uint32_t{1}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-07-index_of_kind_blob", "index",
+             SetField(internal::HeaderFields::kKind.at, std::uint32_t{1}),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-07-blob_of_kind_index", "01.blob",
-             SetField(kKind, std::uint32_t{2}), kSealAll);
-  AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index", SetField(kStep, std::uint64_t{8}),
+             SetField(internal::HeaderFields::kKind.at, std::uint32_t{2}), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-08-step_of_index", "index",
+             SetField(internal::HeaderFields::kStep.at, std::uint64_t{8}),
              kSealHeaders | kIndexAndMarker);
-  AddChanged(corpus, "bad-R-HDR-08-id_of_marker", "COMMIT", SetId(kId, OtherAttempt()),
-             kSealMarker);
-  AddChanged(corpus, "bad-R-HDR-08-id_of_blob", "01.blob", SetId(kId, OtherAttempt()), kSealAll);
+  AddChanged(corpus, "bad-R-HDR-08-id_of_marker", "COMMIT",
+             SetId(internal::HeaderFields::kId.at, OtherAttempt()), kSealMarker);
+  AddChanged(corpus, "bad-R-HDR-08-id_of_blob", "01.blob",
+             SetId(internal::HeaderFields::kId.at, OtherAttempt()), kSealAll);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_index", "index",
-             SetField(kCompat, std::uint64_t{2}), kSealHeaders | kIndexAndMarker);
+             SetField(internal::HeaderFields::kCompat.at, std::uint64_t{2}),
+             kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-09-compat_mask_of_blob", "01.blob",
-             SetField(kCompat, std::uint64_t{2}), kSealAll);
+             SetField(internal::HeaderFields::kCompat.at, std::uint64_t{2}), kSealAll);
   AddChanged(corpus, "bad-R-HDR-10-index_magic", "index", FlipByte(0),
              kSealHeaders | kIndexAndMarker);
   AddChanged(corpus, "bad-R-HDR-10-blob_magic", "01.blob", FlipByte(7), kSealAll);
@@ -152,39 +143,40 @@ void AddBadHeaders(Corpus& corpus) {
 void AddBadMarkers(Corpus& corpus) {
   AddChanged(corpus, "bad-R-MRK-02-empty_marker", "COMMIT", [](Bytes& file) { file.clear(); }, 0);
   AddChanged(corpus, "bad-R-MRK-02-longer_marker", "COMMIT", Resize(1), 0);
-  AddChanged(corpus, "bad-R-MRK-03-marker_kind", "COMMIT", SetField(kMarkerKind, std::uint32_t{3}),
-             kSealMarker);
-  AddChanged(corpus, "bad-R-MRK-04-sequence", "COMMIT", SetField(kSequence, std::uint64_t{2}),
-             kSealMarker);
-  AddChanged(corpus, "bad-R-MRK-04-first_with_a_parent", "COMMIT", SetId(kParent, OtherAttempt()),
-             kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-03-marker_kind", "COMMIT",
+             SetField(internal::MarkerFields::kKind.at, std::uint32_t{3}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-sequence", "COMMIT",
+             SetField(internal::MarkerFields::kSequence.at, std::uint64_t{2}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-04-first_with_a_parent", "COMMIT",
+             SetId(internal::MarkerFields::kParent.at, OtherAttempt()), kSealMarker);
   AddChanged(
       corpus, "bad-R-MRK-04-own_parent", "COMMIT",
       [](Bytes& file) {
-        SetId(kParent, MiniSpec{}.attempt)(file);
-        SetField(kSequence, std::uint64_t{2})(file);
+        SetId(internal::MarkerFields::kParent.at, MiniSpec{}.attempt)(file);
+        SetField(internal::MarkerFields::kSequence.at, std::uint64_t{2})(file);
       },
       kSealMarker);
   AddChanged(
       corpus, "bad-R-MRK-04-no_attempt", "COMMIT",
       [](Bytes& file) {
-        SetId(kId, {})(file);
-        SetId(kAttempt, {})(file);
+        SetId(internal::HeaderFields::kId.at, {})(file);
+        SetId(internal::HeaderFields::kAttempt.at, {})(file);
       },
       kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-index_without_header", "COMMIT",
-             SetField(kIndexLength, std::uint64_t{127}), kSealMarker);
+             SetField(internal::MarkerFields::kIndexSize.at, std::uint64_t{127}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-04-void_that_pins", "COMMIT",
-             SetField(kMarkerKind, std::uint32_t{2}), kSealMarker);
+             SetField(internal::MarkerFields::kKind.at, std::uint32_t{2}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-06-index_digest", "index", FlipByte(200), 0);
   AddChanged(corpus, "bad-R-MRK-07-total_bytes", "COMMIT",
-             SetField(kTotalBytes, std::uint64_t{4096}), kSealMarker);
-  AddChanged(corpus, "bad-R-MRK-07-blob_count", "COMMIT", SetField(kBlobCount, std::uint64_t{3}),
-             kSealMarker);
+             SetField(internal::MarkerFields::kTotalBytes.at, std::uint64_t{4096}), kSealMarker);
+  AddChanged(corpus, "bad-R-MRK-07-blob_count", "COMMIT",
+             SetField(internal::MarkerFields::kBlobCount.at, std::uint64_t{3}), kSealMarker);
   AddChanged(corpus, "bad-R-MRK-09-void", "COMMIT",
              SetMarker({.kind = internal::MarkerKind::kVoid, .attempt = OtherAttempt()}), 0);
   AddChanged(corpus, "bad-R-IDX-01-index_length", "COMMIT",
-             SetField(kIndexLength, (std::uint64_t{1} << 30) + 1), kSealMarker);
+             SetField(internal::MarkerFields::kIndexSize.at, (std::uint64_t{1} << 30) + 1),
+             kSealMarker);
 }
 
 }  // namespace sealpoint::testing

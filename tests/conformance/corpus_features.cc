@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "lib/format/marker.h"
 #include "tests/conformance/corpus_damage.h"
 #include "tests/conformance/transcribe.h"
@@ -17,8 +18,6 @@ namespace sealpoint::testing {
 namespace {
 
 // Offsets in the common file header.
-constexpr std::uint64_t kKindField = 8;
-constexpr std::uint64_t kVersionField = 12;
 
 constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
 constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
@@ -90,12 +89,14 @@ void AddCodecs(Corpus& corpus) {
   const internal::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
   MiniSpec codec = WithFeatures(other, other);
   codec.hooks.record_bytes = [](int, Bytes& records) {
-    internal::StoreLe(MutableByteSpan(records), 24, std::uint16_t{3});
+    internal::StoreLe(MutableByteSpan(records), internal::RecordFields::kCodec.at,
+                      std::uint16_t{3});
   };
   corpus.Add("bad-R-HDR-05-codec_feature", codec);
   MiniSpec private_codec = BaseSpec();
   private_codec.hooks.record_bytes = [](int blob, Bytes& records) {
-    if (blob == 0) internal::StoreLe(MutableByteSpan(records), 24, kPrivateCodec);
+    if (blob == 0)
+      internal::StoreLe(MutableByteSpan(records), internal::RecordFields::kCodec.at, kPrivateCodec);
   };
   corpus.Add("bad-R-COD-01-private_codec", private_codec);
 }
@@ -110,9 +111,9 @@ void AddFeatures(Corpus& corpus) {
         ChangedFile{"index", "index", kSealHeaders | kSealIndex | kSealMarker},
         ChangedFile{"01.blob", "blob", kSealAll}}) {
     AddChanged(corpus, "bad-R-HDR-05-version_2_of_" + word, file,
-               SetField(kVersionField, std::uint32_t{2}), seals);
-    AddChanged(corpus, "bad-R-HDR-05-kind_of_" + word, file, SetField(kKindField, std::uint32_t{4}),
-               seals);
+               SetField(internal::HeaderFields::kVersion.at, std::uint32_t{2}), seals);
+    AddChanged(corpus, "bad-R-HDR-05-kind_of_" + word, file,
+               SetField(internal::HeaderFields::kKind.at, std::uint32_t{4}), seals);
   }
   MiniSpec private_dtype;
   private_dtype.tensors.push_back(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "tests/conformance/corpus_damage.h"
 #include "tests/conformance/transcribe.h"
 
@@ -55,15 +56,18 @@ void AddIndependent(Corpus& corpus) {
              {{"01.blob", Both(chunk_of_1, [](Bytes& file) { file.resize(file.size() + 1); })}});
   AddSeveral(
       corpus, "unknown_codec_and_bad_chunk",
-      {{"01.blob", SetField(RecordAt(0, 0) + 24, std::uint16_t{99})}, {"02.blob", chunk_of_2}},
+      {{"01.blob", SetField(RecordAt(0, 0) + internal::RecordFields::kCodec.at, std::uint16_t{99})},
+       {"02.blob", chunk_of_2}},
       kSealTable | kSealTrailer | kSealPins | kSealIndex | kSealMarker);
   // The chunk behind a bad record is checked, though nobody can say whether it lies behind it.
   AddSeveral(corpus, "bad_record_and_the_next_chunk",
-             {{"01.blob", Both(SetField(RecordAt(0, 0) + 8, std::uint32_t{1}),
+             {{"01.blob", Both(SetField(RecordAt(0, 0) + internal::RecordFields::kStoredSize.at,
+                                        std::uint32_t{1}),
                                FlipByte(BaseBlob(0).records[1].offset))}},
              kSealTable | kSealTrailer | kSealPins | kSealIndex | kSealMarker);
   AddSeveral(corpus, "last_records_and_padding_behind_the_chunks",
-             {{"01.blob", Both(FlipByte(RecordAt(0, 0) + 40), FlipByte(at.table - 1))}});
+             {{"01.blob", Both(FlipByte(RecordAt(0, 0) + internal::RecordFields::kRawDigest.at + 8),
+                               FlipByte(at.table - 1))}});
 }
 
 void AddDependent(Corpus& corpus) {
@@ -76,15 +80,20 @@ void AddDependent(Corpus& corpus) {
   AddSeveral(corpus, "index_and_chunk", {{"index", FlipByte(200)}, {"01.blob", chunk}});
   AddSeveral(corpus, "group_list_and_chunk", {{"01.blob", Both(chunk, FlipByte(at.table))}});
   AddSeveral(corpus, "trailer_header_manifest_and_padding",
-             {{"01.blob", Both(Both(FlipByte(at.trailer + 20), FlipByte(at.trailer - 1)),
+             {{"01.blob", Both(Both(FlipByte(at.trailer + internal::TrailerFields::kBlob.at + 4),
+                                    FlipByte(at.trailer - 1)),
                                Both(header, manifest))}});
   AddSeveral(corpus, "header_and_manifest", {{"01.blob", Both(header, manifest)}});
-  AddSeveral(corpus, "last_records_trailer_and_padding_behind_the_chunks",
-             {{"01.blob", Both(Both(FlipByte(RecordAt(0, 0) + 40), FlipByte(at.trailer + 20)),
-                               FlipByte(at.table - 1))}});
-  AddSeveral(corpus, "manifest_and_sum_of_raw_bytes",
-             {{"01.blob", Both(manifest, SetField(at.trailer + 88, std::uint64_t{1}))}},
-             kSealTrailer | kSealPins | kSealIndex | kSealMarker);
+  AddSeveral(
+      corpus, "last_records_trailer_and_padding_behind_the_chunks",
+      {{"01.blob", Both(Both(FlipByte(RecordAt(0, 0) + internal::RecordFields::kRawDigest.at + 8),
+                             FlipByte(at.trailer + internal::TrailerFields::kBlob.at + 4)),
+                        FlipByte(at.table - 1))}});
+  AddSeveral(
+      corpus, "manifest_and_sum_of_raw_bytes",
+      {{"01.blob", Both(manifest, SetField(at.trailer + internal::TrailerFields::kRawBytes.at,
+                                           std::uint64_t{1}))}},
+      kSealTrailer | kSealPins | kSealIndex | kSealMarker);
   // Whether the other manifest has the empty tensor cannot be said.
   MiniSpec undeclared = BaseSpec();
   undeclared.hooks.manifest_bytes = [](int blob, Bytes& bytes) {

@@ -5,6 +5,7 @@
 
 #include "lib/base/endian.h"
 #include "lib/base/macros.h"
+#include "lib/format/fields.h"
 #include "schema/index_generated.h"
 #include "tests/support/container/format_surgery.h"
 
@@ -46,25 +47,30 @@ void ResealBlob(Bytes& file, const Seals::Blob& blob, unsigned which) {
       const std::uint64_t size = std::min(kGroup, at.records_size - i * kGroup);
       Put(file, at.table + i * kDigest, ComputeDigest(Cut(file, at.records + i * kGroup, size)));
     }
-    Put(file, at.trailer + 96, ComputeDigest(Cut(file, at.table, at.group_list_size)));
+    Put(file, at.trailer + internal::TrailerFields::kGroupListDigest.at,
+        ComputeDigest(Cut(file, at.table, at.group_list_size)));
   }
   if (which & kSealManifest) {
-    Put(file, at.trailer + 112,
+    Put(file, at.trailer + internal::TrailerFields::kManifestDigest.at,
         ComputeDigest(Cut(file, at.manifest, at.manifest_end - at.manifest)));
   }
   if (which & kSealHeaders) {
     ResealHeaderOf(file);
-    const MutableByteSpan digest = Cut(file, 40, kDigest);
-    const MutableByteSpan copy = Cut(file, at.trailer + 128, digest.size());
+    const MutableByteSpan digest = Cut(file, internal::HeaderFields::kDigest.at, kDigest);
+    const MutableByteSpan copy =
+        Cut(file, at.trailer + internal::TrailerFields::kHeaderDigest.at, digest.size());
     std::copy_n(digest.begin(), copy.size(), copy.begin());
   }
-  if (which & kSealTrailer) Put(file, at.trailer + 240, ComputeDigest(Cut(file, at.trailer, 240)));
+  if (which & kSealTrailer)
+    Put(file, at.trailer + internal::TrailerFields::kDigest.at,
+        ComputeDigest(Cut(file, at.trailer, internal::TrailerFields::kDigest.at)));
 }
 
 void PinBlob(Bytes& index, Bytes& file, const Seals::Blob& blob) {
   const internal::BlobSections& at = blob.sections;
   Put(index, blob.group_list_pin, ComputeDigest(Cut(file, at.table, at.group_list_size)));
-  const MutableByteSpan stored = Cut(file, at.trailer + 240, kDigest);
+  const MutableByteSpan stored =
+      Cut(file, at.trailer + internal::TrailerFields::kDigest.at, kDigest);
   const MutableByteSpan pin = Cut(index, blob.trailer_pin, stored.size());
   std::copy_n(stored.begin(), pin.size(), pin.begin());
 }
@@ -102,8 +108,9 @@ void Reseal(std::map<std::string, Bytes>& files, const Seals& seals, unsigned wh
   Bytes& marker = files["COMMIT"];
   if (marker.size() != internal::kMarkerSize) return;
   if (which & kSealIndex) {
-    internal::StoreLe(MutableByteSpan(marker), 160, std::uint64_t{index.size()});
-    Put(marker, 168, ComputeDigest(index));
+    internal::StoreLe(MutableByteSpan(marker), internal::MarkerFields::kIndexSize.at,
+                      std::uint64_t{index.size()});
+    Put(marker, internal::MarkerFields::kIndexDigest.at, ComputeDigest(index));
   }
   if (which & kSealMarker) ResealMarker(marker);
 }

@@ -8,6 +8,7 @@
 
 #include "lib/base/endian.h"
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "lib/format/file_header.h"
 #include "lib/format/marker.h"
 #include "sealpoint/digest.h"
@@ -61,7 +62,7 @@ HostileBlob HugeBlob(std::uint32_t record_count, std::uint32_t shard_count) {
 DamagedFiles IndexLength(std::uint64_t length) {
   DamagedFiles files = AsDamagedFiles(BuildMini(BaseSpec()).files);
   Bytes& marker = files.at("COMMIT").bytes;
-  internal::StoreLe<std::uint64_t>(marker, 160, length);
+  internal::StoreLe<std::uint64_t>(marker, internal::MarkerFields::kIndexSize.at, length);
   ResealMarker(marker);
   return files;
 }
@@ -255,8 +256,8 @@ DamagedFiles ManifestLength(std::uint64_t length) {
   DamagedFiles files = AsDamagedFiles(BuildMini(OneRankSpec()).files);
   for (auto& [name, entry] : files) {
     if (!name.ends_with(".blob")) continue;
-    const MutableByteSpan trailer = MutableByteSpan(entry.bytes).last(256);
-    internal::StoreLe<std::uint64_t>(trailer, 80, length);
+    const MutableByteSpan trailer = MutableByteSpan(entry.bytes).last(internal::kTrailerSize);
+    internal::StoreLe<std::uint64_t>(trailer, internal::TrailerFields::kManifestSize.at, length);
     ResealTrailer(trailer);
   }
   return files;

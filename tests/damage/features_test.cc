@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "lib/base/endian.h"
+#include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "sealpoint/checkpoint.h"
 #include "tests/conformance/transcribe.h"
 #include "tests/support/damage/areas.h"
@@ -49,23 +51,24 @@ void CollectFromIndex(const DamageCase& one, std::set<std::string>& features) {
 void CollectFromBlob(const Bytes& blob, std::set<std::string>& features) {
   std::uint64_t shard_raw_size = 0;
   std::set<std::uint16_t> codecs_of_shard;
-  const std::uint64_t records = LoadLe<std::uint64_t>(blob, blob.size() - 256 + 64);
-  const std::uint32_t count = LoadLe<std::uint32_t>(blob, blob.size() - 256 + 56);
+  const ByteSpan trailer = ByteSpan(blob).last(internal::kTrailerSize);
+  const auto records = LoadLe<std::uint64_t>(trailer, internal::TrailerFields::kRecords.at);
+  const auto count = LoadLe<std::uint32_t>(trailer, internal::TrailerFields::kRecordCount.at);
   for (std::uint32_t r = 0; r < count; ++r) {
-    const std::uint64_t at = records + r * 64;
-    if (LoadLe<std::uint32_t>(blob, at + 20) == 0) {
+    const std::uint64_t at = records + r * internal::kRecordSize;
+    if (LoadLe<std::uint32_t>(blob, at + internal::RecordFields::kChunk.at) == 0) {
       shard_raw_size = 0;
       codecs_of_shard.clear();
     } else {
       features.insert("shard of chunks");
     }
-    shard_raw_size += LoadLe<std::uint32_t>(blob, at + 12);
-    codecs_of_shard.insert(LoadLe<std::uint16_t>(blob, at + 24));
+    shard_raw_size += LoadLe<std::uint32_t>(blob, at + internal::RecordFields::kRawSize.at);
+    codecs_of_shard.insert(LoadLe<std::uint16_t>(blob, at + internal::RecordFields::kCodec.at));
     features.insert("codec " + std::to_string(*codecs_of_shard.rbegin()));
     features.insert(shard_raw_size >= 65536 ? "large shard" : "small shard");
     if (codecs_of_shard.size() > 1) features.insert("raw chunk between coded ones");
   }
-  if (count > 64) features.insert("several record groups");
+  if (count > internal::kRecordsPerGroup) features.insert("several record groups");
   for (const BlobArea& area : FindBlobAreas(blob)) {
     features.insert("area " + std::to_string(static_cast<int>(area.kind)));
   }

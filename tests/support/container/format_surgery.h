@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs the digest that covers a damaged field, so that the damage reaches the check of the
-// field's meaning. Independent of lib/format: the offsets are those of spec/container.md.
+// field's meaning.
 #ifndef SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 #define SEALPOINT_TESTS_SUPPORT_CONTAINER_FORMAT_SURGERY_H_
 
 #include <algorithm>
 #include <cstddef>
 
+#include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 
@@ -20,23 +22,23 @@ inline void PutDigest(MutableByteSpan bytes, std::size_t offset, const Digest& d
 
 // `header` is the range that the header digest covers: 128 bytes, or the 512 of a marker.
 inline void ResealHeader(MutableByteSpan header) {
-  constexpr std::size_t kDigestAt = 40;
-  PutDigest(header, kDigestAt, Digest{});
-  PutDigest(header, kDigestAt, ComputeDigest(header));
+  constexpr std::size_t kAt = internal::HeaderFields::kDigest.at;
+  PutDigest(header, kAt, Digest{});
+  PutDigest(header, kAt, ComputeDigest(header));
 }
 
 inline void ResealMarker(MutableByteSpan marker) { ResealHeader(marker); }
 
 // `trailer` is the last 256 bytes of a blob.
 inline void ResealTrailer(MutableByteSpan trailer) {
-  constexpr std::size_t kDigestAt = 240;
-  PutDigest(trailer, kDigestAt, ComputeDigest(trailer.first(kDigestAt)));
+  constexpr std::size_t kAt = internal::TrailerFields::kDigest.at;
+  PutDigest(trailer, kAt, ComputeDigest(trailer.first(kAt)));
 }
 
 // Writes the digest of group `group_number` of `records` into `group_list`. The digest of the group
 // list in the trailer, and what pins that digest, are left to the caller.
 inline void ResealGroup(ByteSpan records, std::size_t group_number, MutableByteSpan group_list) {
-  constexpr std::size_t kGroupSize = 64 * 64;
+  constexpr std::size_t kGroupSize = internal::kRecordGroupSize;
   const ByteSpan rest = records.subspan(group_number * kGroupSize);
   PutDigest(group_list, group_number * sizeof(Digest),
             ComputeDigest(rest.first(std::min(kGroupSize, rest.size()))));

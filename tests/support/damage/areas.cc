@@ -7,21 +7,24 @@
 
 #include "lib/base/endian.h"
 #include "lib/base/macros.h"
+#include "lib/format/constants.h"
+#include "lib/format/fields.h"
 #include "sealpoint/digest.h"
 
 namespace sealpoint::testing {
 namespace {
 
+using internal::HeaderFields;
+using internal::kDigestSize;
+using internal::kHeaderSize;
+using internal::kRecordSize;
+using internal::kRecordsPerGroup;
+using internal::kTrailerSize;
 using internal::LoadLe;
+using internal::RecordFields;
+using internal::TrailerFields;
 
-// spec/container.md sections 2 and 5.
-constexpr std::uint64_t kHeaderSize = 128;
-constexpr std::uint64_t kTrailerSize = 256;
-constexpr std::uint64_t kRecordSize = 64;
-constexpr std::uint32_t kRecordsPerGroup = 64;
-constexpr std::uint64_t kDigestSize = 16;
-
-struct TrailerFields {
+struct Sections {
   std::uint64_t chunks_end = 0;
   std::uint64_t table = 0;
   std::uint32_t record_count = 0;
@@ -30,14 +33,14 @@ struct TrailerFields {
   std::uint64_t manifest_size = 0;
 };
 
-TrailerFields ReadTrailer(const Bytes& blob) {
+Sections ReadTrailer(const Bytes& blob) {
   const ByteSpan trailer = ByteSpan(blob).last(kTrailerSize);
-  return {.chunks_end = LoadLe<std::uint64_t>(trailer, 40),
-          .table = LoadLe<std::uint64_t>(trailer, 48),
-          .record_count = LoadLe<std::uint32_t>(trailer, 56),
-          .records = LoadLe<std::uint64_t>(trailer, 64),
-          .manifest = LoadLe<std::uint64_t>(trailer, 72),
-          .manifest_size = LoadLe<std::uint64_t>(trailer, 80)};
+  return {.chunks_end = LoadLe<std::uint64_t>(trailer, TrailerFields::kChunksEnd.at),
+          .table = LoadLe<std::uint64_t>(trailer, TrailerFields::kTable.at),
+          .record_count = LoadLe<std::uint32_t>(trailer, TrailerFields::kRecordCount.at),
+          .records = LoadLe<std::uint64_t>(trailer, TrailerFields::kRecords.at),
+          .manifest = LoadLe<std::uint64_t>(trailer, TrailerFields::kManifest.at),
+          .manifest_size = LoadLe<std::uint64_t>(trailer, TrailerFields::kManifestSize.at)};
 }
 
 class AreaList {
@@ -59,16 +62,17 @@ class AreaList {
   std::uint64_t end_ = 0;
 };
 
-void AddChunks(const Bytes& blob, const TrailerFields& trailer, AreaList& areas) {
+void AddChunks(const Bytes& blob, const Sections& trailer, AreaList& areas) {
   for (std::uint32_t r = 0; r < trailer.record_count; ++r) {
     const std::uint64_t at = trailer.records + r * kRecordSize;
-    const auto offset = LoadLe<std::uint64_t>(blob, at);
-    const bool is_coded = LoadLe<std::uint16_t>(blob, at + 24) != 0;
+    const auto offset = LoadLe<std::uint64_t>(blob, at + RecordFields::kOffset.at);
+    const bool is_coded = LoadLe<std::uint16_t>(blob, at + RecordFields::kCodec.at) != 0;
     BlobArea& padding = areas.Until(offset, AreaKind::kChunkPadding);
     padding.record = r;
     padding.group = r / kRecordsPerGroup;
-    BlobArea& chunk = areas.Until(offset + LoadLe<std::uint32_t>(blob, at + 8),
-                                  is_coded ? AreaKind::kCodedChunk : AreaKind::kPlainChunk);
+    BlobArea& chunk =
+        areas.Until(offset + LoadLe<std::uint32_t>(blob, at + RecordFields::kStoredSize.at),
+                    is_coded ? AreaKind::kCodedChunk : AreaKind::kPlainChunk);
     chunk.record = r;
     chunk.group = r / kRecordsPerGroup;
   }
@@ -105,7 +109,7 @@ void AddOwners(std::vector<ChunkOf>& chunks, const ChunkOf& shard, std::uint64_t
 }  // namespace
 
 std::vector<BlobArea> FindBlobAreas(const Bytes& blob) {
-  const TrailerFields trailer = ReadTrailer(blob);
+  const Sections trailer = ReadTrailer(blob);
   AreaList areas;
   areas.Until(kHeaderSize, AreaKind::kHeader);
   AddChunks(blob, trailer, areas);
@@ -148,22 +152,26 @@ std::map<std::string, std::vector<ChunkOf>> FindChunkOwners(const DamageCase& on
 }
 
 std::optional<std::string_view> FindHeaderFault(ByteSpan file, std::uint32_t kind) {
-  constexpr std::uint64_t kPrefixSize = 56;
-  constexpr std::uint64_t kDigestAt = 40;
+  constexpr std::size_t kPrefixSize = internal::kFrozenPrefixSize;
+  constexpr std::size_t kDigestAt = HeaderFields::kDigest.at;
   if (file.size() < kPrefixSize) return "R-HDR-01";
   if (!BeginsWith(file, kHeaderMagic)) return kind == 3 ? "R-HDR-02" : "R-HDR-10";
-  const auto length = LoadLe<std::uint32_t>(file, 16);
-  if (length % 8 != 0 || length < kPrefixSize || length > 4096) return "R-HDR-03";
+  const auto length = LoadLe<std::uint32_t>(file, HeaderFields::kHeaderSize.at);
+  if (length % 8 != 0 || length < kPrefixSize || length > internal::kHeaderSizeMax)
+    return "R-HDR-03";
   if (file.size() < length) return "R-HDR-01";
   Bytes header(file.begin(), file.begin() + length);
   std::fill_n(header.begin() + kDigestAt, kDigestSize, std::byte{0});
   if (!HasDigest(file, kDigestAt, ComputeDigest(header))) return "R-HDR-04";
-  const auto stated_kind = LoadLe<std::uint32_t>(file, 8);
-  const bool is_known = LoadLe<std::uint32_t>(file, 12) == 0 && stated_kind >= 1 &&
-                        stated_kind <= 3 && LoadLe<std::uint64_t>(file, 32) == 0 &&
-                        length == (stated_kind == 3 ? 512 : kHeaderSize);
+  const auto stated_kind = LoadLe<std::uint32_t>(file, HeaderFields::kKind.at);
+  const bool is_known = LoadLe<std::uint32_t>(file, HeaderFields::kVersion.at) == 0 &&
+                        stated_kind >= 1 && stated_kind <= 3 &&
+                        LoadLe<std::uint64_t>(file, HeaderFields::kIncompat.at) == 0 &&
+                        length == (stated_kind == 3 ? internal::kMarkerSize : kHeaderSize);
   if (!is_known) return "R-HDR-05";
-  if (!IsZero(file.subspan(20, 4)) || !IsZero(file.subspan(96, 32))) return "R-HDR-06";
+  for (const internal::Field& reserved : {HeaderFields::kReserved, HeaderFields::kTailReserved}) {
+    if (!IsZero(file.subspan(reserved.at, reserved.size))) return "R-HDR-06";
+  }
   if (stated_kind != kind) return "R-HDR-07";
   return std::nullopt;
 }

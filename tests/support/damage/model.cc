@@ -9,14 +9,13 @@
 #include "lib/base/endian.h"
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
+#include "lib/format/fields.h"
 
 namespace sealpoint::testing {
 namespace {
 
 constexpr std::uint32_t kBlobKind = 1;
 constexpr std::uint32_t kMarkerKind = 3;
-constexpr std::uint64_t kMarkerSize = 512;
-constexpr std::uint64_t kHeaderDigestAt = 40;
 
 std::map<std::string, std::string> ReadCodes() {
   std::map<std::string, std::string> codes;
@@ -119,11 +118,12 @@ std::optional<ExpectedFinding> DamageModel::ExpectMarker(const DamagedFiles& fil
   const Bytes* marker = FileBehind(files, "COMMIT");
   if (marker == nullptr) return finding("R-MRK-01");
   if (*marker == case_.container.files.at("COMMIT")) return std::nullopt;
-  if (marker->size() != kMarkerSize) return finding("R-MRK-02");
+  if (marker->size() != internal::kMarkerSize) return finding("R-MRK-02");
   if (const auto fault = FindHeaderFault(*marker, kMarkerKind)) return finding(*fault);
   // Valid by itself, so it is the marker of another checkpoint.
-  if (internal::LoadLe<std::uint32_t>(*marker, 128) == 2) return finding("R-MRK-09");
-  const std::string index = internal::IndexName(IdAt(*marker, 56));
+  if (internal::LoadLe<std::uint32_t>(*marker, internal::MarkerFields::kKind.at) == 2)
+    return finding("R-MRK-09");
+  const std::string index = internal::IndexName(IdAt(*marker, internal::HeaderFields::kId.at));
   SEALPOINT_CHECK(index != case_.container.index_name && !files.contains(index));
   return ExpectedFinding{.rule = "R-MRK-05", .file = index};
 }
@@ -184,8 +184,8 @@ void DamageModel::ExpectArea(const BlobDamage& damage, const BlobArea& area,
   switch (area.kind) {
     case AreaKind::kHeader:
       finding.stops_load = false;
-      finding.rule = FirstDifference(damage.good, damage.bad, kHeaderDigestAt,
-                                     kHeaderDigestAt + internal::kDigestSize)
+      finding.rule = FirstDifference(damage.good, damage.bad, internal::HeaderFields::kDigest.at,
+                                     internal::HeaderFields::kDigest.end())
                          ? "R-BLB-03"  // not the digest that the trailer has
                          : FindHeaderFault(ByteSpan(damage.bad), kBlobKind).value();
       finding.is_required = !damage.trailer;
