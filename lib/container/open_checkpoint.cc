@@ -63,9 +63,11 @@ Status WithSeriesHint(const Storage& storage, const Directory& directory, Status
   for (const std::string& name : directories.kept()) {
     const auto inside = storage.OpenDirectory(JoinPath(directory.path(), name));
     if (!inside || !(*inside)->Stat(kMarkerName)) continue;
-    return RuleError(error.code(), error.place().rule, error.message(), ", but a checkpoint in ",
-                     name, ": it is a series; open one of its directories, or use Series")
-        .AtPath(error.place().path);
+    Status hinted = RuleError(error.code(), error.place().rule, error.message(),
+                              ", but there is a checkpoint in ", name,
+                              ": it is a series; open one of its directories, or use Series")
+                        .AtPath(error.place().path);
+    return error.place().offset ? std::move(hinted).AtOffset(*error.place().offset) : hinted;
   }
   return error;
 }
@@ -185,7 +187,7 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
   SEALPOINT_ASSIGN_OR_RETURN(auto directory, OpenCheckpointDirectory(storage, path));
   Result<MarkerFile> read =
       given ? DecodeMarkerFile(path, std::move(given->marker)) : ReadMarker(*directory);
-  if (!read && read.error().place().rule == "R-DIR-05") {
+  if (!read && !given && read.error().code() == Code::kNotACheckpoint) {
     return WithSeriesHint(storage, *directory, std::move(read).error());
   }
   SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, std::move(read));

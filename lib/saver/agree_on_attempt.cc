@@ -6,20 +6,11 @@
 #include "lib/comm/agree.h"
 
 namespace sealpoint::internal {
-namespace {
 
-// What a rank says that looks for the attempt's directory, or for a file in it, in vain.
-bool SaysThatItIsGone(const Status& status) {
-  return status.code() == Code::kNotFound || status.place().rule == "R-CMT-09";
-}
-
-}  // namespace
-
-Status AgreeOnAttempt(Communicator& comm, const Status& local_status) {
+Status AgreeOnAttempt(Communicator& comm, const Status& local_status, bool is_missing) {
   Agreement agreement = Agree(comm, local_status);
   if (agreement.broken.ok()) return std::move(agreement.status);
-  const bool is_cause = !local_status.ok() && !SaysThatItIsGone(local_status);
-  return is_cause ? local_status : std::move(agreement.broken);
+  return local_status.ok() || is_missing ? std::move(agreement.broken) : local_status;
 }
 
 }  // namespace sealpoint::internal

@@ -147,31 +147,42 @@ Result<Bytes> OpenAttemptOnRoot(Storage& storage, const SaveTarget& target,
   return prepared;
 }
 
-Status ReadSharedProbe(const Directory& directory, const Announcement& announcement) {
-  const auto foreign = [&](std::string_view why) {
-    return MakeError(Code::kIo, "not the same file system as rank 0: ", why)
-        .AtRule("R-CMT-09")
-        .AtPath(directory.path());
-  };
-  const auto file = directory.OpenForRead(SharedProbeName(announcement.attempt), IoMode::kBuffered);
-  if (!file.ok() && file.error().code() == Code::kNotFound)
-    return foreign("its probe is not there");
-  if (!file.ok()) return file.error();
-  Id128 found;
-  if ((*file)->size_bytes() != found.bytes.size()) return foreign("its probe has another length");
-  SEALPOINT_RETURN_IF_ERROR((*file)->ReadAt(0, found.bytes));
-  return found == announcement.probe ? Status() : foreign("its probe has another content");
+// Whether this rank sees what rank 0 made.
+struct JoinOutcome {
+  Status status;
+  bool is_missing = false;  // the directory, or the probe in it, is not there
+};
+
+Status OtherFileSystem(const std::string& path, std::string_view found) {
+  return MakeError(Code::kIo, "not the same file system as rank 0: ", found)
+      .AtRule("R-CMT-09")
+      .AtPath(path);
 }
 
-Status JoinAttempt(Storage& storage, const Announcement& announcement, Attempt& attempt) {
+JoinOutcome ReadSharedProbe(const Directory& directory, const Announcement& announcement) {
+  const std::string& path = directory.path();
+  const auto file = directory.OpenForRead(SharedProbeName(announcement.attempt), IoMode::kBuffered);
+  if (!file.ok() && file.error().code() == Code::kNotFound) {
+    return {.status = OtherFileSystem(path, "its probe is not there"), .is_missing = true};
+  }
+  if (!file.ok()) return {.status = file.error()};
+  Id128 found;
+  if ((*file)->size_bytes() != found.bytes.size()) {
+    return {.status = OtherFileSystem(path, "its probe has another length")};
+  }
+  if (Status read = (*file)->ReadAt(0, found.bytes); !read.ok()) return {.status = read};
+  if (found == announcement.probe) return {};
+  return {.status = OtherFileSystem(path, "its probe has another content")};
+}
+
+JoinOutcome JoinAttempt(Storage& storage, const Announcement& announcement, Attempt& attempt) {
   if (attempt.opened) return ReadSharedProbe(*attempt.opened, announcement);
   auto opened = storage.OpenDirectory(announcement.directory);
   if (!opened.ok() && opened.error().code() == Code::kNotFound) {
-    return MakeError(Code::kIo, "not the same file system as rank 0: its directory is not there")
-        .AtRule("R-CMT-09")
-        .AtPath(announcement.directory);
+    return {.status = OtherFileSystem(announcement.directory, "its directory is not there"),
+            .is_missing = true};
   }
-  if (!opened.ok()) return std::move(opened).error();
+  if (!opened.ok()) return {.status = std::move(opened).error()};
   attempt.opened = std::move(opened).value();
   return ReadSharedProbe(*attempt.opened, announcement);
 }
@@ -193,9 +204,9 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   attempt.directory = announcement.directory;
   attempt.publish = announcement.publish;
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
-  Status joined = local_status;
-  if (joined.ok()) joined = JoinAttempt(storage, announcement, attempt);
-  const Status agreed = AgreeOnAttempt(comm, joined);
+  JoinOutcome joined{.status = local_status};
+  if (joined.status.ok()) joined = JoinAttempt(storage, announcement, attempt);
+  const Status agreed = AgreeOnAttempt(comm, joined.status, joined.is_missing);
   if (is_root && attempt.opened) {
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));
   }

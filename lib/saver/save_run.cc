@@ -105,7 +105,8 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
   // this rank only now.
   recorder_.Begin(Phase::kAgree);
   if (local_status.ok()) local_status = recorder_.failure();
-  const Status agreed = AgreeOnAttempt(comm_, local_status);
+  const bool is_missing = local_status.code() == Code::kNotFound;
+  const Status agreed = AgreeOnAttempt(comm_, local_status, is_missing);
   if (!agreed.ok()) return Fail(writer, agreed);
   auto merged = MergeAtOwners(comm_, summaries, options_.limits);
   if (!merged.ok()) return Fail(writer, merged.error());
