@@ -172,8 +172,8 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace sealpoint
 
-#include "sealpoint/mpi_communicator_handover.h"
-#include "sealpoint/mpi_communicator_impl.h"
-#include "sealpoint/mpi_communicator_messages.h"
+#include "sealpoint/detail/mpi_communicator_handover.h"
+#include "sealpoint/detail/mpi_communicator_impl.h"
+#include "sealpoint/detail/mpi_communicator_messages.h"
 
 #endif  // SEALPOINT_MPI_COMMUNICATOR_H_

@@ -41,6 +41,35 @@ Status ForEachRange(const BasicDeviceRows<Byte>& rows, const Copy& copy) {
 
 }  // namespace
 
+void CudaEvents::DestroyIdle() {
+  const std::lock_guard lock(mutex_);
+  for (cuda::Event* const event : idle_) device_.driver.event_destroy(event);
+  idle_.clear();
+}
+
+Result<std::shared_ptr<cuda::Event>> CudaEvents::Take() {
+  cuda::Event* event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      event = idle_.back();
+      idle_.pop_back();
+    }
+  }
+  if (event == nullptr) {
+    // A thread that waits for one sleeps: its core belongs to the training.
+    constexpr unsigned kFlags = cuda::kEventDisableTiming | cuda::kEventBlockingSync;
+    SEALPOINT_RETURN_IF_ERROR(
+        device_.Check(device_.driver.event_create(&event, kFlags), "cuEventCreate"));
+  }
+  return std::shared_ptr<cuda::Event>(event, [this](cuda::Event* used) { GiveBack(used); });
+}
+
+void CudaEvents::GiveBack(cuda::Event* event) {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(event);
+}
+
 Result<std::unique_ptr<CopyQueue>> CudaQueue::Create(CudaDevice& device) {
   const cuda::CurrentContext current(device.driver, device.context);
   SEALPOINT_RETURN_IF_ERROR(current.status());

@@ -7,12 +7,34 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "lib/device/cuda_device.h"
-#include "lib/device/cuda_events.h"
 #include "lib/device/device_runtime.h"
 
 namespace sealpoint::internal {
+
+// Events of a device that are used again: making one costs more than recording it. All calls with
+// the device's context current. Thread safety: all functions.
+class CudaEvents {
+ public:
+  explicit CudaEvents(CudaDevice& device) : device_(device) {}
+  ~CudaEvents() = default;
+  CudaEvents(const CudaEvents&) = delete;
+  CudaEvents& operator=(const CudaEvents&) = delete;
+
+  // Comes back when the last owner lets go.
+  Result<std::shared_ptr<cuda::Event>> Take();
+  // Of those that have come back. What is not destroyed so is left to the process's end.
+  void DestroyIdle();
+
+ private:
+  void GiveBack(cuda::Event* event);
+
+  CudaDevice& device_;
+  std::mutex mutex_;
+  std::vector<cuda::Event*> idle_;
+};
 
 // A CopyQueue on a non-blocking stream of its own: the default stream neither waits for it nor is
 // waited for.

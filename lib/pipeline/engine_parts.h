@@ -5,15 +5,38 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
+#include "lib/codec/chunk_codec.h"
 #include "lib/device/device_runtime.h"
 #include "lib/device/queue_pool.h"
 #include "lib/device/staging_pool.h"
-#include "lib/pipeline/codec_pool.h"
 #include "lib/pipeline/thread_pool.h"
 #include "sealpoint/engine.h"
 
 namespace sealpoint::internal {
+
+// Idle codecs. The contexts of a codec are large, so they are kept for the next save. Thread
+// safety: all functions.
+class CodecPool {
+ public:
+  std::unique_ptr<ChunkCodec> Take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<ChunkCodec>();
+    std::unique_ptr<ChunkCodec> codec = std::move(idle_.back());
+    idle_.pop_back();
+    return codec;
+  }
+  void Return(std::unique_ptr<ChunkCodec> codec) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(codec));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ChunkCodec>> idle_;
+};
 
 // The members of an Engine. Their order is that of construction: the pool outlives the threads,
 // whose jobs hold its buffers.

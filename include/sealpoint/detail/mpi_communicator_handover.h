@@ -6,8 +6,8 @@
 // functions that it includes at its end need both. So each order of including them is good.
 #include "sealpoint/mpi_communicator.h"
 
-#ifndef SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
-#define SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
+#ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_
+#define SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_
 
 #include <mpi.h>
 
@@ -140,4 +140,4 @@ class MpiCommunicator::Handover {
 
 }  // namespace sealpoint
 
-#endif  // SEALPOINT_MPI_COMMUNICATOR_HANDOVER_H_
+#endif  // SEALPOINT_DETAIL_MPI_COMMUNICATOR_HANDOVER_H_

@@ -2,8 +2,8 @@
 //
 // Broadcast, gather and exchange of MpiCommunicator; included by mpi_communicator.h and by nobody
 // else.
-#ifndef SEALPOINT_MPI_COMMUNICATOR_MESSAGES_H_
-#define SEALPOINT_MPI_COMMUNICATOR_MESSAGES_H_
+#ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
+#define SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
 
 #include <mpi.h>
 
@@ -292,4 +292,4 @@ inline int MpiCommunicator::StartRest(Operation& operation) const {
 
 }  // namespace sealpoint
 
-#endif  // SEALPOINT_MPI_COMMUNICATOR_MESSAGES_H_
+#endif  // SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_

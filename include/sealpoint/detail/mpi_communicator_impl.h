@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of MpiCommunicator; included by mpi_communicator.h and by nobody else.
-#ifndef SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
-#define SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
+#ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_IMPL_H_
+#define SEALPOINT_DETAIL_MPI_COMMUNICATOR_IMPL_H_
 
 #include <mpi.h>
 #include <sched.h>
@@ -265,4 +265,4 @@ inline Result<std::unique_ptr<BackgroundCommunicator>> MpiCommunicator::Duplicat
 
 }  // namespace sealpoint
 
-#endif  // SEALPOINT_MPI_COMMUNICATOR_IMPL_H_
+#endif  // SEALPOINT_DETAIL_MPI_COMMUNICATOR_IMPL_H_
