@@ -214,7 +214,7 @@ void CheckPlan(const ReadPlan& plan, const Request& request) {
   for (const Slice& slice : request.slices) wanted += slice.wanted_bytes;
   std::uint64_t copied = 0;
   for (const auto& copy : InternalAccess::DataOf(plan).copies) copied += copy.byte_count();
-  Require(wanted == plan.Summary().bytes_wanted && wanted == copied,
+  Require(wanted == plan.Summary().bytes_requested && wanted == copied,
           "the plan delivers another number of bytes than are wanted");
   Require(!plan.Explain().empty(), "a plan without explanation");
 }

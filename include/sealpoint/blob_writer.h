@@ -39,7 +39,7 @@ struct TensorSpec {
   // Writers put tensors of different groups into different blobs (weights apart from optimizer
   // state).
   std::string group{};
-  // Provenance only: how the tensor lies on the writer's mesh.
+  // Provenance only: how the tensor is placed on the writer's mesh.
   std::vector<std::string> placement{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
@@ -52,7 +52,7 @@ SEALPOINT_EXPORT bool operator==(const BlobSummary& a, const BlobSummary& b);
 // travel to the committing process by any means.
 class SEALPOINT_EXPORT BlobSummary {
  public:
-  // An empty summary, of no blob: Commit refuses it.
+  // An empty summary, which Commit refuses.
   BlobSummary() = default;
 
   BlobId blob() const;
@@ -90,7 +90,7 @@ struct BlobWriterOptions {
   AttemptId attempt{};
   std::uint64_t step = kNoStep;
   Limits limits{};
-  // Told the payload bytes staged so far; on the caller's thread.
+  // Called on the caller's thread with the payload bytes staged so far.
   std::function<void(std::uint64_t bytes)> on_progress;
 };
 

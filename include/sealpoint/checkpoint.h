@@ -87,22 +87,22 @@ struct ReadOptions {
   int threads = 1;  // at most kThreadsMax
   // Write to destinations only what was verified already. Off: chunks that a dense destination
   // takes whole are read in place, and after an error the content of destinations is unspecified.
-  // Of device memory it is always on, but with gpudirect_storage: nothing is copied there that was
-  // not verified on the host.
+  // Always on for device memory, except with gpudirect_storage: nothing is copied there before it
+  // was verified on the host.
   bool isolate = false;
   // Also verify what arrived in device memory, on the device, which costs a pass over its memory. A
-  // chunk can be verified there whose bytes all go, as they are stored, to one piece of memory: of
-  // dense destinations (or those of dense rows) all chunks that are wanted whole, but none that are
-  // converted. LoadReport::bytes_verified_on_device tells how many bytes that were. Errors: Device
-  // (what arrived is not what was verified on the host; names tensor, file and offset), Unsupported
+  // chunk can be verified there if all its bytes go, as they are stored, to one range of memory: in
+  // dense destinations (or those of dense rows) all chunks that are requested whole, unless they
+  // are converted. LoadReport::bytes_verified_on_device counts these bytes. Errors: Device (what
+  // arrived is not what was verified on the host; names tensor, file and offset), Unsupported
   // (before anything is read: a device of the plan computes no digests).
   bool verify_on_device = false;
   // Let devices read by themselves what needs no work of the host (NVIDIA's GPUDirect Storage,
   // whose library is looked for at run time), and verify it where it arrived: ranges of whole
   // chunks without a codec whose bytes all go to dense memory of devices that compute digests. All
   // else is read as without it, and so is what this machine, its library or its file system cannot
-  // read so: LoadReport::bytes_by_gpudirect_storage tells how many bytes it was. They are in the
-  // destination before they are verified, so `isolate` switches it off. Errors: as without it;
+  // read this way; LoadReport::bytes_by_gpudirect_storage counts the bytes that were. They are in
+  // the destination before they are verified, so `isolate` switches it off. Errors: as without it;
   // Device, if what arrived is not what the file holds. This has not run on a real device yet.
   bool gpudirect_storage = false;
   PhaseCallback on_phase{};
@@ -147,10 +147,10 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual std::optional<TensorInfo> FindTensor(std::string_view name) const = 0;  // O(log n)
   // Those whose names begin with this. O(log n + matches).
   virtual std::vector<TensorInfo> TensorsWithPrefix(std::string_view prefix) const = 0;
-  // Those whose names match at least one of the patterns as a whole, each once. `*` stands for any
-  // characters (also none; also dots and slashes), `?` for one character, and a backslash makes the
-  // character behind it stand for itself, as all others do. What stands before the first `*` or `?`
-  // is searched for, so that the cost is that of the names that begin with it. Errors: NotFound (a
+  // Those whose names match at least one of the patterns as a whole, each once. `*` matches any
+  // characters (also none; also dots and slashes), `?` one character, and the character after a
+  // backslash, like all others, itself. The text before the first `*` or `?` is searched for, so
+  // that the cost is that of the names that begin with it. Errors: NotFound (a
   // pattern that matches nothing), InvalidArgument (a backslash at the end).
   virtual Result<std::vector<TensorInfo>> MatchTensors(
       const std::vector<std::string>& patterns) const = 0;

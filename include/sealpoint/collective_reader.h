@@ -20,8 +20,8 @@
 namespace sealpoint {
 
 struct CollectiveLoadOptions {
-  // Bound on what one rank holds at a time of chunks on their way: read but not sent to all, being
-  // sent, and received but not copied. One chunk of each is always held. What threads read and
+  // Bound on the chunks that one rank holds at a time: read but not sent to all, being sent, and
+  // received but not copied. One chunk of each is always held. What threads read and
   // verify with is OpenOptions::memory_budget_bytes.
   std::uint64_t memory_budget_bytes = 256 * kMiB;
   int threads = 1;  // that read and verify, per rank; at most kThreadsMax
@@ -29,30 +29,30 @@ struct CollectiveLoadOptions {
   // about the same number of bytes. Off: each rank reads all that it needs, and nothing is sent;
   // faster where the storage gives every rank the same bytes as fast as memory does, such as a page
   // cache that the ranks share. The same on all ranks.
-  bool pass_on = true;
+  bool share_chunks = true;
   PhaseCallback on_phase{};
 };
 
 struct CollectiveLoadReport {
-  // What this rank wanted, and would have read alone.
+  // What this rank requested, and would have read alone.
   PlanSummary plan{};
-  // Of the contract, over all ranks: the same on each.
+  // What the contract said to report, over all ranks: the same on each.
   std::vector<LoadFinding> findings{};
   std::uint64_t bytes_read = 0;      // stored bytes of chunks that this rank fetched
   std::uint64_t bytes_received = 0;  // decoded, that came from other ranks
-  // Over all ranks: stored bytes of chunks that were fetched, and of those that any rank wanted.
-  // They are equal, since no chunk is read twice, unless pass_on is off.
+  // Over all ranks: stored bytes of chunks that were fetched, and of those that any rank requested.
+  // They are equal, since no chunk is read twice, unless share_chunks is off.
   std::uint64_t all_bytes_read = 0;
-  std::uint64_t all_bytes_wanted = 0;
-  std::uint64_t rounds = 0;  // exchanges
+  std::uint64_t all_bytes_requested = 0;
+  std::uint64_t exchange_count = 0;  // of chunks between ranks
   PhaseReport phases{};
 };
 
 // What a collective load costs one rank.
 struct RankLoad {
   std::string host{};
-  PlanSummary alone{};  // what it wants, and what that costs if it reads alone
-  // What it reads in the collective load, of all that any rank wants.
+  PlanSummary alone{};  // its request, and what that costs if it reads alone
+  // What it reads in the collective load for itself and for other ranks.
   std::uint64_t bytes_read = 0;
   std::uint64_t requests = 0;
   std::uint64_t files = 0;
@@ -63,13 +63,13 @@ struct RankLoad {
 // What a collective load costs, before it runs: the same on all ranks.
 struct SEALPOINT_EXPORT CollectiveLoadPlan {
   std::vector<RankLoad> ranks{};
-  std::vector<LoadFinding> findings{};  // of the contract, over all ranks
+  std::vector<LoadFinding> findings{};  // what the contract said to report, over all ranks
   // Sums over the ranks.
-  std::uint64_t bytes_wanted = 0;
+  std::uint64_t bytes_requested = 0;
   std::uint64_t bytes_read_alone = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_received = 0;  // what travels
-  // bytes_read / bytes_wanted; less than 1 if ranks want the same. 0 if nothing is wanted.
+  std::uint64_t bytes_received = 0;  // what ranks send each other
+  // bytes_read / bytes_requested; less than 1 if ranks request the same. 0 if nothing is requested.
   double amplification = 0;
 
   // A line with the sums, then one per rank. For people.
@@ -78,11 +78,11 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 };
 
 // A committed checkpoint, read by all ranks of a communicator together: marker and index are read
-// once and sent to all; each chunk that any rank wants is read and verified by exactly one of the
-// ranks that want it and passed on to the others, balanced by bytes, in batches of bounded memory;
-// while one is exchanged and copied, the next is read, on a thread that never calls the
-// communicator. If no two ranks want the same chunk, as on the mesh that saved, each reads its own,
-// and nothing travels. The ranks may be another number, in another layout, than those that saved.
+// once and sent to all; each requested chunk is read and verified by exactly one of the ranks that
+// need it, which sends it to the others, balanced by bytes, in batches of bounded memory; while one
+// is exchanged and copied, the next is read, on a thread that never calls the communicator. If no
+// two ranks need the same chunk, as on the mesh that saved, each reads its own, and nothing is
+// sent. The ranks may be another number, in another layout, than those that saved.
 //
 // All ranks of the communicator call Open, Plan, Load and ReadObject in the same order. Every rank
 // makes the same sequence of collective calls whatever its own outcome; the error of one rank
@@ -103,7 +103,7 @@ class SEALPOINT_EXPORT CollectiveReader {
 
   // Fills the destinations of every rank's own request; requests may overlap, nest or be equal, and
   // be empty. The contract is that of all requests together: a tensor is unexpected if no rank
-  // wants it, and covered if the ranks together touch all its elements. All ranks pass the same
+  // requests it, and covered if the ranks together touch all its elements. All ranks pass the same
   // contract; else all get InvalidArgument. After an error the content of destinations is
   // unspecified. Errors: those of Checkpoint::Plan and Read, Comm, Timeout.
   virtual Result<CollectiveLoadReport> Load(const ReadRequest& request,

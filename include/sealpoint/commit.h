@@ -28,8 +28,8 @@ struct CommitOptions {
   std::optional<ParentRef> parent{};
   MeshAxes mesh{};              // provenance only
   ProvenanceList provenance{};  // unique keys; "sealpoint." is reserved
-  // A checkpoint without tensors and objects is refused (InvalidArgument): it is mostly the mistake
-  // of a program that declared, or added, nothing.
+  // A checkpoint without tensors and objects is refused (InvalidArgument): usually the
+  // program forgot to declare, or to add, anything.
   bool allow_empty = false;
   Limits limits{};
   PhaseCallback on_phase{};

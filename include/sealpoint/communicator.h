@@ -38,10 +38,10 @@ class SEALPOINT_EXPORT BackgroundCommunicator {
   // False if the calls of the background thread end though nobody calls Progress, as those of
   // threads do, or of a process group that any thread may drive. The same on all ranks.
   virtual bool needs_progress() const { return true; }
-  // The call that is under way and all later ones return `why`, whose code must be kComm or
+  // The call that is under way and all later ones return `reason`, whose code must be kComm or
   // kTimeout, since other ranks may be anywhere then. Local; the others notice at their deadline,
   // or earlier if the implementation can tell them.
-  virtual void Interrupt(const Status& why) = 0;
+  virtual void Interrupt(const Status& reason) = 0;
 
  protected:
   BackgroundCommunicator() = default;
@@ -80,18 +80,17 @@ class SEALPOINT_EXPORT Communicator {
   // As Gather, on every rank.
   virtual Result<std::vector<Bytes>> AllGather(ByteSpan bytes) = 0;
   // `outgoing` has one entry per destination rank; returns one entry per source rank. Taken by
-  // value: where messages are large, move them in, and an implementation may send from that very
-  // memory.
+  // value: move large messages in, and an implementation may send from that very memory.
   virtual Result<std::vector<Bytes>> AllToAll(std::vector<Bytes> outgoing) = 0;
   // Element-wise maximum over the ranks; all ranks pass the same count.
   virtual Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) = 0;
 
   // Collective. The same ranks once more, for saves in the background (Saver::SaveAsync); messages
-  // of the two never meet. Its deadline is that of this one, counted for each call from when the
-  // background thread makes it, and, if Progress carries the call, as AttendedDeadline does: time
-  // in which nobody calls Progress is not the fault of other ranks. Errors: Comm, Timeout;
-  // Unsupported if an implementation has none, as here.
+  // of the two never mix. It has this one's deadline, counted for each call from when the
+  // background thread makes it, and, if Progress carries the call, as PolledDeadline does: time in
+  // which the program does not call Progress is not the fault of other ranks. Errors: Comm,
+  // Timeout; Unsupported if an implementation has none, as here.
   virtual Result<std::unique_ptr<BackgroundCommunicator>> DuplicateForBackground();
 
  protected:

@@ -8,7 +8,7 @@
 
 namespace sealpoint {
 
-// What becomes of a value that the wanted dtype does not have.
+// How a value is converted that the destination's dtype does not have.
 enum class Rounding : std::uint8_t {
   // An error that names the element. Converting back gives the same value; a NaN stays a NaN.
   kExact,

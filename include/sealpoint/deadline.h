@@ -21,35 +21,35 @@ inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minut
 // than the interval between two checkpoints should be.
 inline constexpr std::chrono::milliseconds kDefaultBackgroundDeadline = std::chrono::hours(2);
 
-// The greatest part of the time between two calls that carry a save in the background on (Poll,
-// Wait, calls of the saver) that counts towards its deadlines. A program that trains for an hour
-// between two calls finds the save where it was, and not past its deadline.
-inline constexpr std::chrono::milliseconds kUnattendedMax = std::chrono::minutes(1);
+// Of the time between two calls that move a save in the background (Poll, Wait, calls of the
+// saver), at most this much counts towards its deadlines. A program that trains for an hour between
+// two calls finds the save where it was, and not past its deadline.
+inline constexpr std::chrono::milliseconds kPollGapMax = std::chrono::minutes(1);
 
-// A deadline for what goes on only while somebody looks at it. Value type; thread safety: as int.
-class AttendedDeadline {
+// A deadline for work that proceeds only while it is polled. Value type; thread safety: as int.
+class PolledDeadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit AttendedDeadline(std::chrono::milliseconds limit, Clock::time_point now = Clock::now())
-      : limit_(limit), last_look_(now) {}
+  explicit PolledDeadline(std::chrono::milliseconds limit, Clock::time_point now = Clock::now())
+      : limit_(limit), last_poll_(now) {}
 
-  // Counts the time since the last look, at most kUnattendedMax of it. True if the limit is
+  // Counts the time since the last poll, at most kPollGapMax of it. True if the limit is
   // reached; never with kForever.
   bool IsOver(Clock::time_point now = Clock::now()) {
-    attended_ += std::clamp<Clock::duration>(now - last_look_, Clock::duration(0), kUnattendedMax);
-    last_look_ = now;
-    const auto attended = std::chrono::duration_cast<std::chrono::milliseconds>(attended_);
-    return limit_ > kForever && attended >= limit_;
+    counted_ += std::clamp<Clock::duration>(now - last_poll_, Clock::duration(0), kPollGapMax);
+    last_poll_ = now;
+    const auto counted = std::chrono::duration_cast<std::chrono::milliseconds>(counted_);
+    return limit_ > kForever && counted >= limit_;
   }
-  // The time since the last look does not count at all.
-  void Resume(Clock::time_point now = Clock::now()) { last_look_ = now; }
+  // The time since the last poll does not count at all.
+  void Resume(Clock::time_point now = Clock::now()) { last_poll_ = now; }
   std::chrono::milliseconds limit() const { return limit_; }
 
  private:
   std::chrono::milliseconds limit_;
-  Clock::time_point last_look_;
-  Clock::duration attended_{0};
+  Clock::time_point last_poll_;
+  Clock::duration counted_{0};
 };
 
 }  // namespace sealpoint

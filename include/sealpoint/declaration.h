@@ -48,7 +48,7 @@ class InternalAccess;  // the library's own modules
 
 // The tensors of a declaration, by slot. A declaration keeps them in a smaller form (60 to 100
 // bytes and a name, where a HeldTensor takes 240 and its allocations), so each is made when it is
-// looked at: a range of values. Valid until the declaration changes, or is moved or destroyed.
+// accessed: a range of values. Valid until the declaration changes, or is moved or destroyed.
 // Thread safety: as a const object.
 class SEALPOINT_EXPORT HeldTensors {
  public:
@@ -150,7 +150,7 @@ class SEALPOINT_EXPORT Declaration {
  private:
   friend class HeldTensors;
   friend class InternalAccess;
-  struct Summary;  // the tensors, what planning needs of them, the numbers behind the names
+  struct Summary;  // the tensors, what planning needs of them, the number of each name
   Status CheckNext(const HeldTensor& held, std::span<const HeldTensor> pending) const;
   const Summary& summary() const;
   Summary& mutable_summary();

@@ -38,8 +38,8 @@ struct EngineOptions {
 struct EngineStats {
   std::uint64_t mapping_count = 0;  // memory mappings made for staging since the engine was made
   std::uint64_t mapped_bytes = 0;
-  // Of these, locked in memory for copies from and to devices: all once a device was used, less
-  // if the system refused, and copies are then slower.
+  // How many of these are locked in memory for copies from and to devices: all once a device was
+  // used, fewer if the system refused, and copies are then slower.
   std::uint64_t pinned_bytes = 0;
 };
 
@@ -56,8 +56,8 @@ class SEALPOINT_EXPORT Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Maps and touches all of memory_budget_bytes now, so that the first save stands still no longer
-  // than the later ones; saves otherwise map what they use when they first use it. Errors: Io (no
+  // Maps and touches all of memory_budget_bytes now, so that the first save takes no longer than
+  // the later ones; saves otherwise map what they use when they first use it. Errors: Io (no
   // memory), InvalidArgument (after fork).
   Status MapMemory();
 

@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kMediaTypeSizeMaxBytes = 255;
 inline constexpr std::uint64_t kProvenanceValueSizeMaxBytes = 64 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMinBytes = 4 * kKiB;
 inline constexpr std::uint64_t kChunkSizeMaxBytes = 128 * kMiB;
-// Of a chunk with a codec, which a reader can only decode as a whole.
+// The limit for a chunk with a codec, which a reader can only decode as a whole.
 inline constexpr std::uint64_t kCodedChunkSizeMaxBytes = 16 * kMiB;
 inline constexpr std::uint64_t kChunkSizeDefaultBytes = 4 * kMiB;
 

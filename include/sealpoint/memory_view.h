@@ -42,13 +42,13 @@ concept MutableElementRange =
 // a thread.
 //
 // What is checked before a byte moves, always as InvalidArgument with the tensor's name: the dtype
-// of a view that has one is that of the tensor (of a destination that is converted: the one that it
-// is converted to); a dense view has exactly the bytes of the region; each element of a strided one
-// lies in its bytes, and of a strided destination apart from all others.
+// of a view that has one is that of the tensor (or, for a destination that is converted, the one
+// that it is converted to); a dense view has exactly the bytes of the region; each element of a
+// strided one is within its bytes, and elements of a strided destination do not overlap.
 //
-// Without strides the elements of the region lie densely in row-major order (of a run: in run
+// Without strides the elements of the region are dense in row-major order (those of a run in run
 // order), from `data` on. With strides, one per dimension in bytes, element (i0, i1, …) of the
-// region's *box* lies at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, whatever part of
+// region's *box* is at data + origin_bytes + i0*strides[0] + i1*strides[1] + …, whatever part of
 // the box the run is. Strides may be negative; those of a destination are for plain boxes only and
 // must not make two elements share a byte: taken from the least on, each stride of an extent above
 // one steps, either way, over all that the elements of smaller strides span. Any alignment is fine.
@@ -70,17 +70,17 @@ struct BasicMemoryView {
   using Address = std::conditional_t<std::is_const_v<Byte>, const void*, void*>;
 
   Byte* data = nullptr;
-  // Of the memory from `data` on, with all gaps between strided elements.
+  // Size of the memory from `data` on, with all gaps between strided elements.
   std::size_t size_bytes = 0;
-  // Of the elements; kNone: raw bytes, which pass for any dtype.
+  // The dtype of the elements; kNone: raw bytes, which pass for any dtype.
   DType dtype = DType::kNone;
   std::vector<std::int64_t> strides_bytes{};  // empty: dense
-  // Where element (0, 0, …) of the box lies, from `data` on: other than 0 if a stride is negative.
-  // Without meaning for a dense view.
+  // Offset of element (0, 0, …) of the box from `data`: other than 0 if a stride is negative.
+  // Ignored for a dense view.
   std::size_t origin_bytes = 0;
   int device = kHostDevice;  // CUDA's number of the device, from 0
   // The caller's cudaStream_t or CUstream; null is the (legacy) default stream of the device's
-  // primary context. Without meaning for host memory.
+  // primary context. Ignored for host memory.
   void* stream = nullptr;
   // See MutableMemoryView's PlanOnly.
   bool is_plan_only = false;

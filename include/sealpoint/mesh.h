@@ -20,8 +20,8 @@ namespace sealpoint {
 using MeshAxes = std::vector<std::pair<std::string, std::uint32_t>>;
 
 // Ranks arranged on named axes. Rank numbers are row-major: the last axis changes fastest, as in
-// torch's DeviceMesh. A job whose ranks lie otherwise renumbers them (MPI_Comm_split). A value
-// type; const functions are safe from any thread.
+// torch's DeviceMesh. A job whose ranks are ordered otherwise renumbers them (MPI_Comm_split). A
+// value type; const functions are safe from any thread.
 class SEALPOINT_EXPORT Mesh {
  public:
   // One rank, no axes.

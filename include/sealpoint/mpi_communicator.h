@@ -29,8 +29,8 @@ struct MpiCommunicatorOptions {
   std::chrono::milliseconds deadline = kDefaultDeadline;
 };
 
-// A Communicator on MPI (3.1 or later). Its headers are all there is of it: they are compiled with
-// the MPI of the program that includes this one, and the library links none.
+// A Communicator on MPI (3.1 or later). It is header-only: compiled with the MPI of the
+// program that includes this file; the library links no MPI.
 //
 // It works on a duplicate, so that its messages never meet those of the program. Every call is made
 // of non-blocking operations that are tested until done, which is what allows for a deadline, and
@@ -122,7 +122,7 @@ class MpiCommunicator final : public Communicator {
 
   std::size_t ranks() const { return static_cast<std::size_t>(size_); }
   Status CheckRoot(int root);
-  Status Break(Status why);
+  Status Break(Status reason);
   static Result<MPI_Comm> Duplicate(MPI_Comm comm, std::chrono::milliseconds deadline);
   void StartClock();
   static bool IsPast(Clock::time_point began, std::chrono::milliseconds deadline);

@@ -45,7 +45,7 @@ struct PhaseEvent {
   enum class Kind : std::uint8_t { kBegin, kProgress, kEnd } kind = Kind::kBegin;
   std::uint64_t bytes_done = 0;   // of this process, in this phase
   std::uint64_t bytes_total = 0;  // 0 if it is not known or nothing is moved
-  // Of the save; tells saves apart that are under way at the same time. kNoStep in a load.
+  // The step of the save, which tells apart saves that run at the same time. kNoStep in a load.
   std::uint64_t step = kNoStep;
 };
 

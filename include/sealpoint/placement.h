@@ -16,10 +16,10 @@
 #include "sealpoint/region.h"
 #include "sealpoint/status.h"
 
-// How a tensor lies on a mesh, as rules that make regions. The regions are the truth: they are what
-// is declared, proven and stored. The rules are a convenience that every rank evaluates for itself
-// without communication, in time that does not depend on the number of ranks (but for the list of
-// replicas).
+// How a tensor is placed on a mesh, as rules that make regions. The regions are the truth: they are
+// what is declared, proven and stored. The rules are a convenience that every rank evaluates for
+// itself without communication, in time that does not depend on the number of ranks (but for the
+// list of replicas).
 
 namespace sealpoint {
 
@@ -58,7 +58,7 @@ struct Shard {
 };
 
 // The dimension consists of sections of these lengths (q, k, v; gate, up), each of which is cut
-// by itself; a rank holds its pieces one behind the other: several boxes.
+// by itself; a rank holds its pieces one after the other: several boxes.
 struct ShardSections {
   int dim = 0;
   std::string axis{};
@@ -68,7 +68,7 @@ struct ShardSections {
 };
 
 // DTensor's _StridedShard: the dimension is first chunked into `split_factor` pieces, each of which
-// is cut along the axis; a rank holds its pieces one behind the other.
+// is cut along the axis; a rank holds its pieces one after the other.
 struct StridedShard {
   int dim = 0;
   std::string axis{};
@@ -110,13 +110,13 @@ SEALPOINT_EXPORT std::vector<std::string> ToStrings(const Placement& placement);
 SEALPOINT_EXPORT Result<PlacementRule> ParsePlacementRule(std::string_view text);
 SEALPOINT_EXPORT Result<Placement> ParsePlacement(std::span<const std::string> texts);
 
-// A region of the global tensor and where the local tensor has it.
+// A region of the global tensor, and its place in the local tensor.
 struct LocalPart {
   Region region{};
   // Elements from the start of the local tensor to the first element of the region's box (of its
   // run if there are no strides).
   std::uint64_t local_offset = 0;
-  // In elements, one per dimension; empty: the run lies densely.
+  // In elements, one per dimension; empty: the run is dense.
   std::vector<std::uint64_t> local_strides{};
   friend bool operator==(const LocalPart&, const LocalPart&) = default;
 };
@@ -150,7 +150,7 @@ SEALPOINT_EXPORT MutableMemoryView DestinationOf(const LocalPart& part,
                                                  std::uint32_t element_size_bytes);
 
 // A tensor, or what tensor parallelism left of it, in a flat bucket: `box` of the tensor begins
-// `offset` elements behind the bucket's start.
+// `offset` elements after the bucket's start.
 struct BucketMember {
   Box box{};
   std::uint64_t offset = 0;
@@ -160,7 +160,7 @@ struct BucketMember {
 struct BucketPart {
   std::size_t member = 0;
   Region region{};
-  std::uint64_t local_offset = 0;  // elements behind the start of this rank's range
+  std::uint64_t local_offset = 0;  // elements after the start of this rank's range
   friend bool operator==(const BucketPart&, const BucketPart&) = default;
 };
 
@@ -172,8 +172,8 @@ SEALPOINT_EXPORT Result<std::vector<BucketPart>> PlaceBucket(std::span<const Buc
                                                              std::uint64_t count,
                                                              std::uint64_t index);
 
-// Several tensors that lie interleaved in one fused local buffer: each of its groups holds
-// `rows[c]` rows of tensor c, for all c one behind the other (q, k and v of a query group in
+// Several tensors that are interleaved in one fused local buffer: each of its groups holds
+// `rows[c]` rows of tensor c, for all c one after the other (q, k and v of a query group in
 // Megatron's linear_qkv; gate and up with groups of a tensor-parallel rank). The local buffer has
 // groups [first_group, first_group + group_count). Per tensor, whose rows are those of all groups
 // and whose further extents are `row_shape`, its parts in this buffer. Errors: InvalidArgument (no

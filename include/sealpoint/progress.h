@@ -14,7 +14,7 @@
 
 namespace sealpoint {
 
-// How far something is, as a person wants to know it.
+// How far a save or a load is, for a person.
 struct ProgressFigures {
   std::string what{};             // "write blobs", "verify", …; empty: nothing is under way
   std::uint64_t step = kNoStep;   // of a save
@@ -65,7 +65,7 @@ class SEALPOINT_EXPORT Progress {
   Clock::time_point sampled_{};
 };
 
-// Keeps one line of a terminal up to date. Draws nothing if the file descriptor is no terminal,
+// Keeps one line of a terminal up to date. Draws nothing if the file descriptor is not a terminal,
 // so it may be used always; nothing either in the first moments, since what is over at once would
 // only flicker.
 //

@@ -26,7 +26,7 @@ struct ReadItem {
   std::optional<Region> region{};  // absent: the whole tensor
   MutableMemoryView destination{};
   // The region's place in `destination`, a dense local tensor (PlaceTensor). Absent: it is all of
-  // the destination, or lies there by its strides. Copies of the request share it.
+  // the destination, or is strided in it. Copies of the request share it.
   std::shared_ptr<const LocalPart> part{};
   // What the caller believes; compared under the LoadContract if present.
   std::optional<DType> dtype{};
@@ -58,17 +58,17 @@ enum class OnMismatch : std::uint8_t { kError, kReport, kAllow };
 
 // Strict by default. "Goes on" never converts (only ReadItem::convert does) and never guesses:
 struct LoadContract {
-  // A wanted tensor is not stored. Going on leaves the destination as it is.
+  // A requested tensor is not stored. Going on leaves the destination as it is.
   OnMismatch missing = OnMismatch::kError;
-  // A stored tensor is wanted by no item.
+  // A stored tensor is requested by no item.
   OnMismatch unexpected = OnMismatch::kError;
   // ReadItem::dtype differs. Going on copies the bytes unchanged, to a destination of raw bytes: a
   // typed one must have the stored dtype. If the element sizes differ it is an error all the same.
   // With ReadItem::convert the stored dtype is converted, whatever it is.
   OnMismatch dtype = OnMismatch::kError;
-  // ReadItem::shape differs. Going on reads the region, which must lie in the stored shape.
+  // ReadItem::shape differs. Going on reads the region, which must be within the stored shape.
   OnMismatch shape = OnMismatch::kError;
-  // The items of a wanted tensor together do not touch all its elements. Not an error of a
+  // The items of a requested tensor together do not touch all its elements. Not an error of a
   // partial load, so allowed unless asked.
   OnMismatch coverage = OnMismatch::kAllow;
 
@@ -87,13 +87,13 @@ struct LoadFinding {
 // What a plan costs, before it runs.
 struct SEALPOINT_EXPORT PlanSummary {
   std::uint64_t items = 0;
-  std::uint64_t bytes_wanted = 0;      // delivered to destinations, before any conversion
+  std::uint64_t bytes_requested = 0;   // delivered to destinations, before any conversion
   std::uint64_t bytes_read = 0;        // stored chunk bytes fetched
   std::uint64_t table_bytes_read = 0;  // group lists and record groups (read while planning)
   std::uint64_t files = 0;
   std::uint64_t requests = 0;  // coalesced ranges
   std::uint64_t chunks = 0;
-  double amplification = 0;  // bytes_read / bytes_wanted; 0 if nothing is wanted
+  double amplification = 0;  // bytes_read / bytes_requested; 0 if nothing is requested
   std::string ToString() const;
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };
@@ -123,7 +123,7 @@ struct LoadReport {
   std::vector<LoadFinding> findings{};
   // With ReadOptions::verify_on_device or gpudirect_storage: what was verified in device memory.
   std::uint64_t bytes_verified_on_device = 0;
-  // Of these: what came there by GPUDirect Storage, and was not verified on the host.
+  // How many of these came by GPUDirect Storage, and were not verified on the host.
   std::uint64_t bytes_by_gpudirect_storage = 0;
   PhaseReport phases{};
 };

@@ -36,7 +36,7 @@ struct Run {
 
 // A box and a contiguous run of its row-major elements. A plain box is its full run. ZeRO, FSDP1
 // and the Megatron distributed optimizer hold runs of a tensor-parallel box. A box may be given
-// wherever a region is wanted, and means its full run.
+// wherever a region is expected, and means its full run.
 struct SEALPOINT_EXPORT Region {
   Box box{};
   Run run{};
@@ -65,8 +65,8 @@ struct SEALPOINT_EXPORT Region {
 SEALPOINT_EXPORT Result<std::uint64_t> ElementCount(const Shape& shape);
 
 // Takes any values, however hostile. Errors: InvalidArgument unless the box has the shape's ndim,
-// no extent of 0 and lies in the shape, and the run is not empty and lies in the box; LimitExceeded
-// if the shape's element count does not fit 64 bits. An empty tensor has no region.
+// no extent of 0 and is within the shape, and the run is not empty and within the box;
+// LimitExceeded if the shape's element count does not fit 64 bits. An empty tensor has no region.
 SEALPOINT_EXPORT Status CheckRegion(const Shape& shape, const Region& region);
 
 // "[8192, 8192]".

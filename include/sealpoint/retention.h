@@ -24,8 +24,8 @@ enum class BestMetric : std::uint8_t { kLeast, kGreatest };
 
 // The `count` checkpoints with the best value of a provenance entry (SaveOptions::provenance), such
 // as {"metric.loss", "1.25"}. The value is a decimal number as C++ and JSON write it. A checkpoint
-// without the entry, or whose value is no number, not a number (NaN) or infinite, is never among
-// the best. Of equal values the newer ones are.
+// without the entry, or whose value is not a finite number, is never among the best. Among equal
+// values the newer checkpoints are better.
 struct KeepBest {
   std::string metric{};  // begins with "metric."
   BestMetric best = BestMetric::kLeast;

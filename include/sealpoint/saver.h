@@ -69,17 +69,18 @@ struct SaverOptions {
   // saver refuses further use. Set on the communicator when the saver is made.
   std::chrono::milliseconds deadline = kDefaultDeadline;
   // Time that a save in the background may take once SaveAsync has queued it, those before it
-  // included; kForever: no limit. Of a time in which the program neither polls nor waits at most
-  // kUnattendedMax counts. Afterwards Poll, Wait and the saver's next call return Timeout, whatever
-  // hangs (OutcomeIsUnknown, unless the save had not begun), and the saver refuses further use.
+  // included; kForever: no limit. Of a time in which the program neither polls nor waits, at most
+  // kPollGapMax counts. Afterwards Poll, Wait and the saver's next call return Timeout even if
+  // storage or ranks hang (OutcomeIsUnknown, unless the save had not begun), and the saver refuses
+  // further use.
   std::chrono::milliseconds background_deadline = kDefaultBackgroundDeadline;
   Limits limits{};
-  // Of a save in the background: also called on a thread of the saver.
+  // Also called on a thread of the saver, for saves in the background.
   PhaseCallback on_phase{};
   // Called with a save in the background that failed and whose PendingSave is destroyed without a
   // call of Wait, on the thread that destroys it: with "save of step 7 to runs/a", and the error.
   // Not for Cancelled. Empty: one line on stderr, also instead of what a function throws.
-  std::function<void(std::string_view save, const Status& why)> on_unheard_failure{};
+  std::function<void(std::string_view save, const Status& error)> on_unheard_failure{};
 };
 
 enum class SaveState : std::uint8_t {
@@ -157,8 +158,8 @@ class SEALPOINT_EXPORT Saver {
   // sources and their declaration may change then, and what is stored is what they held before.
   // If EngineOptions::memory_budget_bytes holds all that this rank writes (and a little more),
   // on all ranks, that is all it waits for; else it first waits for pending saves, and then until
-  // the last byte is staged while the first are being written. It never fails for want of that
-  // memory. Chunks with a codec are encoded meanwhile.
+  // the last byte is staged while the first are being written. It never fails because that
+  // memory is too small. Chunks with a codec are encoded meanwhile.
   //
   // Saves are carried out one after the other, each a whole Save of its own, by a thread of the
   // saver. It makes no MPI call: exchanges happen inside Poll, Wait, and the next calls of the
@@ -166,10 +167,10 @@ class SEALPOINT_EXPORT Saver {
   // communicator without DuplicateForBackground), Comm, Timeout, the same on all ranks; all others
   // are those of the save and come from Wait. None of them is a reason to stop training.
   //
-  // A saver that is destroyed, collectively, before the outcome is known gives the save up: ranks
-  // may find the outcome unknown then, and it waits for the file operation under way. A process
-  // that ends without that leaves an uncommitted attempt behind, or a whole checkpoint, never part
-  // of one.
+  // A saver that is destroyed, collectively, before the outcome is known abandons the save: it
+  // waits for the file operation under way, and the outcome may be unknown to ranks. A process that
+  // ends without destroying it leaves an uncommitted attempt or a whole checkpoint, never part of
+  // one.
   virtual Result<std::unique_ptr<PendingSave>> SaveAsync(const SaveTarget& target,
                                                          const SaveOptions& options,
                                                          const Sources& sources) = 0;

@@ -80,7 +80,7 @@ struct PruneOptions {
   Limits limits{};
 };
 
-// What becomes of one directory of the series, and why.
+// Whether one directory of the series is kept or deleted, and why.
 struct PruneDecision {
   SeriesEntry entry{};
   bool keep = true;
@@ -91,7 +91,8 @@ struct PruneDecision {
 };
 
 struct [[nodiscard]] PruneReport {
-  // Success; or why nothing was deleted, if no decision has is_deleted; or why no more was.
+  // Success, or the error that ended the deletion before the first directory (no decision has
+  // is_deleted) or after some.
   Status status{};
   // All directories of the series in the order of SeriesListing::entries. Empty if the series could
   // not be listed, or the policy was refused.
@@ -112,8 +113,8 @@ class SEALPOINT_EXPORT Series {
   Result<SeriesListing> List() const;
   // The newest committed checkpoint, after its marker, index and the lengths of its blobs were
   // checked. Errors: NotFound (R-SER-20: nothing was committed here; for no other reason), Io (the
-  // directory that the series lies in does not exist either), InvalidArgument (the path is that of
-  // a checkpoint; names the directory that it lies in), those of List; those of
+  // parent directory of the series does not exist either), InvalidArgument (the path is that of a
+  // checkpoint; names its parent directory), those of List; those of
   // Checkpoint::Open for the newest one and for any whose marker is damaged, of an unknown version
   // or unreadable, since it may be the newest.
   Result<ResumePoint> Newest(const ResumeOptions& options = {}) const;

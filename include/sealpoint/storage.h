@@ -32,7 +32,7 @@ enum class EntryKind : std::uint8_t { kFile, kDirectory, kSymlink, kOther };
 struct EntryInfo {
   std::string name{};
   EntryKind kind = EntryKind::kOther;  // of the entry itself, a symbolic link is not followed
-  // Of a file; of the target of a link to a file; else 0, as for a link that leads nowhere.
+  // Size of a file, or of the file that a link leads to; 0 for all else, also for a broken link.
   std::uint64_t size_bytes = 0;
   friend bool operator==(const EntryInfo&, const EntryInfo&) = default;
 };
@@ -98,13 +98,13 @@ class SEALPOINT_EXPORT ReadableFile {
   virtual std::uint64_t size_bytes() const = 0;
   // Fills all of `out` from `offset` (short reads and EINTR are continued). With direct I/O the
   // alignment rules of WriteAt hold, except that a read may pass the end of the file: then
-  // the bytes behind the end are zero only up to the next alignment boundary.
+  // the bytes after the end are zero only up to the next alignment boundary.
   // Errors: Io; Incomplete if the file ends before the range does.
   virtual Status ReadAt(std::uint64_t offset, MutableByteSpan out) const = 0;
   // A hint that this range is read soon, so that it may be fetched ahead. Does not wait for that.
   virtual void WillRead(std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
   virtual bool is_direct() const = 0;
-  // The file descriptor behind it, open as long as this is: devices can read a file of the system
+  // Its file descriptor, open as long as this is: devices can read a file of the system
   // without this process. Nothing if there is none.
   virtual std::optional<int> descriptor() const { return std::nullopt; }
 

@@ -11,7 +11,7 @@
 
 namespace sealpoint {
 
-// Of the process that is traced.
+// Names the process that is traced.
 struct TraceOptions {
   int rank = 0;
   std::string host{};
@@ -19,9 +19,9 @@ struct TraceOptions {
 
 // Writes the phases of saves and loads of one process into a file in Chrome's trace event format
 // (an array of complete events), for https://ui.perfetto.dev or chrome://tracing. The process is
-// the rank; its thread 0 is the one that makes the trace, the training thread, and thread 1 stands
-// for those of a saver. Around the phases of a save on a thread lies an event "save", around those
-// of a load "load". Times are those of the system's clock, so that traces of several ranks can be
+// the rank; its thread 0 is the one that makes the trace, the training thread, and thread 1
+// those of a saver. An event "save" spans the phases of a save on a thread, "load" those of a
+// load. Times are those of the system's clock, so that traces of several ranks can be
 // put together (docs/tracing.md).
 //
 // Events are in the file as soon as they are over: what a process that dies leaves can be read, for

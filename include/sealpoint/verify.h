@@ -43,7 +43,7 @@ struct VerifyOptions {
   // The report lists so many violations of each file at most, the first by offset. All are counted.
   std::uint64_t violations_per_file_max = 1000;
   // Called for every violation as it is found, in no particular order; from any thread, one call at
-  // a time. For callers that want all of them, however many they are.
+  // a time. For callers that need all of them, however many they are.
   std::function<void(const Status&)> on_violation{};
 };
 
@@ -65,8 +65,8 @@ struct VerifyReport {
   std::vector<Status> violations{};
   std::vector<OmittedViolations> omitted{};  // in the same order
   std::uint64_t violation_count = 0;         // listed and omitted
-  // Leftovers, foreign names, ignored compat features; they do not change the verdict. Of each kind
-  // the first 1000 by name; one more note counts the others.
+  // Leftovers, foreign names, ignored compat features; they do not change the verdict. The
+  // first 1000 of each kind by name; one more note counts the others.
   std::vector<std::string> notes{};
   std::uint64_t leftover_bytes = 0;
 
@@ -88,7 +88,7 @@ struct VerifyReport {
 // Verifies a directory and lists what it finds; damage is in the report, not in the Status. Single
 // process, reads only. Hostile content costs time linear in its size and bounded memory.
 // A checkpoint that is deleted meanwhile is one violation, NotFound, and the verdict kUnreadable,
-// whatever of it was missing; on_violation may have been told of that before.
+// whatever was missing; on_violation may have been called for that before.
 // Errors: InvalidArgument (options); Cancelled (on_progress threw).
 SEALPOINT_EXPORT Result<VerifyReport> Verify(const std::string& path,
                                              const VerifyOptions& options = {});

@@ -57,7 +57,7 @@ class BackgroundSave {
   Result<CommitInfo> Refuse(const Status& why);
 
   // For the training thread, before it is queued. The deadline counts from this call.
-  void StartClock() { deadline_ = AttendedDeadline(deadline_.limit()); }
+  void StartClock() { deadline_ = PolledDeadline(deadline_.limit()); }
   // For any thread, as are GiveUpLate, End, result and WaitForChange.
   bool IsLate();
   // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
@@ -86,7 +86,7 @@ class BackgroundSave {
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<bool> has_begun_ = false;
   PhaseRecorder recorder_;
-  AttendedDeadline deadline_;
+  PolledDeadline deadline_;
   std::unique_ptr<BlobWriterImpl> writer_;
 
   mutable std::mutex mutex_;

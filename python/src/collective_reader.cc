@@ -62,7 +62,7 @@ class ReaderHandle {
     Watch watch(progress, parts_->communicator->InterruptedBySignal());
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
-                                        .pass_on = pass_on,
+                                        .share_chunks = pass_on,
                                         .on_phase = watch.OnPhase()};
     return Value(watch.Run([&] { return parts_->reader->Load(request, rules, options); }));
   }
@@ -111,7 +111,7 @@ void BindCollectiveReader(nb::module_& m) {
       .def_ro("bytes_read", &CollectiveLoadReport::bytes_read)
       .def_ro("bytes_received", &CollectiveLoadReport::bytes_received)
       .def_ro("all_bytes_read", &CollectiveLoadReport::all_bytes_read)
-      .def_ro("all_bytes_wanted", &CollectiveLoadReport::all_bytes_wanted);
+      .def_ro("all_bytes_wanted", &CollectiveLoadReport::all_bytes_requested);
   nb::class_<ReaderHandle>(m, "CollectiveReader", "A checkpoint that all ranks read together.")
       .def(nb::init<nb::object, nb::handle, bool, bool, std::uint64_t>(), nb::arg("communicator"),
            nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),

@@ -34,7 +34,7 @@ inline auto MembersOf(CommitInfo& x) {
                   x.tensor_count, x.raw_bytes, x.total_bytes, x.index_bytes, x.report);
 }
 inline auto MembersOf(PlanSummary& x) {
-  return std::tie(x.items, x.bytes_wanted, x.bytes_read, x.table_bytes_read, x.files, x.requests,
+  return std::tie(x.items, x.bytes_requested, x.bytes_read, x.table_bytes_read, x.files, x.requests,
                   x.chunks, x.amplification);
 }
 inline auto MembersOf(LoadFinding& x) { return std::tie(x.kind, x.tensor, x.detail); }

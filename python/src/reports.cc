@@ -67,7 +67,7 @@ void BindPlanSummary(nb::module_& m) {
                                "What a read costs, in bytes unless it says otherwise.");
   MakePicklable(type);
   type.def_ro("items", &PlanSummary::items, "Count of tensors or parts of tensors.")
-      .def_ro("bytes_wanted", &PlanSummary::bytes_wanted, "Delivered to destinations.")
+      .def_ro("bytes_wanted", &PlanSummary::bytes_requested, "Delivered to destinations.")
       .def_ro("bytes_read", &PlanSummary::bytes_read, "Of stored chunks.")
       .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Of chunk records.")
       .def_ro("files", &PlanSummary::files, "Count.")

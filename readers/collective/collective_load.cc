@@ -110,7 +110,7 @@ Status CollectiveLoad::AskReaders(Window& window) {
 
 Result<ReadingOrder> CollectiveLoad::PutInOrder() {
   SEALPOINT_ASSIGN_OR_RETURN(RequestedBytes requested, JoinRequests(comm_, plan_));
-  if (!options_.pass_on) requested.shared.clear();
+  if (!options_.share_chunks) requested.shared.clear();
   all_bytes_requested_ = requested.size_bytes;
   ranges_ = DivideRanges(plan_, requested.shared);
   ReadingOrder order(requested.shared, comm_.size());
@@ -183,14 +183,14 @@ Status CollectiveLoad::Exchange(Passing& passing, CollectiveLoadReport& report) 
           [&](const ExpectedChunk& expected, ByteSpan packed) { Deliver(expected, packed); }));
   FinishCopies();
   report.bytes_received += received;
-  ++report.rounds;
+  ++report.exchange_count;
   const bool is_last = passing.number + 1 == passing.window->batch_count;
   return is_last ? passing.window->expected.CheckAllArrived() : Status();
 }
 
 Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
   SEALPOINT_ASSIGN_OR_RETURN(const ReadingOrder order, PutInOrder());
-  report.all_bytes_wanted = all_bytes_requested_;
+  report.all_bytes_requested = all_bytes_requested_;
   phases.Begin(Phase::kRead, plan_.summary.bytes_read);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, ReadAlone(phases, report)));
   if (order.end() > 0) SEALPOINT_RETURN_IF_ERROR(ReadShared(order, phases, report));

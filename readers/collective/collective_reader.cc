@@ -74,7 +74,7 @@ CollectiveCall LoadCall(std::string_view kind, const std::string& path,
                         {"dtype", text(contract.dtype)},
                         {"shape", text(contract.shape)},
                         {"coverage", text(contract.coverage)},
-                        {"pass_on", options.pass_on ? "on" : "off"}}};
+                        {"share_chunks", options.share_chunks ? "on" : "off"}}};
 }
 
 class CollectiveReaderImpl final : public CollectiveReader {

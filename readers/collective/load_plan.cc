@@ -13,16 +13,16 @@ namespace sealpoint {
 namespace internal {
 namespace {
 
-double Ratio(std::uint64_t bytes_read, std::uint64_t bytes_wanted) {
-  if (bytes_wanted == 0) return 0;
-  return static_cast<double>(bytes_read) / static_cast<double>(bytes_wanted);
+double Ratio(std::uint64_t bytes_read, std::uint64_t bytes_requested) {
+  if (bytes_requested == 0) return 0;
+  return static_cast<double>(bytes_read) / static_cast<double>(bytes_requested);
 }
 
 // In the order in which they are sent; the ratio follows from them.
 template <typename Load, typename Visit>
 Status VisitNumbers(Load& load, const Visit& visit) {
   auto& alone = load.alone;
-  for (auto* number : {&alone.items, &alone.bytes_wanted, &alone.bytes_read,
+  for (auto* number : {&alone.items, &alone.bytes_requested, &alone.bytes_read,
                        &alone.table_bytes_read, &alone.files, &alone.requests, &alone.chunks,
                        &load.bytes_read, &load.requests, &load.files, &load.bytes_received}) {
     SEALPOINT_RETURN_IF_ERROR(visit(*number));
@@ -38,14 +38,14 @@ Result<RankLoad> DecodeLoad(ByteSpan bytes) {
     SEALPOINT_ASSIGN_OR_RETURN(number, in.Number());
     return {};
   }));
-  load.alone.amplification = Ratio(load.alone.bytes_read, load.alone.bytes_wanted);
+  load.alone.amplification = Ratio(load.alone.bytes_read, load.alone.bytes_requested);
   return load;
 }
 
 // "12.0 MiB (x 1.200) in 3 ranges of 2 files".
-std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_wanted, std::uint64_t requests,
-                     std::uint64_t files) {
-  return StrCat(BytesText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_wanted)), ") in ",
+std::string CostText(std::uint64_t bytes_read, std::uint64_t bytes_requested,
+                     std::uint64_t requests, std::uint64_t files) {
+  return StrCat(BytesText(bytes_read), " (", RatioText(Ratio(bytes_read, bytes_requested)), ") in ",
                 CountText(requests, "range"), " of ", CountText(files, "file"));
 }
 
@@ -63,13 +63,13 @@ Result<CollectiveLoadPlan> GatherLoads(Communicator& comm, const RankLoad& local
   CollectiveLoadPlan plan;
   for (const Bytes& one : all) {
     SEALPOINT_ASSIGN_OR_RETURN(RankLoad load, DecodeLoad(one));
-    plan.bytes_wanted += load.alone.bytes_wanted;
+    plan.bytes_requested += load.alone.bytes_requested;
     plan.bytes_read_alone += load.alone.bytes_read;
     plan.bytes_read += load.bytes_read;
     plan.bytes_received += load.bytes_received;
     plan.ranks.push_back(std::move(load));
   }
-  plan.amplification = Ratio(plan.bytes_read, plan.bytes_wanted);
+  plan.amplification = Ratio(plan.bytes_read, plan.bytes_requested);
   return plan;
 }
 
@@ -85,21 +85,22 @@ std::string CollectiveLoadPlan::ToString() const {
     requests += load.requests;
   }
   std::string text =
-      StrCat(CountText(ranks.size(), "rank"), ": ", BytesText(bytes_wanted), " wanted; alone ",
-             BytesText(bytes_read_alone), " (",
-             internal::RatioText(internal::Ratio(bytes_read_alone, bytes_wanted)), ") in ",
+      StrCat(CountText(ranks.size(), "rank"), ": ", BytesText(bytes_requested),
+             " requested; alone ", BytesText(bytes_read_alone), " (",
+             internal::RatioText(internal::Ratio(bytes_read_alone, bytes_requested)), ") in ",
              CountText(requests_alone, "range"), "; together ", BytesText(bytes_read), " (",
              internal::RatioText(amplification), ") in ", CountText(requests, "range"), "; ",
-             BytesText(bytes_received), " travel\n");
+             BytesText(bytes_received), " sent\n");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankLoad& load = ranks[rank];
     const PlanSummary& alone = load.alone;
     text += StrCat(
-        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_wanted),
-        " wanted; alone ",
-        internal::CostText(alone.bytes_read, alone.bytes_wanted, alone.requests, alone.files),
+        "  rank ", rank, " on ", Printable(load.host), ": ", BytesText(alone.bytes_requested),
+        " requested; alone ",
+        internal::CostText(alone.bytes_read, alone.bytes_requested, alone.requests, alone.files),
         "; together ",
-        internal::CostText(load.bytes_read, alone.bytes_wanted, load.requests, load.files), "\n");
+        internal::CostText(load.bytes_read, alone.bytes_requested, load.requests, load.files),
+        "\n");
   }
   return text;
 }

@@ -159,7 +159,7 @@ Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
 // stored bytes may claim to be a large object.
 Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   Bytes object;
-  const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_wanted);
+  const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_requested);
   SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
   BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, plan.ranges, files);
@@ -168,7 +168,7 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   const auto append = [&](const PlanChunk&, ByteSpan raw) -> Status {
     if (object.size() - size < raw.size()) {
       const std::uint64_t grown = std::max(size + raw.size(), 2 * size);
-      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, std::min(grown, plan.summary.bytes_wanted)));
+      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, std::min(grown, plan.summary.bytes_requested)));
     }
     std::copy(raw.begin(), raw.end(), object.begin() + static_cast<std::ptrdiff_t>(size));
     size += raw.size();
@@ -177,7 +177,7 @@ Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
   for (const PlanRange& range : plan.ranges) {
     SEALPOINT_RETURN_IF_ERROR(reader.ReadRange(range, append));
   }
-  SEALPOINT_CHECK(size == plan.summary.bytes_wanted);
+  SEALPOINT_CHECK(size == plan.summary.bytes_requested);
   return object;
 }
 

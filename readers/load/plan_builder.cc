@@ -74,7 +74,7 @@ void PlanBuilder::Reserve(std::size_t item_count) {
 Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
   const Region& wanted = destination.region();
-  data_.summary.bytes_wanted += wanted.element_count() * tensor.element_size();
+  data_.summary.bytes_requested += wanted.element_count() * tensor.element_size();
   const auto shards = ShardsOf(tensor, wanted);
   data_.names.emplace_back(tensor.name());
   AddStream(destination);
@@ -110,7 +110,7 @@ void PlanBuilder::AddStream(const Destination& destination) {
 
 Status PlanBuilder::AddObject(const ObjectView& object) {
   ++data_.summary.items;
-  data_.summary.bytes_wanted += object.size();
+  data_.summary.bytes_requested += object.size();
   if (object.size() == 0) return {};
   data_.is_of_object = true;
   data_.names.emplace_back(object.name());
@@ -294,9 +294,9 @@ void PlanBuilder::Summarize() {
     data_.decoded_size_max = std::max<std::uint64_t>(data_.decoded_size_max, chunk.raw_size);
   }
   summary.files = data_.blob_names.size();
-  if (summary.bytes_wanted > 0) {
+  if (summary.bytes_requested > 0) {
     summary.amplification =
-        static_cast<double>(summary.bytes_read) / static_cast<double>(summary.bytes_wanted);
+        static_cast<double>(summary.bytes_read) / static_cast<double>(summary.bytes_requested);
   }
 }
 

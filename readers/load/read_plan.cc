@@ -77,7 +77,7 @@ void ReadRequest::Add(std::string_view tensor, const LocalLayout& layout,
 }
 
 std::string PlanSummary::ToString() const {
-  return StrCat(CountText(items, "item"), ": ", BytesText(bytes_wanted), " wanted, ",
+  return StrCat(CountText(items, "item"), ": ", BytesText(bytes_requested), " requested, ",
                 BytesText(bytes_read), " read (", RatioText(amplification), ") in ",
                 CountText(requests, "range"), " of ", CountText(files, "file"), ", ",
                 CountText(chunks, "chunk"), "; ", table_bytes_read, " table bytes");

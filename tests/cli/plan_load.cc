@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan_load DIRECTORY MESH: what the library says of a collective load of the checkpoint on this
-// mesh, placed as it was stored: a line per rank with the bytes wanted and read, the files and the
-// requests of that rank alone, then the bytes that all read together.
+// mesh, placed as it was stored: a line per rank with the bytes requested and read, the files and
+// the requests of that rank alone, then the bytes that all read together.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const RankLoad& one : plans.front().ranks) {
-    std::printf("%ju %ju %ju %ju\n", std::uintmax_t{one.alone.bytes_wanted},
+    std::printf("%ju %ju %ju %ju\n", std::uintmax_t{one.alone.bytes_requested},
                 std::uintmax_t{one.alone.bytes_read}, std::uintmax_t{one.alone.files},
                 std::uintmax_t{one.alone.requests});
   }

@@ -337,7 +337,7 @@ def check_plan_is_that_of_a_load(run):
     for mesh in ("data=2,tensor=2", "data=3,tensor=1", "tensor=4,data=1", "tensor=3,data=5"):
         plan = json.loads(run.run("inspect", "--json", "--plan", mesh, "meshed").stdout)
         load = subprocess.run([run.arguments.plan_load, "meshed", mesh], stdout=subprocess.PIPE, check=True)
-        keys = ("bytes_wanted", "bytes_read", "files", "requests")
+        keys = ("bytes_requested", "bytes_read", "files", "requests")
         said = [[rank[key] for key in keys] for rank in plan["ranks"]]
         *ranks, together = ([int(word) for word in line.split()] for line in load.stdout.splitlines())
         run.expect(f"plan {mesh}", said == ranks, f"{said} but {ranks}")

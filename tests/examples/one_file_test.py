@@ -76,7 +76,7 @@ class ReshardTest(OneFileTest):
         self.verify("saved")
         for ranks in (3, 4, 1):
             lines = self.run_example(ranks, "reshard", "load", "saved")
-            self.assertRegex(lines[0], rf"^{ranks} ranks?: 6.7 MB wanted; .* together 6.7 MB \(x 1\.000\)")
+            self.assertRegex(lines[0], rf"^{ranks} ranks?: 6.7 MB requested; .* together 6.7 MB \(x 1\.000\)")
 
     def test_nothing_to_load_is_one_error(self):
         lines = self.run_example(2, "reshard", "load", "nowhere", status=1)

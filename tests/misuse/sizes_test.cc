@@ -209,7 +209,7 @@ TEST_F(MisuseTest, AViewForPlanningIsPlannedAndNotRead) {
   request.Add("w", MutableMemoryView::PlanOnly());
   request.Add("w", MutableMemoryView::PlanOnly());
   const ReadPlan plan = checkpoint_->Plan(request).value();
-  EXPECT_EQ(plan.Summary().bytes_wanted, 128u);
+  EXPECT_EQ(plan.Summary().bytes_requested, 128u);
   const Status status = checkpoint_->Read(plan).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_EQ(status.place().tensor, "w");
@@ -224,7 +224,7 @@ TEST_F(MisuseTest, ABoxMeansAllOfIt) {
   declaration.Add({.tensor = Matrix(), .region = box}).value();
   EXPECT_EQ(declaration.tensors()[0].region, Region::Of(box));
   ReadItem item{.tensor = "w", .region = box, .destination = MutableMemoryView::PlanOnly()};
-  EXPECT_EQ(checkpoint_->Plan({.items = {item}}).value().Summary().bytes_wanted, 32u);
+  EXPECT_EQ(checkpoint_->Plan({.items = {item}}).value().Summary().bytes_requested, 32u);
 }
 
 }  // namespace

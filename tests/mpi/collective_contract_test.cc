@@ -73,7 +73,7 @@ TEST(CollectiveConversionTest, EachRankConvertsWhatItGets) {
     const auto report =
         reader->Load(request, LoadContract::Partial(), {.memory_budget_bytes = 40000});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
-    EXPECT_EQ(report->all_bytes_read, report->all_bytes_wanted);
+    EXPECT_EQ(report->all_bytes_read, report->all_bytes_requested);
     if (comm.rank() % 2 == 0) {
       wide.Expect();
     } else {

@@ -119,7 +119,7 @@ TEST(CollectiveLoadTest, EachWantedChunkIsReadByOneRank) {
     EXPECT_EQ(job.PayloadRead(), report->bytes_read);
     EXPECT_EQ(job.Sum(job.PayloadRead()), kMatrixBytes);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
-    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_requested, kMatrixBytes);
   });
 }
 
@@ -206,9 +206,9 @@ TEST(CollectiveLoadTest, WhatOneRankWantsAloneTravelsNowhere) {
     for (const Wanted& slice : slices) ExpectMatrix(slice);
     EXPECT_EQ(report->bytes_read, own_bytes);
     EXPECT_EQ(report->bytes_received, 0u);
-    EXPECT_EQ(report->rounds, 0u);
+    EXPECT_EQ(report->exchange_count, 0u);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
-    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_requested, kMatrixBytes);
     const auto plan = reader->Plan(request, LoadContract::Partial()).value();
     EXPECT_EQ(plan.ranks[job.rank()].bytes_read, own_bytes);
     EXPECT_EQ(plan.bytes_read, kMatrixBytes);
@@ -235,7 +235,7 @@ TEST(CollectiveLoadTest, OnlyWhatSeveralRanksWantTravels) {
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     for (const Wanted& slice : slices) ExpectMatrix(slice);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
-    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_requested, kMatrixBytes);
     EXPECT_GE(report->bytes_read, own_bytes);
     EXPECT_EQ(report->bytes_received, own_bytes + shared_bytes - report->bytes_read);
     const auto plan = reader->Plan(request, LoadContract::Partial()).value();
@@ -252,18 +252,18 @@ TEST(CollectiveLoadTest, RanksMayReadWhatOthersReadToo) {
     Wanted all = MatrixSlice(Rows(0, kRows));
     ReadRequest request;
     all.AddTo(request);
-    const CollectiveLoadOptions options{.pass_on = false};
+    const CollectiveLoadOptions options{.share_chunks = false};
     const auto report = reader->Load(request, LoadContract::Partial(), options);
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     ExpectMatrix(all);
     EXPECT_EQ(report->bytes_read, kMatrixBytes);
     EXPECT_EQ(report->bytes_received, 0u);
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes * job.size());
-    EXPECT_EQ(report->all_bytes_wanted, kMatrixBytes);
+    EXPECT_EQ(report->all_bytes_requested, kMatrixBytes);
     const auto plan = reader->Plan(request, LoadContract::Partial(), options).value();
     EXPECT_EQ(plan.bytes_read, kMatrixBytes * job.size());
     if (comm.size() == 1) return;
-    const CollectiveLoadOptions other{.pass_on = comm.rank() != 0};
+    const CollectiveLoadOptions other{.share_chunks = comm.rank() != 0};
     EXPECT_THAT(reader->Load(request, LoadContract::Partial(), other).status(),
                 HasCode(Code::kInvalidArgument));
   });
@@ -282,7 +282,7 @@ TEST(CollectiveLoadTest, ASmallBudgetTakesMoreRoundsAndGivesTheSame) {
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     ExpectMatrix(slice);
     if (comm.size() > 1) {
-      EXPECT_GE(report->rounds, kMatrixBytes / 8192);
+      EXPECT_GE(report->exchange_count, kMatrixBytes / 8192);
     }
     EXPECT_EQ(report->all_bytes_read, kMatrixBytes);
   });
@@ -319,7 +319,7 @@ TEST(CollectiveLoadTest, NobodyMayWantAnything) {
     const auto report = reader->Load({}, LoadContract::Partial());
     ASSERT_TRUE(report.ok()) << report.error().ToString();
     EXPECT_EQ(report->all_bytes_read, 0u);
-    EXPECT_EQ(report->rounds, 0u);
+    EXPECT_EQ(report->exchange_count, 0u);
   });
 }
 

@@ -97,7 +97,7 @@ TEST(CollectivePlanTest, SaysWhatEachRankWantsAndReads) {
     ASSERT_EQ(plan->ranks.size(), job.size());
     const RankLoad& mine = plan->ranks[job.rank()];
     EXPECT_EQ(mine.host, comm.host());
-    EXPECT_EQ(mine.alone.bytes_wanted, kTensorBytes / 2);
+    EXPECT_EQ(mine.alone.bytes_requested, kTensorBytes / 2);
 
     const auto report = reader->Load(request, LoadContract::Partial(), options);
     ASSERT_TRUE(report.ok()) << report.error().ToString();
@@ -135,20 +135,20 @@ TEST(CollectivePlanTest, AddsTheRanksUp) {
     std::uint64_t read = 0;
     std::uint64_t received = 0;
     for (const RankLoad& load : plan->ranks) {
-      wanted += load.alone.bytes_wanted;
+      wanted += load.alone.bytes_requested;
       alone += load.alone.bytes_read;
       read += load.bytes_read;
       received += load.bytes_received;
     }
-    EXPECT_EQ(plan->bytes_wanted, wanted);
+    EXPECT_EQ(plan->bytes_requested, wanted);
     EXPECT_EQ(plan->bytes_read_alone, alone);
     EXPECT_EQ(plan->bytes_read, read);
     EXPECT_EQ(plan->bytes_received, received);
     EXPECT_DOUBLE_EQ(plan->amplification, static_cast<double>(read) / static_cast<double>(wanted));
     const std::string text = plan->ToString();
     EXPECT_THAT(text, HasSubstr((comm.size() == 1 ? "1 rank: " : " ranks: ") + BytesText(wanted) +
-                                " wanted; alone " + BytesText(alone) + " (x "));
-    EXPECT_THAT(text, HasSubstr("; " + BytesText(received) + " travel\n"));
+                                " requested; alone " + BytesText(alone) + " (x "));
+    EXPECT_THAT(text, HasSubstr("; " + BytesText(received) + " sent\n"));
     EXPECT_THAT(text, HasSubstr("\n  rank " + std::to_string(comm.size() - 1) + " on "));
   });
 }

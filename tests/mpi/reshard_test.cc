@@ -152,7 +152,7 @@ void LoadAs(SaveJob& job, CollectiveReader& reader, const Scheme& scheme) {
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     EXPECT_EQ(memory[i], LocalOf(i, layouts[i])) << State()[i].name;
   }
-  EXPECT_EQ(report->all_bytes_read, report->all_bytes_wanted);
+  EXPECT_EQ(report->all_bytes_read, report->all_bytes_requested);
 }
 
 TEST(ReshardTest, EachLayoutLoadsIntoEachOther) {

@@ -150,7 +150,8 @@ void LoadTogether(const std::shared_ptr<Storage>& storage, const Mesh& mesh,
     const auto report = reader->Load(local.request, LoadContract::Partial(), options);
     if (!report.ok()) return failures.Add(comm.rank(), report.error().ToString());
     if (local.memory != local.expected) failures.Add(comm.rank(), "other bytes");
-    if (report->all_bytes_read != report->all_bytes_wanted) failures.Add(comm.rank(), "read twice");
+    if (report->all_bytes_read != report->all_bytes_requested)
+      failures.Add(comm.rank(), "read twice");
     const RankLoad& planned = plan->ranks[static_cast<std::size_t>(comm.rank())];
     if (planned.bytes_read != report->bytes_read || plan->bytes_read != report->all_bytes_read) {
       failures.Add(comm.rank(), "other than planned");

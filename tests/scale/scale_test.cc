@@ -100,8 +100,8 @@ TEST_P(Scale, AReshardedLoadReadsOnceWhatItWants) {
   std::uint64_t wanted = 0;
   for (int rank = 0; rank < target.mesh.size(); ++rank) {
     const LoadFigures load = simulation.PlanLoad(target, rank, "");
-    EXPECT_GE(load.plan.bytes_read, load.plan.bytes_wanted);
-    wanted += load.plan.bytes_wanted;
+    EXPECT_GE(load.plan.bytes_read, load.plan.bytes_requested);
+    wanted += load.plan.bytes_requested;
   }
   EXPECT_GE(wanted, simulation.figures().raw_bytes);
 }

@@ -85,7 +85,7 @@ void PrintLoad(const char* what, const LoadFigures& load) {
   std::printf("  %s\n", what);
   Line("  planned in", load.seconds * 1e3, "ms");
   Line("  memory", static_cast<double>(load.memory_bytes) / 1e6, "MB");
-  Line("  wanted", static_cast<double>(load.plan.bytes_wanted) / 1e9, "GB");
+  Line("  wanted", static_cast<double>(load.plan.bytes_requested) / 1e9, "GB");
   Line("  read of chunk tables", static_cast<double>(load.plan.table_bytes_read) / 1e6, "MB");
   Line("  to read / wanted", load.plan.amplification, "");
   Line("  chunks", static_cast<double>(load.plan.chunks), "");

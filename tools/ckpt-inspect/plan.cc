@@ -104,13 +104,13 @@ double Ratio(std::uint64_t read, std::uint64_t wanted) {
 
 void AddTo(PlanSummary& sum, const PlanSummary& one) {
   sum.items += one.items;
-  sum.bytes_wanted += one.bytes_wanted;
+  sum.bytes_requested += one.bytes_requested;
   sum.bytes_read += one.bytes_read;
   sum.table_bytes_read += one.table_bytes_read;
   sum.files += one.files;
   sum.requests += one.requests;
   sum.chunks += one.chunks;
-  sum.amplification = Ratio(sum.bytes_read, sum.bytes_wanted);
+  sum.amplification = Ratio(sum.bytes_read, sum.bytes_requested);
 }
 
 Status Planner::AddRank(int rank) {

@@ -30,14 +30,14 @@ std::string PlacementText(const PlanView& view) {
 std::string AmplificationText(double ratio) { return fmt::format("{:.2f}", ratio); }
 
 std::vector<std::string> SummaryCells(const PlanSummary& summary) {
-  return {fmt::format("{}", summary.items),    BytesText(summary.bytes_wanted),
+  return {fmt::format("{}", summary.items),    BytesText(summary.bytes_requested),
           BytesText(summary.bytes_read),       fmt::format("{}", summary.files),
           fmt::format("{}", summary.requests), AmplificationText(summary.amplification)};
 }
 
 Json SummaryToJson(const PlanSummary& summary) {
   return {{"items", summary.items},
-          {"bytes_wanted", summary.bytes_wanted},
+          {"bytes_requested", summary.bytes_requested},
           {"bytes_read", summary.bytes_read},
           {"files", summary.files},
           {"requests", summary.requests},
@@ -71,7 +71,8 @@ Table TableOf(const PlanView& view) {
   std::vector<std::string> axes;
   for (const auto& [axis, size] : view.mesh.axes()) axes.push_back(Printable(axis));
   const std::vector<std::string> blanks(axes.size());
-  table.Add(RowOf("rank", axes, {"items", "wanted", "read", "files", "requests", "read/wanted"}));
+  table.Add(
+      RowOf("rank", axes, {"items", "requested", "read", "files", "requests", "read/requested"}));
   for (std::size_t rank = 0; rank < view.ranks.size(); ++rank) {
     std::vector<std::string> coordinates;
     for (const std::uint32_t one : view.ranks[rank].coordinates) {
@@ -82,7 +83,7 @@ Table TableOf(const PlanView& view) {
   }
   table.Add(RowOf("each alone", blanks, SummaryCells(view.alone)));
   // As many bytes arrive, of fewer that are read. Who requests what is decided in the load.
-  const std::uint64_t wanted = view.alone.bytes_wanted;
+  const std::uint64_t wanted = view.alone.bytes_requested;
   const double ratio =
       wanted == 0 ? 0 : static_cast<double>(view.together.bytes_read) / static_cast<double>(wanted);
   table.Add(RowOf("together", blanks,
@@ -102,7 +103,7 @@ void PrintPlan(const Checkpoint& checkpoint, const PlanView& view) {
   for (const std::string& note : view.notes) PrintFact("note", Printable(note));
   Print("\n");
   TableOf(view).Print();
-  Print("\nTogether (a collective load) they read each chunk once and pass it on: {}.\n",
+  Print("\nTogether (a collective load) they read each chunk once and share it: {}.\n",
         BytesText(view.together.bytes_read));
   Print("Each alone, they read {} in all: {} times as much.\n", BytesText(view.alone.bytes_read),
         AmplificationText(AloneOverTogether(view)));

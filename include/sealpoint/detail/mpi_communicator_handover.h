@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of the MPI adapter; included by mpi_communicator.h and by nobody else.
+// Part of the MPI adapter; included by mpi_communicator.h alone.
 
 // Before the guard: the class below is nested in one that mpi_communicator.h defines, and the
 // functions that it includes at its end need both. So each order of including them is good.
@@ -53,7 +53,7 @@ class MpiCommunicator::Handover {
   // On the background thread: a call begins, all of whose operations share this deadline.
   void StartClock(std::chrono::milliseconds deadline) {
     const std::lock_guard lock(mutex_);
-    deadline_ = AttendedDeadline(deadline);
+    deadline_ = PolledDeadline(deadline);
   }
 
   // On the background thread: waits until the operation is over. The deadline is looked at in
@@ -104,9 +104,9 @@ class MpiCommunicator::Handover {
     return has_moved;
   }
 
-  void Interrupt(const Status& why) {
+  void Interrupt(const Status& reason) {
     const std::lock_guard lock(mutex_);
-    SetInterrupted(why);
+    SetInterrupted(reason);
   }
   bool is_interrupted() const {
     const std::lock_guard lock(mutex_);
@@ -116,8 +116,8 @@ class MpiCommunicator::Handover {
  private:
   enum class State : std::uint8_t { kIdle, kWanted, kStarted, kDone, kLate };
 
-  void SetInterrupted(const Status& why) {
-    if (interrupted_.ok()) interrupted_ = why;
+  void SetInterrupted(const Status& reason) {
+    if (interrupted_.ok()) interrupted_ = reason;
     changed_.notify_all();
   }
   bool Finish(int code) {
@@ -135,7 +135,7 @@ class MpiCommunicator::Handover {
   std::span<MPI_Request> requests_;
   Status error_;
   Status interrupted_;
-  AttendedDeadline deadline_{kForever};
+  PolledDeadline deadline_{kForever};
 };
 
 }  // namespace sealpoint

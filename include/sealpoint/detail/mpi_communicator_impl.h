@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of MpiCommunicator; included by mpi_communicator.h and by nobody else.
+// The functions of MpiCommunicator; included by mpi_communicator.h alone.
 #ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_IMPL_H_
 #define SEALPOINT_DETAIL_MPI_COMMUNICATOR_IMPL_H_
 
@@ -94,8 +94,8 @@ inline std::string MpiCommunicator::HostName() {
   return name.data();
 }
 
-inline Status MpiCommunicator::Break(Status why) {
-  if (broken_.ok()) broken_ = std::move(why);
+inline Status MpiCommunicator::Break(Status reason) {
+  if (broken_.ok()) broken_ = std::move(reason);
   return broken_;
 }
 
@@ -247,7 +247,7 @@ class MpiCommunicator::InBackground final : public BackgroundCommunicator {
 
   Communicator& communicator() override { return *communicator_; }
   bool Progress() override { return communicator_->handover_->Progress(); }
-  void Interrupt(const Status& why) override { communicator_->handover_->Interrupt(why); }
+  void Interrupt(const Status& reason) override { communicator_->handover_->Interrupt(reason); }
 
  private:
   const std::unique_ptr<MpiCommunicator> communicator_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Broadcast, gather and exchange of MpiCommunicator; included by mpi_communicator.h and by nobody
-// else.
+// Broadcast, gather and exchange of MpiCommunicator; included by mpi_communicator.h alone.
 #ifndef SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
 #define SEALPOINT_DETAIL_MPI_COMMUNICATOR_MESSAGES_H_
 
@@ -18,8 +17,8 @@
 
 namespace sealpoint {
 
-// Room for bytes behind the head of a first message: with all ranks' messages at most 64 KiB meet
-// on one rank, which costs no more than a message without any.
+// Room for bytes after the head of a first message. At most 64 KiB from all ranks together arrive
+// at one rank, which costs no more than messages without any.
 inline std::size_t MpiCommunicator::FirstRoom() const {
   constexpr std::size_t kRoomMax = 4096;
   constexpr std::size_t kTogetherMax = std::size_t{64} << 10;
@@ -51,14 +50,14 @@ inline Status MpiCommunicator::Broadcast(Bytes& bytes, int root) {
   auto operation = std::make_unique<Operation>();
   operation->send.resize(sizeof(FirstHead) + FirstRoom());
   if (rank_ == root) PutFirst({.size = bytes.size()}, bytes, operation->send);
-  auto told = Run("MPI_Ibcast", std::move(operation), [this, root](Operation& op) {
+  auto sent = Run("MPI_Ibcast", std::move(operation), [this, root](Operation& op) {
     return MPI_Ibcast(op.send.data(), static_cast<int>(op.send.size()), MPI_BYTE, root, comm_,
                       op.request());
   });
-  if (!told.ok()) return std::move(told).error();
-  const ByteSpan first = BytesOf((*told)->send);
+  if (!sent.ok()) return std::move(sent).error();
+  const ByteSpan first = BytesOf((*sent)->send);
   if (rank_ != root) {
-    bytes.assign(static_cast<std::size_t>(HeadOf((*told)->send).size), {});
+    bytes.assign(static_cast<std::size_t>(HeadOf((*sent)->send).size), {});
     std::copy(first.begin(), first.end(), bytes.begin());
   }
   return BroadcastBytes(bytes, root, first.size());
@@ -90,7 +89,7 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllGather(ByteSpan bytes) {
   return GatherInPieces(bytes, 0, true);
 }
 
-// The first messages of all ranks, one behind the other.
+// The first messages of all ranks, one after the other.
 inline Result<Bytes> MpiCommunicator::GatherFirst(ByteSpan bytes) {
   auto operation = std::make_unique<Operation>();
   operation->send.resize(sizeof(FirstHead) + FirstRoom());
@@ -174,10 +173,10 @@ inline Result<std::vector<Bytes>> MpiCommunicator::GatherInPieces(ByteSpan bytes
   std::vector<Bytes> parts = receives ? PartsOf(*messages) : std::vector<Bytes>();
   for (std::uint64_t done = FirstRoom(); done < longest; done += piece) {
     auto operation = std::make_unique<Operation>();
-    const auto mine =
+    const auto rest =
         bytes.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(done, bytes.size())));
     const auto count = static_cast<std::size_t>(PieceSize(bytes.size(), done, piece));
-    operation->send.assign(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(count));
+    operation->send.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
     operation->receive_layout = LayOut(sizes, done, piece);
     if (receives) operation->receive.resize(operation->receive_layout.TotalBytes());
     auto moved = Run("MPI_Igatherv", std::move(operation), [this, root, to_all](Operation& op) {
@@ -212,12 +211,12 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> o
     PutFirst({.size = is_good ? bytes.size() : kWrong}, bytes,
              std::span(operation->send).subspan(rank * size, size));
   }
-  auto told = Run("MPI_Ialltoall", std::move(operation), [this, size](Operation& op) {
+  auto sent = Run("MPI_Ialltoall", std::move(operation), [this, size](Operation& op) {
     return MPI_Ialltoall(op.send.data(), static_cast<int>(size), MPI_BYTE, op.receive.data(),
                          static_cast<int>(size), MPI_BYTE, comm_, op.request());
   });
-  if (!told.ok()) return std::move(told).error();
-  const Bytes& messages = (*told)->receive;
+  if (!sent.ok()) return std::move(sent).error();
+  const Bytes& messages = (*sent)->receive;
   const Numbers sizes = SizesOf(messages);
   const auto wrong = std::find(sizes.begin(), sizes.end(), kWrong);
   if (wrong != sizes.end()) {
@@ -227,14 +226,14 @@ inline Result<std::vector<Bytes>> MpiCommunicator::AllToAll(std::vector<Bytes> o
   return ExchangeRest(std::move(outgoing), PartsOf(messages), sizes);
 }
 
-// Calls in which what is left of a message behind its first part goes.
+// The number of calls that send the rest of a message after its first part.
 inline std::size_t MpiCommunicator::CountRest(const Bytes& bytes) const {
   if (bytes.size() <= FirstRoom()) return 0;
   return (bytes.size() - FirstRoom() - 1) / options_.message_max_bytes + 1;
 }
 
-// Both ends of a pair know the length, so no other rank needs to. Nothing is copied here: what a
-// rank sends lies where the caller put it, and what arrives, where the caller will find it.
+// Both ends of a pair know the length, so no other rank needs to. Nothing is copied here: a rank
+// sends from the caller's memory, and receives into the memory that the caller gets.
 inline Result<std::vector<Bytes>> MpiCommunicator::ExchangeRest(std::vector<Bytes> outgoing,
                                                                 std::vector<Bytes> incoming,
                                                                 const Numbers& receive_sizes) {

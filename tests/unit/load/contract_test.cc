@@ -113,7 +113,7 @@ TEST_F(ContractTest, OtherShapeWithoutRegionNeverPassesTheBelievedMemory) {
   item.shape = Shape{~std::uint64_t{0}, 8};
   EXPECT_EQ(Load(item, contract).status().code(), Code::kMismatch);
   item.shape = Shape{0};
-  EXPECT_EQ(Load(item, contract).value().plan.bytes_wanted, 0u);
+  EXPECT_EQ(Load(item, contract).value().plan.bytes_requested, 0u);
 }
 
 TEST_F(ContractTest, Coverage) {

@@ -73,14 +73,14 @@ TEST_F(PlanTest, ChunkThatTwoItemsWantIsReadOnce) {
   const PlanSummary summary = Summary({Part(4, 2), Part(5, 2)});
   EXPECT_EQ(summary.chunks, 3u);
   EXPECT_EQ(summary.bytes_read, 3 * kChunkBytes);
-  EXPECT_EQ(summary.bytes_wanted, 4 * kChunkBytes);
+  EXPECT_EQ(summary.bytes_requested, 4 * kChunkBytes);
   EXPECT_DOUBLE_EQ(summary.amplification, 0.75);
 }
 
 TEST_F(PlanTest, PartOfAChunkAmplifies) {
   Open(TwentyChunks());
   const PlanSummary summary = Summary({Region::Of({{10}, {kElements / 4}})});
-  EXPECT_EQ(summary.bytes_wanted, kChunkBytes / 4);
+  EXPECT_EQ(summary.bytes_requested, kChunkBytes / 4);
   EXPECT_EQ(summary.bytes_read, kChunkBytes);
   EXPECT_DOUBLE_EQ(summary.amplification, 4.0);
   EXPECT_EQ(summary.files, 1u);
@@ -143,7 +143,7 @@ TEST_F(PlanTest, ExplainsItselfPerFile) {
   ReadRequest request;
   request.Add("w", MutableMemoryView::Host(out_));
   const std::string text = checkpoint_->Plan(request).value().Explain();
-  EXPECT_THAT(text, HasSubstr("21.0 MB wanted, 21.0 MB read (x 1.000) in 3 ranges of 1 file"));
+  EXPECT_THAT(text, HasSubstr("21.0 MB requested, 21.0 MB read (x 1.000) in 3 ranges of 1 file"));
   EXPECT_THAT(text, HasSubstr(container_.blobs.at(0).name + ": 3 ranges, 20 chunks, 21.0 MB: w"));
 }
 
