@@ -22,7 +22,7 @@ namespace sealpoint::fuzz {
 struct Opinion {
   std::string verdict;
   std::set<std::string> violations;  // "code rule file"
-  // Of a committed checkpoint: "tensor NAME" or "object NAME", and the digest of its raw bytes.
+  // For a committed checkpoint: "tensor NAME" or "object NAME", and the digest of its raw bytes.
   std::map<std::string, std::string> content;
   std::string ToString() const;
 };

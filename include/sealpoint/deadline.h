@@ -21,8 +21,8 @@ inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minut
 // than the interval between two checkpoints should be.
 inline constexpr std::chrono::milliseconds kDefaultBackgroundDeadline = std::chrono::hours(2);
 
-// Of the time between two calls that move a save in the background (Poll, Wait, calls of the
-// saver), at most this much counts towards its deadlines. A program that trains for an hour between
+// The most time between two calls that move a save in the background (Poll, Wait, calls of the
+// saver) that counts towards its deadlines. A program that trains for an hour between
 // two calls finds the save where it was, and not past its deadline.
 inline constexpr std::chrono::milliseconds kPollGapMax = std::chrono::minutes(1);
 

@@ -15,7 +15,7 @@
 namespace sealpoint {
 
 // Element types. These values are frozen in the file format (spec/registries.md); a value that is
-// not listed is legal on disk, because the element size stands beside it: its bytes can be copied.
+// not listed is legal on disk, because the element size is beside it: its bytes can be copied.
 enum class DType : std::uint16_t {
   // No dtype: what nobody has set. Refused wherever a dtype is needed, and never stored.
   kNone = 0,

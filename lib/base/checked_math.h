@@ -32,7 +32,7 @@ constexpr std::optional<std::uint64_t> MulUpTo(std::uint64_t a, std::uint64_t b,
   return a * b;
 }
 
-// True if [offset, offset + length) lies in [0, size), without overflow.
+// True if [offset, offset + length) is in [0, size), without overflow.
 constexpr bool RangeFits(std::uint64_t offset, std::uint64_t length, std::uint64_t size) {
   return offset <= size && length <= size - offset;
 }

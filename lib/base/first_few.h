@@ -9,7 +9,7 @@
 
 namespace sealpoint::internal {
 
-// Of any number of values that come in any order, the least few; the others are only counted.
+// The least few of any number of values, which come in any order; the others are only counted.
 template <typename T>
 class FirstFew {
  public:

@@ -10,7 +10,7 @@
 
 namespace sealpoint::internal {
 
-// Many texts, one behind the other in a few large blocks: a std::string of its own would take 32
+// Many texts, one after the other in a few large blocks: a std::string of its own would take 32
 // bytes and an allocation more. Texts stay where they are until the last copy of the arena that had
 // them is destroyed; a copy shares them.
 class TextArena {

@@ -11,7 +11,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of a byte of a number: more follow.
+// The bit of a number's byte that says that more bytes follow.
 constexpr std::uint64_t kMore = 0x80;
 constexpr unsigned kBitsPerByte = 7;
 constexpr unsigned kNumberBits = 64;
@@ -121,7 +121,7 @@ Result<std::vector<std::uint64_t>> WireReader::Sequence(std::uint64_t count_max)
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, Number());
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t stretches, Number());
   const bool is_plain = stretches == 0;
-  // A stretch stands for any count of numbers, so the length of the message bounds nothing here:
+  // A stretch represents any count of numbers, so the length of the message bounds nothing here:
   // without `count_max` three numbers of a damaged message could ask for any amount of memory.
   if (count > count_max) return MalformedMessage();
   if (is_plain && count > bytes_.size() - at_) return MalformedMessage();

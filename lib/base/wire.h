@@ -53,7 +53,7 @@ class WireReader {
   Result<Id128> Id();
   Result<std::vector<std::uint64_t>> Numbers();
   // Errors: also Comm if there are more than `count_max` numbers; a stretch takes no bytes per
-  // number, so the length of the message is no bound.
+  // number, so the length of the message does not bound it.
   Result<std::vector<std::uint64_t>> Sequence(std::uint64_t count_max);
 
  private:

@@ -15,7 +15,7 @@ namespace sealpoint::internal {
 namespace {
 
 constexpr std::size_t kOpenMax = 32;
-// A thread reads what it has open within this time, or it is no use waiting.
+// A thread reads what it has open within this time; waiting longer gains nothing.
 constexpr int kTriesMax = 100;
 constexpr std::chrono::milliseconds kBetweenTries(5);
 

@@ -34,7 +34,7 @@ class BlobTables {
  public:
   BlobTables(const Directory& directory, const Metadata& index);
 
-  // The records of these chunks, which are checked against the shard (R-REC-*) and lie in the
+  // The records of these chunks, which are checked against the shard (R-REC-*) and are in the
   // blob's chunk area. Adds what had to be read of the table to `bytes_read`.
   // Precondition: the chunks exist by the index. Errors: Corrupt, Unsupported, Incomplete, Io.
   Result<std::vector<ChunkRecord>> Load(const ShardChunks& chunks, std::uint64_t& bytes_read);

@@ -24,7 +24,7 @@ namespace sealpoint::internal {
 Result<std::unique_ptr<Directory>> OpenCheckpointDirectory(const Storage& storage,
                                                            const std::string& path);
 
-// Whether a name stands for something that is no file, and no link either: as good as missing.
+// Whether a name belongs to something other than a file or a link, which is as good as missing.
 bool IsNoFile(const Directory& directory, std::string_view name);
 
 struct MarkerFile {

@@ -97,7 +97,7 @@ Status CudaQueue::QueueDigests(const DeviceChunks& chunks, std::span<Digest> to)
   SEALPOINT_RETURN_IF_ERROR(current.status());
   SEALPOINT_RETURN_IF_ERROR(ReserveScratch());
   const std::uint64_t batch_max = std::min(kBatchBytes / chunks.chunk_size_bytes, kBatchChunksMax);
-  // Batches use the scratch memory one behind the other: the stream keeps the order.
+  // Batches use the scratch memory one after the other: the stream keeps the order.
   for (std::uint64_t first = 0; first < to.size(); first += batch_max) {
     const std::span<Digest> batch = to.subspan(first, std::min(batch_max, to.size() - first));
     const std::uint64_t offset = first * chunks.chunk_size_bytes;

@@ -25,7 +25,7 @@ class CudaEvents {
 
   // Comes back when the last owner lets go.
   Result<std::shared_ptr<cuda::Event>> Take();
-  // Of those that have come back. What is not destroyed so is left to the process's end.
+  // Destroys the events that have come back; all others last until the process ends.
   void DestroyIdle();
 
  private:

@@ -129,7 +129,7 @@ Status DeviceCopies::WaitForAll() {
 }
 
 Status DeviceCopies::WaitForStreams() {
-  // A queue that follows a stream may have no work behind that yet, and so no ticket.
+  // A queue that waits for a stream may have no work of its own yet, and so no ticket.
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     SEALPOINT_RETURN_IF_ERROR(Join(i, 0, lanes_[i].label).status());
   }

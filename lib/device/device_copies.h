@@ -28,7 +28,7 @@ namespace sealpoint::internal {
 // Thread safety: one thread at a time.
 class DeviceCopies {
  public:
-  // Adds to an error what its label stands for, such as the name of a tensor.
+  // Adds to an error what its label means, such as the name of a tensor.
   using Describe = std::function<Status(std::uint32_t label, Status error)>;
   struct Options {
     // Queues come from here, and go back if nothing failed; else each object makes its own.
@@ -37,7 +37,7 @@ class DeviceCopies {
     StagingPool* pinned_pool = nullptr;
     Describe describe{};  // errors stay as they are without it
   };
-  // A point in the work that is queued on one device. A default one is behind nothing.
+  // A point in the work that is queued on one device. A default one is before all work.
   struct Point {
     std::size_t lane = 0;
     std::uint64_t batch_count = 0;  // batches of the lane before this point
@@ -60,7 +60,7 @@ class DeviceCopies {
   void ForgetStreams() { followed_.clear(); }
 
   // Runs queue_it(queue), which queues `bytes`, with the queue of the device. Returns the point
-  // behind it. Work with another label gets another ticket, so that an error is described right.
+  // after it. Work with another label gets another ticket, so that an error is described right.
   template <typename QueueIt>
   Result<Point> Queue(int device, std::uint64_t bytes, const QueueIt& queue_it,
                       std::uint32_t label = 0) {
@@ -73,7 +73,7 @@ class DeviceCopies {
 
   // Waits until all before the point is done.
   Status Wait(const Point& point);
-  // A fence behind all that is queued so far. Waiting for it does not wait for what comes later.
+  // A fence after all that is queued so far. Waiting for it does not wait for what comes later.
   Status Mark(Fence& fence);
   Status Wait(const Fence& fence);
   Status WaitForAll();

@@ -13,8 +13,8 @@
 
 namespace sealpoint::internal {
 
-// Rows of equal length in device memory: row r lies at data + r*pitch_bytes. On the host the same
-// rows lie back to back. The pitch of a source may be anything, zero and negative included; rows of
+// Rows of equal length in device memory: row r is at data + r*pitch_bytes. On the host the same
+// rows are back to back. The pitch of a source may be anything, zero and negative included; rows of
 // a destination must not overlap. Rows that are not ascending with gaps of a few GiB at most cost
 // one copy each.
 template <typename Byte>
@@ -44,7 +44,7 @@ struct DeviceChunks {
 // Copies between one device and the host in the order in which they are queued, on a stream of its
 // own. All errors are Code::kDevice. After one, the queue is good for nothing but destruction.
 //
-// A queued operation reads and writes its memory at some time before a ticket that was taken behind
+// A queued operation reads and writes its memory at some time before a ticket that was taken after
 // it is done; until then its host memory must exist, must not be changed and, if it is written, has
 // no known content. Pinned host memory (DeviceRuntime::Pin) makes copies asynchronous; pageable
 // memory works, but the queueing call may take as long as the copy.

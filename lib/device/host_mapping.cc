@@ -35,9 +35,9 @@ Result<MutableByteSpan> MapAligned(std::uint64_t size_bytes, std::uint64_t align
   auto* const base = static_cast<std::byte*>(mapped);
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   const std::size_t before = AlignUp(address, alignment) - address;
-  const std::size_t behind = padded - before - size_bytes;
+  const std::size_t after = padded - before - size_bytes;
   if (before != 0) munmap(base, before);
-  if (behind != 0) munmap(base + before + size_bytes, behind);
+  if (after != 0) munmap(base + before + size_bytes, after);
   return MutableByteSpan{base + before, size_bytes};
 }
 

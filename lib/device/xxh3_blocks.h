@@ -73,7 +73,7 @@ SEALPOINT_ON_BOTH U64 Secret64(U64 offset) {
 }
 SEALPOINT_ON_BOTH U32 Secret32(U64 offset) { return static_cast<U32>(Secret64(offset)); }
 
-// Of any alignment; a device faults on a word that is not aligned.
+// Reads from any address; a device faults on a word that is not aligned.
 SEALPOINT_ON_BOTH U64 Load64(const Byte* from) {
 #if defined(__CUDA_ARCH__)
   if (reinterpret_cast<std::uintptr_t>(from) % 8 == 0) return *reinterpret_cast<const U64*>(from);

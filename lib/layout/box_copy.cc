@@ -12,7 +12,7 @@ namespace {
 
 // Offsets are computed modulo 2^64 in unsigned arithmetic, because intermediate results may wrap:
 // the stride of a dimension of extent 1 may be any number. Every offset that is used for an access
-// lies within the caller's memory. In signed arithmetic this would be undefined behaviour.
+// is within the caller's memory. In signed arithmetic this would be undefined behaviour.
 std::uint64_t Bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 std::int64_t Signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 

@@ -47,11 +47,11 @@ template <typename Visit>
 void VisitRows(const StridedCopy& copy, const Visit& visit);
 
 // Runs a copy in row-major order. It may be normalized or not, and may have no bytes.
-// Preconditions: every touched byte lies in memory that the caller owns; the two sides do not
+// Preconditions: every touched byte is in memory that the caller owns; the two sides do not
 // overlap.
 void RunStridedCopy(const StridedCopy& copy, const std::byte* source, std::byte* target);
 
-// The same copy from its source elements alone, packed one behind the other. Precondition: it takes
+// The same copy from its source elements alone, packed one after the other. Precondition: it takes
 // them in ascending order, each once, as a copy of CopyFromLinear does.
 StridedCopy CopyFromPacked(StridedCopy copy);
 
@@ -62,7 +62,7 @@ std::vector<std::int64_t> DenseStridesBytes(const std::vector<std::uint64_t>& ex
 // The copy of the elements of `part` (a box inside both) between a dense linear buffer that holds
 // region `linear` from its run's begin on, and strided memory whose byte 0 is element
 // `origin_box.offset` with `strides_bytes` per dimension of the tensor. Precondition: `part` is one
-// box of IntersectRegions/DecomposeRun of `linear`, i.e. all its elements lie in the region.
+// box of IntersectRegions/DecomposeRun of `linear`, i.e. all its elements are in the region.
 StridedCopy CopyFromLinear(const Region& linear, const Box& part, const Box& origin_box,
                            const std::vector<std::int64_t>& strides_bytes,
                            std::uint64_t element_size);

@@ -37,7 +37,7 @@ Intervals SliceOf(const Intervals& intervals, Interval positions) {
 }
 
 // kEven is the rule of torch.tensor_split, kCeilChunk that of torch.chunk and FSDP: full parts
-// first, then a short one, then empty ones. A part must lie where the framework put it, so that the
+// first, then a short one, then empty ones. A part must be where the framework put it, so that the
 // two rules are not interchangeable even if the sizes are equal. The test of `index` against the
 // number of parts that are not empty also keeps index * full_size from overflowing.
 Interval SplitPart(std::uint64_t size, std::uint64_t count, std::uint64_t index, SplitRule rule,

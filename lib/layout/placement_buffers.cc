@@ -19,7 +19,7 @@ using internal::MakeError;
 
 namespace {
 
-// Of a part beyond the end: fewer bytes than it needs.
+// The memory of a part. If the part passes the end, the view has fewer bytes than it needs.
 template <typename Byte>
 BasicMemoryView<Byte> ViewOf(const LocalPart& part, BasicMemoryView<Byte> local,
                              std::uint32_t element_size) {

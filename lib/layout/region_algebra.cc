@@ -18,7 +18,7 @@ std::vector<std::uint64_t> Coordinates(std::uint64_t element,
   return coordinates;
 }
 
-// The elements whose coordinates before `dim` are those of `at`, whose coordinate in `dim` lies in
+// The elements whose coordinates before `dim` are those of `at`, whose coordinate in `dim` is in
 // [begin, end), and whose later coordinates are free.
 Box Slab(const Box& box, const std::vector<std::uint64_t>& at, std::size_t dim, std::uint64_t begin,
          std::uint64_t end) {

@@ -18,7 +18,7 @@ namespace sealpoint::internal {
 // boxes add up to that of the tensor. It is evaluated in the field of 2^61 - 1 elements at a point
 // whose coordinates are hashes of tensor, dimension and position. A polynomial that is not zero
 // evaluates to zero with a probability of at most ndim / 2^61 (Schwartz and Zippel), and twice
-// independently below 2^-110. This is no protection against an adversary: the ranks of one job
+// independently below 2^-110. This does not protect against an adversary: the ranks of one job
 // trust each other.
 //
 // The same sum proves that the ranks which share a region name each other: a holder contributes the

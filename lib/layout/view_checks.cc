@@ -20,7 +20,7 @@ std::optional<std::int64_t> AddProduct(std::int64_t a, std::uint64_t b, std::int
   return sum;
 }
 
-// Of the elements of a box inside `origin`, whose first element lies at `at`.
+// The bytes that the elements of a box touch, inside `origin`, whose first element is at `at`.
 std::optional<TouchedBytes> TouchedBytesOfBox(const Box& box, const Box& origin, std::int64_t at,
                                               const std::vector<std::int64_t>& strides_bytes,
                                               std::uint32_t element_size) {
@@ -34,9 +34,9 @@ std::optional<TouchedBytes> TouchedBytesOfBox(const Box& box, const Box& origin,
     if (!begin || !end) return std::nullopt;
     touched = {.begin = *begin, .end = *end};
   }
-  const auto behind = AddProduct(touched.end, 1, std::int64_t{element_size});
-  if (!behind) return std::nullopt;
-  touched.end = *behind;
+  const auto end = AddProduct(touched.end, 1, std::int64_t{element_size});
+  if (!end) return std::nullopt;
+  touched.end = *end;
   return touched;
 }
 

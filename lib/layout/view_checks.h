@@ -21,8 +21,8 @@ struct TouchedBytes {
   friend bool operator==(const TouchedBytes&, const TouchedBytes&) = default;
 };
 
-// The least interval that holds all elements of a region which lies in memory by these strides (of
-// its box, whose first element lies at `origin_bytes`). Nothing if a bound does not fit 63 bits.
+// The least interval that holds all elements of a region with these strides in memory (of its
+// box, whose first element is at `origin_bytes`). Nothing if a bound does not fit 63 bits.
 // Preconditions: the region is valid, and there is a stride for each dimension.
 std::optional<TouchedBytes> TouchedBytesOf(const Region& region,
                                            const std::vector<std::int64_t>& strides_bytes,

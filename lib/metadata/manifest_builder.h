@@ -37,7 +37,7 @@ class ManifestBuilder {
 
   // A tensor of the table; false if it was added before.
   bool AddTensor(std::uint32_t tensor);
-  // Of a tensor that was added.
+  // Adds a shard to a tensor that was added before.
   void AddShard(std::uint32_t tensor, const Region& region, std::uint32_t first_record);
   void AddObject(ManifestObject object) { objects_.push_back(std::move(object)); }
 
@@ -47,7 +47,7 @@ class ManifestBuilder {
 
  private:
   // Its numbers begin at `numbers` in numbers_: offset and extent of the box, begin and end of the
-  // run. Equal ones that come one behind the other are kept once.
+  // run. Equal ones that come one after the other are kept once.
   struct Shard {
     std::uint32_t tensor = 0;
     std::uint32_t first_record = 0;

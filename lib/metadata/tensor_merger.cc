@@ -151,7 +151,7 @@ Status TensorMerger::CheckTiling(std::span<const Region> regions) const {
     holders += StrCat(holders.empty() ? "" : " and ", regions[i].ToString(), " in blob ",
                       blob_name_(parts_[i].ref.blob()));
   }
-  return InvalidArgument("element ", element, " lies in ", fault->times_covered,
+  return InvalidArgument("element ", element, " is in ", fault->times_covered,
                          " shards: ", holders);
 }
 

@@ -27,7 +27,7 @@ struct TensorFacts {
 };
 
 // The tensors of a writer, numbered as they come. A state may have hundreds of thousands: all names
-// and all shapes lie in one array each, and equal placements are kept once.
+// and all shapes are in one array each, and equal placements are kept once.
 class TensorTable {
  public:
   TensorTable() = default;

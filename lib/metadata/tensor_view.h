@@ -48,7 +48,7 @@ class TensorView {
   std::vector<Region> regions() const;
   // Numbers (ascending) and regions of the shards that may share elements with `box`. They are
   // found by binary search in the cuts of a grid (with run cuts, after a scan of their counts), and
-  // by a scan of a box list. Precondition: the box has the tensor's ndim and lies in its shape.
+  // by a scan of a box list. Precondition: the box has the tensor's ndim and is in its shape.
   std::vector<std::pair<std::size_t, Region>> ShardsTouching(const Box& box) const;
 
  private:

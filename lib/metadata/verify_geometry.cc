@@ -95,7 +95,7 @@ class BoxListView {
     return true;
   }
 
-  // Precondition: the box lies in the shape.
+  // Precondition: the box is in the shape.
   std::uint64_t ElementCount(std::size_t i) const {
     std::uint64_t count = 1;
     for (const std::uint64_t extent : box(i).subspan(shape_.size())) count *= extent;
@@ -238,7 +238,7 @@ Status VerifyTiling(const VerifyInput& input, const CheckedTensor& tensor,
   if (!fault.ok()) return std::move(fault).error().AtRule("R-IDX-04");  // more corners than allowed
   if (!*fault) return {};
   const TilingFault& found = **fault;
-  return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " lies in ",
+  return input.Corrupt("R-IDX-18", &list, "element ", ShapeToString(found.element), " is in ",
                        found.times_covered, " shards, expected 1");
 }
 
@@ -283,7 +283,7 @@ Status VerifyBoxList(const VerifyInput& input, const CheckedTensor& tensor) {
   for (std::size_t i = 0; i < tensor.table->shards()->size(); ++i) {
     if (view.LiesInShape(i)) continue;
     return input.Corrupt("R-IDX-16", tensor.table->boxes(), "box ", i,
-                         " is empty or does not lie in the shape");
+                         " is empty or not within the shape");
   }
   SEALPOINT_RETURN_IF_ERROR(VerifyRuns(input, tensor, view));
   SEALPOINT_RETURN_IF_ERROR(VerifyOrder(input, tensor, view));

@@ -22,7 +22,7 @@ constexpr unsigned kChunkSizeLog2Min = 12;
 constexpr unsigned kChunkSizeLog2Max = 27;
 constexpr std::string_view kLimitRule = "R-IDX-04";
 
-// Nothing if the product does not fit 64 bits. An extent of 0 makes it 0 wherever it stands: a
+// Nothing if the product does not fit 64 bits. An extent of 0 makes it 0 whatever its dimension: a
 // running product over [2^40, 2^40, 0] would overflow on the way, and the shape is legal.
 std::optional<std::uint64_t> CountElements(Numbers shape) {
   std::optional<std::uint64_t> count = 1;

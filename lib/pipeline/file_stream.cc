@@ -16,8 +16,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of borrowed memory copied, hashed and written at a time: it is still in the cache when it is
-// written.
+// How much borrowed memory is copied, hashed and written at a time: it is still in the cache when
+// it is written.
 constexpr std::size_t kBorrowedBlockBytes = 128 * kKiB;
 
 }  // namespace

@@ -82,7 +82,7 @@ class FileStream {
   void SetDrain(std::function<Result<bool>()> drain) { drain_ = std::move(drain); }
 
   // Replaces the first bytes of the stream by `bytes`. Preconditions: no file is bound; at least as
-  // many bytes were appended, and they lie in the first buffer.
+  // many bytes were appended, and they are in the first buffer.
   void ReplaceFront(ByteSpan bytes);
   // Sets the file, once, and submits the buffers held so far. `file` outlives the stream.
   void Bind(WritableFile& file);

@@ -11,7 +11,7 @@
 
 namespace sealpoint::internal {
 
-// The bytes of a file range in scratch memory. `bytes` lies inside of `buffer`; both are empty for
+// The bytes of a file range in scratch memory. `bytes` is inside of `buffer`; both are empty for
 // an empty range.
 struct RangeBytes {
   StagingBuffer buffer;

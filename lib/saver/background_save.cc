@@ -112,7 +112,8 @@ std::optional<Result<CommitInfo>> BackgroundSave::result() const {
   return result_;
 }
 
-// A destructor calls this, which no exception may leave; an error that was asked for is no news.
+// A destructor calls this, which no exception may leave; an error that Wait returned is not
+// reported again.
 void BackgroundSave::SayUnheard() const {
   if (!result_ || result_->ok() || result_->error().code() == Code::kCancelled) return;
   const std::string name = NameSave(target_, options_);

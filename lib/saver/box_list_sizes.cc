@@ -26,7 +26,7 @@ BoxListSize SizeOf(const HeldView& held, const SlotSummary& slot, const Run& run
   return size;
 }
 
-// Name, shards and corners of each tensor that this rank writes, one behind the other.
+// Name, shards and corners of each tensor that this rank writes, one after the other.
 std::vector<Bytes> EncodeSizes(const Declaration& declaration, const SavePlan& plan, int size) {
   std::vector<Bytes> outgoing(static_cast<std::size_t>(size));
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);

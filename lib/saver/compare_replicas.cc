@@ -19,7 +19,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of one list of holders: the digests of its tensors and then of its objects, in the order of
+// For one list of holders, the digests of its tensors and then of its objects, in the order of
 // SharedContent.
 using Digests = std::vector<Digest>;
 

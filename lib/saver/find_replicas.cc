@@ -93,7 +93,7 @@ Questions Ask(const Declaration& held, int size) {
 }
 
 // The answers of the owner of hashes: to each rank, for each of its questions the number of a list
-// of holders, behind those lists.
+// of holders, after those lists.
 class Owner {
  public:
   explicit Owner(const std::vector<Bytes>& questions) : questions_(questions) {}

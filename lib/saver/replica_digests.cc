@@ -54,7 +54,7 @@ void DigestOnHost(Item& item) {
   }
 }
 
-// Of device memory.
+// Computes digests of device memory.
 class DeviceDigester {
  public:
   explicit DeviceDigester(EngineParts& engine)

@@ -23,10 +23,10 @@ namespace sealpoint::internal {
 Result<std::vector<Digest>> DigestSlots(EngineParts& engine, const Sources& sources,
                                         std::span<const std::size_t> slots);
 
-// Of a list of digests.
+// The digest of a list of digests.
 Digest CombineDigests(std::span<const Digest> digests);
 
-// Of an object: its media type and its bytes.
+// The digest of an object: of its media type and its bytes.
 Digest DigestObject(const HeldObject& object, ByteSpan bytes);
 
 }  // namespace sealpoint::internal

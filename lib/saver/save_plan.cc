@@ -38,7 +38,7 @@ Status CheckReplicas(const Declaration& declaration, int rank, int size) {
   return {};
 }
 
-// A declaration is large, and its names lie in another order than its slots: planning goes through
+// A declaration is large, and its names are in another order than its slots: planning goes through
 // it once, by tensor name, then region, the order that all ranks of a replica group share.
 class Planner {
  public:

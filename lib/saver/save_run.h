@@ -37,7 +37,7 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
                                   PhaseRecorder& recorder);
 
 // One attempt at a checkpoint, in which all ranks take the steps of spec/commit.md together, in the
-// calling thread or behind it. All functions are collective unless they say otherwise; all ranks
+// calling thread or after it. All functions are collective unless they say otherwise; all ranks
 // call the same, whatever happened to them.
 class SaveRun {
  public:

@@ -388,7 +388,7 @@ Status CheckWriterRanks(const std::vector<int>& ranks, int size) {
       return InvalidArgument("writer_ranks has rank ", ranks[i], ", expected 0 to ", size - 1);
     }
     if (i > 0 && ranks[i] <= ranks[i - 1]) {
-      return InvalidArgument("writer_ranks has rank ", ranks[i], " behind rank ", ranks[i - 1],
+      return InvalidArgument("writer_ranks has rank ", ranks[i], " after rank ", ranks[i - 1],
                              ", expected ascending ranks");
     }
   }

@@ -91,7 +91,7 @@ class Retention {
 
   void KeepBestOnes(const KeepBest& rule) {
     std::vector<std::size_t> ranked;
-    // A copy comes right behind what it is a copy of: they have sequence and attempt in common.
+    // A copy comes right after what it is a copy of: they have sequence and attempt in common.
     std::optional<AttemptId> last;
     for (std::size_t i = 0; i < count_; ++i) {
       if (!is_whole(i) || !facts_[i].metric || last == attempt(i)) continue;

@@ -56,18 +56,18 @@ Status IsItselfACheckpoint(const std::string& path) {
   return internal::MakeError(
              Code::kInvalidArgument,
              "this directory is a checkpoint itself, expected one whose directories are "
-             "checkpoints: give the one that it lies in, ",
+             "checkpoints: give its parent directory, ",
              is_named ? internal::ParentPath(path) : path + "/..", ", or open it as a checkpoint")
       .AtPath(path);
 }
 
-// A series is made by its first save, but not what it lies in: that is missing if a file system is
-// not mounted, say, and then nobody knows what was committed.
+// A series is made by its first save, but its parent directory is not: that is missing if a file
+// system is not mounted, say, and then it is unknown what was committed.
 Status NothingCommitted(const Storage& storage, const std::string& path) {
   const std::string parent = internal::ParentPath(path);
   if (IsMissing(storage, path) && IsMissing(storage, parent)) {
     return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
-                               " that it lies in is there: mount it, or make it for a new training")
+                               " above it exists: mount it, or make it for a new training")
         .AtPath(path);
   }
   const auto opened = storage.OpenDirectory(path);
@@ -94,7 +94,7 @@ Result<std::optional<ResumePoint>> FindNewest(const Storage& storage, const std:
     point.entry = entry;
     const Status status = OpenAndCheck(storage, path, options.limits, point.entry);
     if (status.ok()) return std::optional(std::move(point));
-    // A deletion takes the marker first: what is missing behind one that is gone was not damaged.
+    // A deletion takes the marker first: if that is gone, what is missing was deleted, not damaged.
     const auto series = storage.OpenDirectory(path);
     if (series.ok() && internal::IsMarkerGone(**series, entry)) return std::optional<ResumePoint>();
     if (!options.allow_fallback) return NeverNotFound(status);

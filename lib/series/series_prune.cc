@@ -15,7 +15,7 @@ namespace {
 
 using internal::CheckpointFacts;
 
-// What is not there any more was removed by another process, which is no fault.
+// What is missing was removed by another process, which is not an error.
 bool IsGone(const Status& error) {
   return error.code() == Code::kNotFound || error.code() == Code::kUncommitted ||
          error.code() == Code::kNotACheckpoint;

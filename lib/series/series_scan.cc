@@ -40,7 +40,7 @@ bool ComesBefore(const SeriesEntry& a, const SeriesEntry& b) {
   return std::tie(b.sequence, b.attempt, a.name) < std::tie(a.sequence, a.attempt, b.name);
 }
 
-// Two directories may hold the same attempt (a copy): that is no fork.
+// Two directories may hold the same attempt (a copy): that is not a fork.
 std::vector<AttemptId> FindForks(const std::vector<SeriesEntry>& entries) {
   std::map<AttemptId, std::vector<AttemptId>> children;
   for (const SeriesEntry& entry : entries) {
@@ -62,7 +62,7 @@ SeriesEntry EntryOf(const std::string& series_path, const std::string& name) {
 void TakeMarker(Bytes bytes, SeriesEntry& entry) {
   const auto marker = DecodeMarkerFile(entry.path, std::move(bytes));
   entry.problem = marker.ok() ? CheckCommitted(entry.path, marker->marker) : marker.error();
-  // A file of that name that is no marker at all was read, and is not what the storage failed to
+  // A file of that name that is not a marker was read, and is not what the storage failed to
   // read.
   const bool is_other = entry.problem.code() == Code::kNotACheckpoint;
   entry.verdict = is_other ? Verdict::kCorrupt : VerdictOf(entry.problem);
@@ -107,7 +107,7 @@ class Scan {
       : storage_(storage), series_(series), detail_(detail) {}
 
   // Nothing if something changed that matters. A marker appears once and goes once, and it goes
-  // only behind a newer one. So if all that had none have none still, and then no name is new, the
+  // only after a newer one. So if all that had none have none still, and then no name is new, the
   // newest of the moment before the second look is among what was read.
   Result<std::optional<SeriesListing>> Run() const {
     SEALPOINT_ASSIGN_OR_RETURN(const Names names, ListNames());
@@ -201,7 +201,7 @@ class Scan {
     return true;
   }
 
-  // The error stands, whatever a second read of the marker gives, unless there is no directory or
+  // The error is kept, whatever a second read of the marker gives, unless there is no directory or
   // no file to be read.
   DirectoryLook LookAfterError(const EntryInfo& info, const Status& error) const {
     DirectoryLook look = Open(info);

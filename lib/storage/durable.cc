@@ -60,7 +60,7 @@ Status WriteFileDurably(Directory& directory, std::string_view name, ByteSpan co
 }
 
 // Precondition, which only the caller can keep: everything that the marker pins is durable, and so
-// is the name `from` (a directory sync lies between its creation and this call). Else a crash may
+// is the name `from` (a directory sync is between its creation and this call). Else a crash may
 // leave `to` without the files that it pins.
 //
 // What a crash leaves: before PublishExclusive takes effect, `from` alone: uncommitted. After it

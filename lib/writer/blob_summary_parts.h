@@ -11,7 +11,7 @@
 
 namespace sealpoint::internal {
 
-// The serialised form of a summary: header, trailer, manifest, one behind the other.
+// The serialised form of a summary: header, trailer, manifest, one after the other.
 Bytes JoinSummaryParts(ByteSpan header, ByteSpan trailer, ByteSpan manifest);
 
 // A verified summary.

@@ -50,7 +50,7 @@ std::string KindText(const HeldView& held) {
                           ShapeToString({held.shape.begin(), held.shape.end()}));
 }
 
-// Of two slots of a tensor. Precondition: both passed CheckHeld.
+// Checks two slots of one tensor. Precondition: both passed CheckHeld.
 Status CheckApart(std::size_t slot, const HeldView& held, std::size_t other_slot,
                   const HeldView& other) {
   if (held.kind.dtype != other.kind.dtype || !std::ranges::equal(held.shape, other.shape)) {

@@ -37,7 +37,7 @@ struct SlotSummary {
   std::uint64_t spec = 0;  // of the name and all in which the declarations of a tensor must agree
 };
 
-// Of all slots with the same list of replicas. Sums of lib/layout/tiling_sum.h.
+// Sums (lib/layout/tiling_sum.h) over all slots with the same list of replicas.
 struct ReplicaGroupSummary {
   std::uint32_t number = 0;            // in the order in which the lists came
   std::size_t region_count = 0;        // slots that are no empty tensors
@@ -46,7 +46,7 @@ struct ReplicaGroupSummary {
   SlotSummary::Hash names{};           // of the regions
 };
 
-// Of all slots of one group, for which blobs of its own are made.
+// All slots of one group, which gets blobs of its own.
 struct BlobGroupSummary {
   std::uint32_t number = 0;  // in the order in which the groups came
   std::size_t slot_count = 0;
@@ -85,7 +85,7 @@ class DeclarationSummary {
   void ForEachTensor(const Visit& visit) const;
 
  private:
-  // Orders slots by the names of their tensors, which lie in the tensors alone.
+  // Orders slots by the names of their tensors, which are in the tensors alone.
   struct ByName {
     using is_transparent = void;
     const HeldTensorTable* tensors;
@@ -110,8 +110,8 @@ class DeclarationSummary {
   FirstSlots first_slots_;                // of each tensor
   std::vector<std::size_t> own_numbers_;  // each slot's own: the slots of a tensor with one
   std::unordered_map<std::size_t, std::vector<std::size_t>> all_slots_;  // of one with several
-  // The slot behind each in the order of first_slots_: followed faster than the nodes of a set,
-  // which lie anywhere in memory.
+  // The slot after each in the order of first_slots_: followed faster than the nodes of a set,
+  // which are anywhere in memory.
   std::vector<std::size_t> next_slot_;
   std::size_t slots_of_a_tensor_max_ = 0;
   std::map<std::string, std::size_t, std::less<>> object_numbers_;

@@ -86,7 +86,7 @@ void HeldTensorTable::Add(const HeldTensor& held, std::string_view name) {
                     .has_region = held.region.has_value()});
 }
 
-// Equal numbers that come one behind the other are kept once.
+// Equal numbers that come one after the other are kept once.
 std::uint64_t HeldTensorTable::KeepNumbers(const HeldTensor& held) {
   const std::size_t begin = numbers_.size();
   const auto keep = [this](const std::vector<std::uint64_t>& numbers) {

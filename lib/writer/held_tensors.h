@@ -22,7 +22,7 @@ struct HeldView {
   std::span<const std::uint64_t> shape{};
   const TensorSpec& kind;  // all of the tensor but its name and its shape
   bool has_region = false;
-  // Of the region if there is one; of as many numbers as the shape.
+  // The box of the region, if there is one: as many numbers as the shape has.
   std::span<const std::uint64_t> offset{};
   std::span<const std::uint64_t> extent{};
   Run run{};
@@ -41,7 +41,7 @@ struct HeldView {
 HeldView ViewOf(const HeldTensor& held);
 
 // The tensors of a declaration, by slot. A state may have hundreds of thousands, which differ in
-// name, shape and region, and in little else: all names lie in one arena and all numbers in one
+// name, shape and region, and in little else: all names are in one arena and all numbers in one
 // array, and the rest is kept once per kind. The replicas are kept elsewhere.
 class HeldTensorTable {
  public:
@@ -65,7 +65,7 @@ class HeldTensorTable {
   };
   struct Slot {
     const char* name = nullptr;
-    // Its first number: the shape, and behind it offset, extent and run of the region.
+    // Its first number: the shape, and after it offset, extent and run of the region.
     std::uint64_t first_number = 0;
     std::uint32_t kind = 0;
     std::uint16_t name_size = 0;

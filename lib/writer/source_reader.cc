@@ -10,7 +10,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of strided memory gathered at a time; small enough for the second use to hit the cache.
+// How much strided memory is gathered at a time: small enough for the second use to hit the cache.
 constexpr std::uint64_t kGatherSizeBytes = 64 * kKiB;
 
 }  // namespace

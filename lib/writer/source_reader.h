@@ -30,8 +30,8 @@ class SourceReader {
   bool is_dense() const { return is_dense_; }
   // Where the next byte of dense memory lies.
   const std::byte* position() const { return source_.data + position_; }
-  // Of device memory: queues a copy of the next bytes. Precondition: at most remaining_bytes(); of
-  // strided memory whole elements.
+  // For device memory: queues a copy of the next bytes. Precondition: at most remaining_bytes(),
+  // and whole elements if the memory is strided.
   Status QueueNext(CopyQueue& queue, MutableByteSpan to);
 
  private:

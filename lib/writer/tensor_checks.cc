@@ -83,7 +83,7 @@ Status CheckTensorParts(const TensorSpec& tensor) {
 Status CheckMemory(const MemoryView& source, const Region& region, const TensorSpec& kind) {
   SEALPOINT_RETURN_IF_ERROR(CheckView(source, region, kind.dtype, ElementSize(kind)));
   if (source.is_dense()) return {};
-  // A strided copy moves whole elements, so none may lie across two staging buffers.
+  // A strided copy moves whole elements, so none may be across two staging buffers.
   if (!source.is_host() && kSmallShardAlignment % ElementSize(kind) != 0) {
     return InvalidArgument("strided device memory with elements of ", ElementSize(kind),
                            " bytes, which do not divide ", kSmallShardAlignment);

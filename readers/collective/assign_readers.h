@@ -16,7 +16,7 @@ struct BlobBytes {
   friend auto operator<=>(const BlobBytes&, const BlobBytes&) = default;
 };
 
-// What one rank requests: whole chunks that lie back to back.
+// What one rank requests: whole chunks that are back to back.
 struct RankBytes {
   BlobBytes bytes;
   std::uint64_t chunk_size_max = 1;  // stored bytes of the largest chunk

@@ -35,8 +35,8 @@ struct BatchReader::Packing {
     }
   }
 
-  // Of memory that is used again, and may have had another size: what does not fit is not grown,
-  // which would copy what nobody needs, and much too large memory is not kept.
+  // Memory is used again, and may have had another size. It is replaced, not grown, where it is too
+  // small, since growing copies what is not needed, and it is not kept where it is much too large.
   static void SetSize(Bytes& message, std::uint64_t size) {
     if (message.capacity() < size || message.capacity() / 2 > size) message = Bytes();
     message.resize(size);

@@ -35,7 +35,7 @@ void CollectiveLoad::SortChunks(const ReadingOrder& order) {
   });
 }
 
-// Where the share of memory for what arrives ends: behind one chunk at least.
+// Where the share of memory for what arrives ends: after one chunk at least.
 std::uint64_t CollectiveLoad::EndOfShare(std::uint64_t end) {
   std::uint64_t received = 0;
   std::uint64_t chunk_bytes = 0;
@@ -198,7 +198,7 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
   return {};
 }
 
-// Puts `next` to the batch behind that of `last`, in the next window if there is no more; false if
+// Puts `next` to the batch after that of `last`, in the next window if there is no more; false if
 // that was the last of the order.
 Result<bool> CollectiveLoad::AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
                                        std::uint64_t end) {
@@ -240,7 +240,7 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
     SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, passing, begin, order.end()));
     if (!reads && passing.window == nullptr) return {};
     next.parcel.bytes_read = 0;
-    job.Begin([&, reads] {  // also behind a return from this block, which waits for it
+    job.Begin([&, reads] {  // also after a return from this block, which waits for it
       return reads ? Read(next, reader) : Status();
     });
     if (passing.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));

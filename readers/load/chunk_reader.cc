@@ -29,7 +29,7 @@ bool IsReadInBlocks(const ReadableFile& file) {
   return file.descriptor().has_value() && !file.is_direct();
 }
 
-// Of the stored bytes.
+// Compares the digest of the stored bytes.
 Status CheckStored(const PlanChunk& chunk, const Digest& found) {
   if (chunk.codec == Codec::kNone) {
     if (found == chunk.raw_digest) return {};

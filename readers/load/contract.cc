@@ -79,7 +79,7 @@ class Resolver {
   Status first_forbidden_;
   std::uint64_t forbidden_count_ = 0;
   std::array<std::uint64_t, kKindNames.size()> kind_counts_ = {};
-  std::vector<std::string> others_;  // the first kNamedMax behind the first
+  std::vector<std::string> others_;  // the first kNamedMax after the first
 };
 
 Status Resolver::Differ(OnMismatch policy, Kind kind, std::string_view tensor, std::string detail) {
@@ -134,7 +134,7 @@ Status Resolver::Resolve(const ReadItem& item) {
   const std::optional<std::size_t> number = index_.FindTensor(item.tensor);
   if (!number) {
     return Differ(contract_.missing, Kind::kMissing, item.tensor,
-                  StrCat("not in the checkpoint; wanted is", RegionText(item).substr(1)));
+                  StrCat("not in the checkpoint; requested is", RegionText(item).substr(1)));
   }
   const TensorView tensor = index_.tensor(*number);
   wanted_[*number].is_wanted = true;
@@ -226,7 +226,7 @@ Result<std::optional<Region>> Resolver::BelievedRegion(const ReadItem& item, con
     if (CheckRegion(stored, region).ok()) return std::optional(std::move(region));
   }
   return Mismatch(Kind::kShape, item.tensor,
-                  StrCat("the wanted shape ", ShapeToString(shape), " does not lie in the stored ",
+                  StrCat("the requested shape ", ShapeToString(shape), " is not within the stored ",
                          ShapeToString(stored)));
 }
 
@@ -277,7 +277,7 @@ std::string DescribeUnexpected(const TensorView& tensor, std::string_view by_who
 std::string DescribeUncovered(const TensorView& tensor, const Uncovered& uncovered,
                               std::string_view by_whom) {
   return StrCat(uncovered.count, " elements of shape ", ShapeToString(tensor.shape()),
-                " are wanted by no ", by_whom, ", such as region ",
+                " are requested by no ", by_whom, ", such as region ",
                 Region::Of(uncovered.example.value_or(Box())).ToString());
 }
 

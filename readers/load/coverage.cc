@@ -10,8 +10,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// Appends `box` without `hole`, which lies in it, as disjoint boxes: per dimension a slab before
-// and one behind the hole.
+// Appends `box` without `hole`, which is in it, as disjoint boxes: per dimension a slab before
+// and one after the hole.
 void AppendWithout(Box box, const Box& hole, std::vector<Box>& out) {
   for (std::size_t d = 0; d < box.extent.size(); ++d) {
     const std::uint64_t hole_end = hole.offset[d] + hole.extent[d];

@@ -61,7 +61,7 @@ Destination Destination::Make(const MutableMemoryView& view,
                               std::shared_ptr<const StridedRegion> dense,
                               std::uint32_t element_size) {
   static std::byte no_memory{};
-  // Modulo 2^64, as all offsets of copies: the sum lies in the caller's memory.
+  // Modulo 2^64, as all offsets of copies: the sum is in the caller's memory.
   const std::uint64_t origin = view.is_plan_only ? view.origin_bytes : 0;
   const std::uint64_t shift = origin - dense->region.run.begin * element_size;
   return {.data = view.is_plan_only ? &no_memory : view.data,

@@ -20,7 +20,7 @@ struct StridedRegion {
   Region region;
   std::vector<std::int64_t> strides_bytes;
 
-  // The region lies densely.
+  // The region is dense.
   static std::shared_ptr<const StridedRegion> Dense(const Region& region,
                                                     std::uint32_t element_size);
 };
@@ -33,8 +33,8 @@ struct Destination {
   int device = kHostDevice;
   void* stream = nullptr;  // of a device
   bool is_plan_only = false;
-  // Added to where an element lies by the strides: not 0 for a view with an origin, nor for a run,
-  // whose first element is not that of its box.
+  // Added to the offset that an element's strides give: not 0 for a view with an origin, nor for a
+  // run, whose first element is not that of its box.
   std::int64_t shift_bytes = 0;
   std::shared_ptr<const ElementConverter> converter{};  // if its dtype is not the stored one
 
@@ -45,12 +45,12 @@ struct Destination {
   // (CheckDestination).
   static Destination Make(const MutableMemoryView& view, const Region& region,
                           std::uint32_t element_size);
-  // A dense view of what lies densely.
+  // A dense view of what is dense.
   static Destination Make(const MutableMemoryView& view, std::shared_ptr<const StridedRegion> dense,
                           std::uint32_t element_size);
 };
 
-// Of a stride of either sign.
+// The absolute value of a stride.
 inline std::uint64_t Magnitude(std::int64_t stride_bytes) {
   const auto bits = static_cast<std::uint64_t>(stride_bytes);
   return stride_bytes < 0 ? 0 - bits : bits;

@@ -57,7 +57,7 @@ Footprint FootprintOf(std::size_t number, const Destination& destination) {
   std::uint64_t begin = data + static_cast<std::uint64_t>(destination.shift_bytes);
   footprint.row_bytes = destination.element_size;
   if (region.run != Run{0, BoxElementCount(region.box)}) {
-    // A run lies densely.
+    // A run is dense.
     begin += region.run.begin * destination.element_size;
     footprint.row_bytes *= region.run.size();
   } else {
@@ -91,7 +91,7 @@ std::vector<std::uint64_t> StridesOf(Cluster cluster) {
 }
 
 // Writes the place of a footprint in the array that begins at `origin`: for each stride from the
-// greatest on, then for the bytes below the least, from where to where. False if it is no box
+// greatest on, then for the bytes below the least, from where to where. False if it is not a box
 // there: if it passes the end of what a greater stride steps over, two places could be one address.
 bool Locate(const std::vector<std::uint64_t>& strides, std::uint64_t origin, Footprint& one) {
   std::uint64_t offset = one.span.begin - origin;

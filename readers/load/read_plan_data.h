@@ -114,7 +114,7 @@ struct PlanChunk {
 
 // Whether the copy puts the chunk's raw bytes, as they are stored, into contiguous device memory.
 inline bool IsWholeOnDevice(const PlanChunk& chunk, const PlanCopy& copy) {
-  // Of a copy with strides, an element is less than the chunk.
+  // If the copy has strides, its elements are smaller than the chunk.
   return copy.device() != kHostDevice && !copy.is_converted() &&
          copy.element_size() == chunk.raw_size;
 }

@@ -103,7 +103,7 @@ void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   const Result<BlobSections> sections =
       ComputeSections(trailer->chunks_end, trailer->record_count, trailer->manifest_size);
   SEALPOINT_CHECK(sections.ok());  // DecodeTrailer checked the same numbers
-  static_assert(kRecordSize % kSectionAlignment == 0, "no padding behind the records");
+  static_assert(kRecordSize % kSectionAlignment == 0, "no padding after the records");
   if (header) {
     CheckManifest(*trailer, *sections, UnknownFieldsUnder(header->features));
   } else {
@@ -274,7 +274,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
 }
 
 // R-REC-04 and R-BLB-04 for the end of the last chunk, as far as its record and the trailer are
-// good, and the padding behind the chunk area.
+// good, and the padding after the chunk area.
 void BlobCheck::CheckAreaEnd(std::optional<std::uint64_t> last_end,
                              const std::optional<Trailer>& trailer) {
   const auto reaches_the_table = [&](std::uint64_t end) {

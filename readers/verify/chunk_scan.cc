@@ -104,7 +104,7 @@ Status UnitScan::Run() {
   SEALPOINT_ASSIGN_OR_RETURN(const auto file,
                              context_.directory.OpenForRead(BlobName(pin_.id), context_.io_mode()));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<WalkedChunk> chunks, ReadChunkList(*file));
-  // Chunks lie behind one another but where a record between them is bad.
+  // Chunks are contiguous except where a record between them is bad.
   for (std::size_t begin = 0; begin < chunks.size();) {
     std::size_t end = begin + 1;
     while (end < chunks.size() && chunks[end].padding_begin) ++end;

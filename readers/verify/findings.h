@@ -71,7 +71,7 @@ class Findings {
   std::uint64_t count_ = 0;
   Verdict verdict_ = Verdict::kCommitted;
   std::map<FileRank, OmittedViolations> omitted_;
-  std::uint64_t omitted_elsewhere_ = 0;  // of files behind those of omitted_
+  std::uint64_t omitted_elsewhere_ = 0;  // of files after those of omitted_
 };
 
 }  // namespace sealpoint::internal

@@ -86,7 +86,7 @@ Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, Ver
   // Begins with a letter before those of other notes: of sorted ones the first are shown.
   if (has_own && !of_dcp.empty()) {
     report.notes.push_back(StrCat(
-        "a native Megatron/DCP checkpoint lies in the same directory: two checkpoints (foreign: ",
+        "a native Megatron/DCP checkpoint is in the same directory: two checkpoints (foreign: ",
         of_dcp, ")"));
   }
   AddNotes(

@@ -20,10 +20,10 @@ struct PinnedFiles {
   const Metadata* index = nullptr;
 };
 
-// Of foreign files and of leftovers so many are noted each, the first by name.
+// So many foreign files are noted, and so many leftovers: the first by name.
 inline constexpr std::size_t kNotedMax = 1000;
 
-// Notes in the report what else lies in the directory, by names alone: R-DIR-04 and R-DIR-03.
+// Notes in the report what else is in the directory, by names alone: R-DIR-04 and R-DIR-03.
 // Errors: those of listing.
 Status NoteOtherFiles(const Directory& directory, const PinnedFiles& pinned, VerifyReport& report);
 

@@ -19,7 +19,7 @@
 namespace sealpoint::internal {
 
 // Reads a range of a file forward in pieces, each of one buffer of the pool. While the caller
-// checks a piece, a thread of `io` reads those behind it, so that the disk does not wait for the
+// checks a piece, a thread of `io` reads those after it, so that the disk does not wait for the
 // digest. A range of one piece is read in place by the caller. One caller.
 class ReadAhead {
  public:
@@ -38,7 +38,7 @@ class ReadAhead {
     ByteSpan bytes;  // empty after a failed read; valid until the next call
     Status status;
   };
-  // Nothing behind the end. Errors: no memory for the buffers.
+  // Nothing after the end. Errors: no memory for the buffers.
   Result<std::optional<Piece>> Next();
 
  private:

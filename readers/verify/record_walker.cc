@@ -61,7 +61,7 @@ Result<WalkedChunk> RecordWalker::CheckRecord(const Due& due, ByteSpan bytes,
   }
   if (!RangeFits(record.offset, record.stored_size, area_limit_)) {
     return RuleError(Code::kCorrupt, "R-REC-04", "chunk of ", record.stored_size, " bytes at ",
-                     record.offset, " ends behind the chunk area")
+                     record.offset, " ends after the chunk area")
         .AtOffset(kOffsetAt);
   }
   return WalkedChunk{.record = record, .shard = due.shard, .padding_begin = before};

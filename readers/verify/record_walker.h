@@ -28,7 +28,7 @@ struct WalkedChunk {
 // After a bad record it goes on with the next one. A value: a copy continues from the same place.
 class RecordWalker {
  public:
-  // `area_limit`: no chunk ends behind it. The map outlives the walker.
+  // `area_limit`: no chunk ends after it. The map outlives the walker.
   RecordWalker(const ShardMap& map, std::size_t blob, std::uint64_t area_limit);
 
   // The next record: R-REC-01 to R-REC-05 and R-COD-01. Offsets of errors count from its first

@@ -20,15 +20,15 @@ struct ShardEntry {
   std::uint32_t first_record = 0;
   std::uint32_t item = 0;  // tensor number, or object number with kObjectBit
   std::uint64_t raw_size = 0;
-  Digest region_digest;  // stands for the region, so that manifests are compared in linear time
+  Digest region_digest;  // represents the region, so that manifests are compared in linear time
 };
 
 // The shards of an index sorted by (blob, first record), that is by (blob, ordinal). Borrows the
 // index. Immutable; thread safe.
 class ShardMap {
  public:
-  // Of the blobs that are wanted, one flag for each of the index: a map of those whose files are
-  // not there would take memory for mere claims.
+  // Holds the blobs whose flag is set; there is one flag for each blob of the index. A map of blobs
+  // whose files are missing would take memory for claims that nothing backs.
   ShardMap(const Metadata& index, const std::vector<std::uint8_t>& wanted_blobs);
 
   const Metadata& index() const { return *index_; }

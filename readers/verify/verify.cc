@@ -154,7 +154,7 @@ Status Verification::CheckDirectory(const Directory& directory) {
   const VerifyContext context{
       .directory = directory, .options = options_, .findings = findings_, .meter = meter_};
   CheckPinned(context);
-  // Of an attempt that was never committed nothing is pinned.
+  // Nothing pins the files of an attempt that was never committed.
   const bool is_attempt = !marker_ && findings_.verdict() == Verdict::kUncommitted;
   findings_.Add(kDirectoryRank, NoteOtherFiles(directory,
                                                {.is_known = is_attempt || index_.has_value(),

@@ -346,13 +346,13 @@ def check_plan_is_that_of_a_load(run):
 
 BAD_BOXES = (
     ("1,2,3,4", "has 4 dimensions"),
-    ("x", "is no range"),
-    ("1:2:3", "is no range"),
-    ("-1", "is no range"),
+    ("x", "is not a range"),
+    ("1:2:3", "is not a range"),
+    ("-1", "is not a range"),
     ("3", "outside of the shape"),
     ("2:1", "is empty"),
     (":4", "outside of the shape"),
-    ("99999999999999999999", "is no range"),
+    ("99999999999999999999", "is not a range"),
 )
 
 

@@ -118,7 +118,7 @@ class ConformanceOfList : public ::testing::TestWithParam<ExpectedList> {
   std::string Path() const { return JoinPath(kCorpus, GetParam().name); }
 };
 
-// Of entries with several damages: all that can be said, and nothing that only follows.
+// Entries with several damages: all that can be said is reported, and nothing that only follows.
 TEST_P(ConformanceOfList, FullVerification) {
   for (const int threads : {1, 3}) {
     const VerifyReport report = Verify(Path(), {.threads = threads}).value();

@@ -195,14 +195,14 @@ Ways LostRank(const PrepareRank& lose) {
       .reported = {kSuccess, kUnknown}};
 }
 
-// Of free space, and of the summaries.
+// Loses the rank in the gathers of free space and of the summaries.
 TEST(CommitCounterexample, lost_after_summary_is_failure) {
   PlayCounterexample(LostRank([](WatchedCommunicator& comm) {
     if (comm.rank() == 1) comm.BreakAfterGather(2);
   }));
 }
 
-// Of the attempt, and of the verdict.
+// Loses the rank in the broadcasts of the attempt and of the verdict.
 TEST(CommitCounterexample, lost_verdict_is_failure) {
   PlayCounterexample(LostRank([](WatchedCommunicator& comm) {
     if (comm.rank() == 1) comm.BreakAfterBroadcast(2);

@@ -71,8 +71,8 @@ constexpr Question kQuestions[] = {Question::kNewest, Question::kList, Question:
 // Whether the operation that this thread begins is one that others can notice, or notices others.
 thread_local bool matters = true;
 
-// Of those who save, delete and clean up only what they make, publish and remove: what they read
-// concerns nobody but themselves. Actor 0 asks.
+// For actors that save, delete and clean up, only what they make, publish and remove matters: what
+// they read concerns no other actor. Actor 0 asks.
 bool Matters(int actor, StorageOp op, std::string_view name) {
   if (actor == 0 || op == StorageOp::kCreateDirectories || op == StorageOp::kRemoveDirectory) {
     return true;

@@ -31,7 +31,7 @@ bool g_is_open = false;
 
 #define SEALPOINT_EXPORTED extern "C" __attribute__((visibility("default")))
 
-// Of the fake driver.
+// Functions of the fake driver.
 extern "C" int cuStreamCreate(cuda::Stream** stream, unsigned flags);
 extern "C" int cuStreamDestroy_v2(cuda::Stream* stream);
 extern "C" int cuStreamSynchronize(cuda::Stream* stream);

@@ -120,7 +120,7 @@ TEST(DamageFeatures, TheSmallCheckpointsUseAllOfThem) {
   EXPECT_LT(bytes, 50 * kKiB);  // each bit of them is flipped
 }
 
-// Of many pages, with plain shards that begin at a page and such that do not.
+// It has many pages, and plain shards that begin at a page and others that do not.
 TEST(DamageFeatures, TheLargeCheckpointHasLongShards) {
   std::set<std::string> features;
   const DamageCase large = MakeDamageCase("large", LargeSpec());

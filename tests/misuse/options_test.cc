@@ -59,7 +59,7 @@ TEST(OptionsTest, OfASaver) {
   EXPECT_EQ(refusal({.writer_ranks = {0, 1}}), "writer_ranks has rank 1, expected 0 to 0");
   EXPECT_EQ(refusal({.writer_ranks = {-1}}), "writer_ranks has rank -1, expected 0 to 0");
   EXPECT_EQ(refusal({.writer_ranks = {0, 0}}),
-            "writer_ranks has rank 0 behind rank 0, expected ascending ranks");
+            "writer_ranks has rank 0 after rank 0, expected ascending ranks");
   EXPECT_EQ(refusal({.deadline = std::chrono::milliseconds(-1)}),
             "deadline is -1 ms, expected at least 0");
   EXPECT_EQ(refusal({.background_deadline = std::chrono::milliseconds(-5)}),

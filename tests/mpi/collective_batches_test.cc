@@ -139,7 +139,7 @@ TEST(CollectiveBatchesTest, MessagesStayWithinTheBudget) {
 
 TEST(CollectiveBatchesTest, TheNextBatchIsReadWhileOneIsExchanged) {
   OnRanks([](Communicator& inner) {
-    // Of more ranks, some have nothing to read in the next batch.
+    // If there are more ranks, some have nothing to read in the next batch.
     if (inner.size() == 1 || inner.size() > 3) return;
     ReplicaJob rank(inner);
     constexpr std::uint64_t kShare = 8 * kChunkBytes;

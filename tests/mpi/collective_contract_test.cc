@@ -136,7 +136,7 @@ TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
     };
     ReadItem item = good;
     item.tensor = "absent";
-    expect(item, "not in the checkpoint; wanted is region [3:7]");
+    expect(item, "not in the checkpoint; requested is region [3:7]");
     item = good;
     item.dtype = DType::kInt32;
     expect(item, "stored as f32, wanted as i32, region [3:7]");
@@ -171,7 +171,7 @@ TEST(CollectiveMismatchTest, WhatNoRankWantsIsNoRanksFaultAndTheSameOnAll) {
         reader->Load(request, {.unexpected = OnMismatch::kAllow, .coverage = OnMismatch::kError})
             .status();
     EXPECT_EQ(uncovered.message(),
-              "1000 elements of shape [20000] are wanted by no rank, such as region "
+              "1000 elements of shape [20000] are requested by no rank, such as region "
               "[19000:20000]");
     EXPECT_EQ(uncovered.place().tensor, "numbers");
     EXPECT_TRUE(reader->Load({}, LoadContract::Partial()).ok());

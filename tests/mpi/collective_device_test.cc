@@ -79,7 +79,7 @@ TEST(CollectiveDeviceTest, EveryLayoutArrivesAsOnTheHost) {
         if (converts) {
           for (ReadItem& item : request.items) item.convert = Conversion{DType::kF64};
         }
-        // Of a few chunks at a time, so that there are many rounds.
+        // A few chunks at a time, so that there are many exchanges.
         const auto report = job.reader->Load(request, {}, {.memory_budget_bytes = 48 * kKiB});
         ASSERT_TRUE(report.ok()) << report.error().ToString();
         EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), host);

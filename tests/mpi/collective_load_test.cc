@@ -176,7 +176,7 @@ TEST(CollectiveLoadTest, AChunkIsReadByARankThatWantsIt) {
     } else {
       EXPECT_EQ(report->bytes_read, 0u);
     }
-    // Of two, each has half of what it wants from what it reads itself.
+    // If there are two ranks, each reads half of its own request itself.
     const std::uint64_t all_received = job.Sum(report->bytes_received);
     EXPECT_LE(all_received, comm.size() == 1 ? 0 : kMatrixBytes / 2);
     const auto plan = reader->Plan(request, LoadContract::Partial()).value();
@@ -191,7 +191,7 @@ TEST(CollectiveLoadTest, WhatOneRankWantsAloneTravelsNowhere) {
     LoadJob job(comm);
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
-    // Of the four stored parts of the matrix, ranks have one each; other ranks have nothing.
+    // Ranks have one each of the four stored parts of the matrix; other ranks have nothing.
     const std::vector<Region> stored = {Rows(0, 7), Rows(7, 30), Rows(30, 31), Rows(31, 60)};
     ReadRequest request;
     std::vector<Wanted> slices;

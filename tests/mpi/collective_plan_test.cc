@@ -88,7 +88,7 @@ TEST(CollectivePlanTest, SaysWhatEachRankWantsAndReads) {
     const auto reader = job.Open();
     ASSERT_NE(reader, nullptr);
     const ReadRequest request = job.Request();
-    // Of several rounds.
+    // So small that there are several exchanges.
     const CollectiveLoadOptions options{.memory_budget_bytes = 6 * kChunk};
     const auto plan = reader->Plan(request, LoadContract::Partial(), options);
     ASSERT_TRUE(plan.ok()) << plan.error().ToString();

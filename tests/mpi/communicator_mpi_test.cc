@@ -172,7 +172,7 @@ TEST(MpiCommunicator, SmallMessagesNeedOneExchange) {
   }
 }
 
-// Of a length around the room of a first message, on one rank alone.
+// Lengths around the room of a first message, on one rank alone.
 TEST(MpiCommunicator, MessagesOfAnyLengthArriveWhole) {
   const auto comm = CreateWorld();
   const int rank = comm->rank();

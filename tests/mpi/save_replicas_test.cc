@@ -63,7 +63,7 @@ Result<CommitInfo> SaveSpoilt(SaveJob& job, const Declaration& declaration,
   return SaveInMode(*job.saver, SaveTarget::Directory(job.path("spoilt")), {}, sources, [] {});
 }
 
-// Of a save in which only the last rank holds something else under this name.
+// Expects an error of a save in which only the last rank holds something else under this name.
 void ExpectRefused(SaveJob& job, const Declaration& declaration, const std::string& name) {
   const Status status = SaveSpoilt(job, declaration, job.is_last() ? name : "").status();
   ASSERT_THAT(status, FailsRule(Code::kInvalidArgument, "R-CMT-33"));

@@ -22,7 +22,7 @@ std::string Join(const Characters& characters) {
   return text;
 }
 
-// Of few characters, so that names share beginnings; some that a pattern has to escape.
+// Few characters, so that names share beginnings; a pattern has to escape some of them.
 Characters AnyCharacters(std::size_t count_max) {
   static const Characters all = {"a", "b", ".", "*", "?", "\\", "\xc3\xa9", "\xf0\x9f\x98\x80"};
   Characters characters(*rc::gen::inRange<std::size_t>(0, count_max + 1));

@@ -446,5 +446,5 @@ def test_a_checkpoint_given_for_its_series_is_no_new_training(tmp_path):
     path = checkpoints.newest()
     for call in (lambda: sp.Checkpointer(path).resume({"n": 0}), sealpoint.Series(path).newest,
                  sealpoint.Series(path).open_newest):
-        with pytest.raises(sealpoint.InvalidArgumentError, match="is a checkpoint itself.*give the one that it lies in"):
+        with pytest.raises(sealpoint.InvalidArgumentError, match="is a checkpoint itself.*give its parent directory"):
             call()

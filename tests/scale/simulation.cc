@@ -32,7 +32,7 @@ using internal::IndexAttributes;
 
 constexpr const char* kDirectory = "checkpoint";
 
-// Of this thread on its core, so that neighbours on the machine do not count.
+// Measures this thread's time on its core, so that neighbours on the machine do not count.
 class CpuWatch {
  public:
   double seconds() const { return Now() - begin_; }

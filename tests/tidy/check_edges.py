@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom, who calls what, and the size of files and functions.
+"""Checks who includes whom, who calls what, two habits of language, and the size of files and functions.
 
 Usage: check_edges.py [--root DIR]
 Prints one line "path:line: message" per violation; exit status 1 if there is any.
@@ -25,6 +25,12 @@ FUNCTION_LINES_MAX = 70
 
 # How the headers begin that may name MPI.
 MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/mpi_communicator")
+
+# Where check_language does not look yet.
+OTHER_LANGUAGE = ("lib/exchange/", "lib/interop/", "lib/safetensors/", "include/sealpoint/exchange.h", "include/sealpoint/interop.h",
+                  "include/sealpoint/safetensors.h", "tools/ckpt-inspect/foreign/", "examples/train_char_lm/",
+                  "tests/unit/exchange/", "tests/unit/interop/", "tests/unit/safetensors/", "fuzz/support/foreign_seeds.cc",
+                  "python/src/")
 
 # (pattern, path prefixes where it is allowed, why not elsewhere)
 BANNED = (
@@ -194,6 +200,27 @@ def check_text(root, warnings):
                 yield f"{name}:{number}: unfinished work is an issue, not a comment"
 
 
+# "x is no y" says neither what was found nor what was expected; "there is no y" does.
+IS_NO = re.compile(r"(?<!there )\b(?:is|are) no (?!longer\b|more\b)\w+", re.I)
+# "Of a thing: this" is the answer to a question that the reader has to guess.
+BEGINS_WITH_OF = re.compile(r"//\s*Of\b")
+
+
+def check_language(root):
+    """Texts in quotation marks and comments, by what docs/style.md says of them."""
+    for name, path in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES):
+        if name.startswith(OTHER_LANGUAGE):
+            continue
+        text = path.read_text()
+        for token in TOKENS.finditer(text):
+            number = text.count("\n", 0, token.start()) + 1
+            if token.group().startswith("//"):
+                if BEGINS_WITH_OF.match(token.group()):
+                    yield f"{name}:{number}: a comment begins with \"Of\"; write a sentence"
+            elif found := IS_NO.search(token.group()):
+                yield f"{name}:{number}: {found.group()!r}: say what was found and what was expected"
+
+
 def check_function_lengths(root, warnings):
     ctags = shutil.which("ctags")
     version = subprocess.run([ctags, "--version"], capture_output=True, text=True) if ctags else None
@@ -226,6 +253,7 @@ def main():
     errors += check_public_types(root)
     errors += check_banned_calls(root)
     errors += check_text(root, warnings)
+    errors += check_language(root)
     errors += check_function_lengths(root, warnings)
     for warning in warnings:
         print(f"note: {warning}")

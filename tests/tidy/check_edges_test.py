@@ -157,6 +157,18 @@ class CheckEdgesTest(unittest.TestCase):
     def test_unfinished_work(self):
         self.expect("tests/unit/a.cc", "// TO" "DO: later\n", "unfinished work")
 
+    def test_text_that_says_only_what_a_thing_is_not(self):
+        self.expect("lib/base/a.cc", 'auto s = "header is no JSON";\n', "lib/base/a.cc:2: 'is no JSON': say what was found")
+
+    def test_other_texts_pass(self):
+        self.expect_clean("lib/base/a.cc", '// is no JSON\nauto s = "there is no marker"; auto t = "it is no longer there";\n')
+
+    def test_comment_that_begins_with_of(self):
+        self.expect("lib/base/a.cc", "int x;  // Of a file.\n", "lib/base/a.cc:2: a comment begins with \"Of\"")
+
+    def test_other_comments_pass(self):
+        self.expect_clean("lib/base/a.cc", "int x;  // of a file\n// Offset.\nauto s = \"// Of\";\n")
+
     def test_long_file(self):
         self.expect("lib/base/a.cc", "\n" * 1000, "1001 lines, at most 1000")
 

@@ -72,7 +72,7 @@ Result<Box> ParseBox(std::string_view text, const Shape& shape) {
   }
   for (std::size_t d = 0; d < parts.size(); ++d) {
     const auto range = ParseRange(parts[d], shape[d]);
-    if (!range) return BoxError("{} is no range; ranges are such as 0:4, 7 or 2:", parts[d]);
+    if (!range) return BoxError("{} is not a range, expected one such as 0:4, 7 or 2:", parts[d]);
     const auto [begin, end] = *range;
     if (begin >= end || end > shape[d]) {
       return BoxError("{} is empty or outside of the shape {}", parts[d], ShapeToString(shape));

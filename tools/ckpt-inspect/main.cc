@@ -74,7 +74,7 @@ class Inspection {
     return worst;
   }
 
-  // Of another format, if it is of one that is known.
+  // Shows a checkpoint of another format, if that is known.
   ExitStatus RunForeign(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
     return ShowForeign(ReadForeign(options_.path), none);

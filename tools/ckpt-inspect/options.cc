@@ -7,8 +7,8 @@ namespace sealpoint::tools {
 namespace {
 
 constexpr const char* kFooter =
-    "In a PATTERN `*` stands for any characters, `?` for one, and a backslash before them for\n"
-    "themselves. Verdicts are at the level of files; ckpt-verify checks the content.\n"
+    "In a PATTERN `*` matches any characters, `?` one, and a backslash before one makes it match\n"
+    "itself. Verdicts are at the level of files; ckpt-verify checks the content.\n"
     "Exit status: 0 shown (of a checkpoint: committed), 1 corrupt, 2 uncommitted, 3 unsupported,\n"
     "4 could not be read or nothing found, 5 incomplete, 64 usage, 74 standard output could not\n"
     "be written.";

@@ -22,7 +22,7 @@ struct PlaceOption {
 // "layers.*=shard(dim 0, tensor), replicate(data)". Errors: InvalidArgument.
 Result<PlaceOption> ParsePlaceOption(const std::string& text);
 
-// Where each tensor of a checkpoint shall lie on a mesh.
+// Where each tensor of a checkpoint is placed on a mesh.
 struct ChosenPlacements {
   Mesh mesh;  // the wanted one, with the axes that only stored placements name, of one rank each
   std::vector<TensorInfo> tensors;

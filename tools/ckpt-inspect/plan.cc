@@ -13,7 +13,7 @@
 namespace sealpoint::tools {
 namespace {
 
-// Tensors of one shape and one placement lie alike on every rank.
+// Tensors of one shape and one placement are cut alike on every rank.
 struct Group {
   const TensorInfo* example = nullptr;
   const Placement* placement = nullptr;

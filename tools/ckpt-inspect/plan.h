@@ -28,13 +28,13 @@ struct RankPlan {
 // What the ranks of a mesh would read of a checkpoint. Which payload that is, is in the tables; no
 // payload is read.
 struct PlanView {
-  // The wanted mesh, and behind it the axes of the stored placements that it lacks, of one rank
+  // The wanted mesh, and after it the axes of the stored placements that it lacks, of one rank
   // each.
   Mesh mesh;
   std::vector<RankPlan> ranks;
   PlanSummary alone;     // sums of all ranks, as if each read for itself
   PlanSummary together;  // as if one process read what any rank wants, each chunk once
-  // Of the tensors, how many have a placement as stored, by option, or none (whole on every rank).
+  // How many tensors have a placement as stored, by option, or none (whole on every rank).
   std::size_t stored_count = 0;
   std::size_t given_count = 0;
   std::size_t whole_count = 0;

@@ -26,7 +26,7 @@ std::optional<std::size_t> FindNumber(const Checkpoint& checkpoint, std::string_
   return is_found ? std::optional(begin) : std::nullopt;
 }
 
-// Puts the one that has the name `pattern`, or all that match, behind the others.
+// Puts the one that has the name `pattern`, or all that match, after the others.
 template <typename Item>
 Status Append(std::optional<Item> one, const auto& match, std::vector<Item>& found) {
   if (one) {

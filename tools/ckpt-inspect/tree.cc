@@ -33,7 +33,7 @@ bool NaturalLess::operator()(std::string_view a, std::string_view b) const {
       if (x != y) return x < y;
       continue;
     }
-    // As UTF-8 sorts: non-ASCII characters behind ASCII.
+    // As UTF-8 sorts: non-ASCII characters after ASCII.
     const auto x = static_cast<unsigned char>(a.front());
     const auto y = static_cast<unsigned char>(b.front());
     if (x != y) return x < y;
@@ -77,13 +77,14 @@ TensorTree::Sums TensorTree::SumsOf(std::size_t begin, std::size_t end) const {
   return {.bytes = all.bytes - before.bytes, .shard_count = all.shard_count - before.shard_count};
 }
 
-// The part of the name behind the prefix, up to the next dot.
+// The part of the name after the prefix, up to the next dot.
 std::string_view TensorTree::PartOf(std::size_t tensor, std::size_t prefix_size) const {
   const std::string_view rest = checkpoint_.tensor_name(tensor).substr(prefix_size);
   return rest.substr(0, rest.find('.'));
 }
 
-// Of the tensors [begin, end), whose names have the same prefix, which ends with a dot or is empty.
+// The children of tensors [begin, end), whose names share a prefix that ends with a dot or is
+// empty.
 std::vector<TensorTree::Child> TensorTree::Children(std::size_t begin, std::size_t end,
                                                     std::size_t prefix_size) const {
   std::vector<Child> children;
@@ -100,14 +101,14 @@ std::vector<TensorTree::Child> TensorTree::Children(std::size_t begin, std::size
     }
     children.push_back({.begin = first, .end = ends_here ? first : static_cast<std::uint32_t>(i)});
   }
-  // A tensor and what goes on behind its name need not follow one another: "a", "a-b", "a.c".
+  // A tensor and what goes on after its name need not follow one another: "a", "a-b", "a.c".
   std::stable_sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
     return NaturalLess()(PartOf(a.begin, prefix_size), PartOf(b.begin, prefix_size));
   });
   return children;
 }
 
-// The line of the next child; a tensor and what goes on behind its name are one.
+// The line of the next child; a tensor and what goes on after its name are one.
 TreeLine TensorTree::TakeLine(const std::vector<Child>& children, std::size_t& next,
                               std::size_t prefix_size) const {
   const std::string_view part = PartOf(children[next].begin, prefix_size);

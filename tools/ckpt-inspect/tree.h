@@ -24,7 +24,7 @@ struct TreeLine {
   std::size_t depth = 0;
   std::string label;                  // parts of a chain without branches are joined by dots
   std::optional<std::size_t> tensor;  // whose name ends here
-  // Tensors whose names go on behind a dot, without the one above.
+  // Tensors whose names go on after a dot, without the one above.
   std::size_t begin = 0;
   std::size_t end = 0;
 

@@ -92,7 +92,7 @@ class Values {
       : checkpoint_(checkpoint),
         tensor_(std::move(tensor)),
         box_(std::move(box)),
-        // Extents lie in the shape, whose product fits.
+        // Extents are in the shape, whose product fits.
         total_(ElementCount(box_.extent).value_or(0)),
         shown_(all ? total_ : std::min(total_, kValuesMax)) {}
 

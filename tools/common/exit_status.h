@@ -20,7 +20,8 @@ enum class ExitStatus : int {
 
 ExitStatus ExitStatusOf(Verdict verdict);
 
-// Of several paths: corrupt, incomplete, unreadable, unsupported, uncommitted win in this order.
+// The status for several paths: corrupt, incomplete, unreadable, unsupported, uncommitted win in
+// this order.
 ExitStatus Worse(ExitStatus a, ExitStatus b);
 
 }  // namespace sealpoint::tools

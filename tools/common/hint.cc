@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a directory no more names than these are looked at.
+// No more names of a directory than these are looked at.
 constexpr int kNamesMax = 10'000;
 
 template <typename Visit>
@@ -82,7 +82,7 @@ std::optional<fs::path> MostAlike(const fs::path& missing) {
     const std::string name = entry.path().filename();
     const std::size_t distance = EditDistance(wanted, name);
     const fs::path candidate = missing.parent_path() / name;
-    // Of several the first by name, in whatever order they are listed.
+    // The first by name if there are several, in whatever order they are listed.
     if (distance > least || (distance == least && found && *found < candidate)) return;
     least = distance;
     found = candidate;

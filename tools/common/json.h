@@ -42,7 +42,7 @@ class JsonWriter {
     Begin(key, '[', ']');
     levels_.back().is_line = true;
   }
-  // Of the innermost object or array.
+  // Ends the innermost object or array.
   void End();
 
   void Element(const Json& value) { Put({}, value); }

@@ -11,7 +11,7 @@
 namespace sealpoint::tools {
 
 bool StdoutIsTerminal();
-// Of the terminal that stdout is, at least 40; else 80.
+// The width of the terminal that stdout is, at least 40; else 80.
 std::size_t OutputColumns();
 
 // The text in the colour of the verdict, if stdout is a terminal and NO_COLOR is not set

@@ -33,7 +33,7 @@ std::string FormatMesh(const std::vector<std::pair<std::string, std::uint32_t>>&
 
 // Columns of printable text on a terminal: two for wide characters, none for combining ones.
 std::size_t Width(std::string_view text);
-// The text with spaces behind it up to `width` columns.
+// The text with spaces after it up to `width` columns.
 std::string Padded(std::string_view text, std::size_t width);
 
 // "path        /data/run7": a line of facts.

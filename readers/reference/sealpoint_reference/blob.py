@@ -82,7 +82,7 @@ def _check_offsets(trailer, require):
             (trailer.records_offset, trailer.table_offset + groups * DIGEST_BYTES, 64, 64),
             (trailer.manifest_offset, trailer.records_offset + trailer.record_count * RECORD_BYTES, 64, 72),
             (trailer.file_size, trailer.manifest_end + TRAILER_BYTES, PAGE_BYTES, 32)):
-        require(found == round_up(end_before, multiple), "R-BLB-04", f"{found} behind {end_before}", field_at)
+        require(found == round_up(end_before, multiple), "R-BLB-04", f"{found} after {end_before}", field_at)
 
 
 def check_end(blob, trailer, end):

@@ -19,7 +19,7 @@ class NotDecodable(Exception):
 
 
 class NoLibrary(Exception):
-    """There is no zstd here: the bytes cannot be checked."""
+    """No zstd library was found: the bytes cannot be checked."""
 
 
 def _require(holds, rule, message):
@@ -31,7 +31,7 @@ class FrameHeader:
     """R-COD-02: magic, descriptor, window descriptor, dictionary id, content size."""
 
     def __init__(self, frame):
-        _require(frame[:4] == _MAGIC, "R-COD-02", "no zstd frame")
+        _require(frame[:4] == _MAGIC, "R-COD-02", "not a zstd frame")
         _require(len(frame) > 4, "R-COD-02", "a frame header that is cut off")
         descriptor = frame[4]
         self.single_segment = descriptor >> 5 & 1
@@ -57,7 +57,7 @@ def _window(descriptor):
 
 
 def _frame_end(frame, header):
-    """R-COD-06: behind the last block and the checksum, found by the headers of the blocks."""
+    """R-COD-06: after the last block and the checksum, found by the headers of the blocks."""
     at = header.length
     last = False
     while not last:
@@ -78,7 +78,7 @@ def check_frame(frame, raw_length):
     _require(header.window <= window_max, "R-COD-05", f"a window of {header.window}, at most {window_max}")
     end = _frame_end(frame, header)
     _require(end <= len(frame), "R-COD-06", "the frame is cut off")
-    _require(end == len(frame), "R-COD-06", f"{len(frame) - end} bytes behind the frame")
+    _require(end == len(frame), "R-COD-06", f"{len(frame) - end} bytes after the frame")
     _require(len(frame) < raw_length, "R-COD-08", "no shorter than the raw bytes")
 
 

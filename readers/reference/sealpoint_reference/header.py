@@ -37,7 +37,7 @@ def self_digest(data):
 def _read_whole(directory, name, size, kind):
     """R-HDR-01, R-HDR-02 or R-HDR-10, and R-HDR-03: all bytes of a header, whose length is still to be believed."""
     if size < FROZEN_PREFIX_BYTES:
-        raise Violation("R-HDR-01", f"{size} bytes are no header", name, 0)
+        raise Violation("R-HDR-01", f"{size} bytes are not a header", name, 0)
     start = read_exactly(directory, name, 0, min(size, limits.HEADER_LENGTH_MAX_BYTES))
     if start[:8] != MAGIC:
         raise Violation("R-HDR-02" if kind == KIND_MARKER else "R-HDR-10", "another magic", name, 0)

@@ -54,7 +54,7 @@ class Checkpoint:
 
 
 def _pieces(region, offset, extent):
-    """Where elements of a region lie in its run, where in the requested box, and how many follow each other in both."""
+    """Where elements of a region are in its run, where in the requested box, and how many follow each other in both."""
     ndim = len(extent)
     low = [max(a, b) for a, b in zip(region.offset, offset)]
     high = [min(a + c, b + d) for a, b, c, d in zip(region.offset, offset, region.extent, extent)]
@@ -102,11 +102,11 @@ class _ShardReader:
     def _chunk(self, chunk):
         if self._last[0] != chunk:
             record = records.check_record(self._table, self._shard.first + chunk, self._shard)
-            before, behind = self._seen.get(chunk - 1), self._seen.get(chunk + 1)
+            before, after = self._seen.get(chunk - 1), self._seen.get(chunk + 1)
             end = before.offset + before.stored if before else None
             records.check_place(self._table, self._shard, chunk, before and before.ordinal, end)
-            if behind and (behind.ordinal, behind.offset) != (record.ordinal, record.offset + record.stored):
-                raise self._table.violation("R-REC-04", "not behind its predecessor", self._shard.first + chunk + 1,
+            if after and (after.ordinal, after.offset) != (record.ordinal, record.offset + record.stored):
+                raise self._table.violation("R-REC-04", "not after its predecessor", self._shard.first + chunk + 1,
                                             self._shard)
             self._seen[chunk] = record
             self._last = (chunk, records.read_chunk(self._directory, self._table, self._shard, chunk))

@@ -159,7 +159,7 @@ def check_counts(contents):
 
 
 def text_fault(text, size_max):
-    """R-IDX-05: why these bytes are no text of at most this many bytes, or None."""
+    """R-IDX-05: why these bytes are not a text of at most this many bytes, or None."""
     if not 0 < len(text) <= size_max:
         return f"a text of {len(text)} bytes"
     try:

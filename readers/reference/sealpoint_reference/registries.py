@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that stand in files (spec/registries.md)."""
+"""Numbers in files (spec/registries.md)."""
 
 KIND_BLOB, KIND_INDEX, KIND_MARKER = 1, 2, 3
 

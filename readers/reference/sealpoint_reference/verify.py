@@ -158,7 +158,7 @@ class _BlobCheck:
             self.gaps.append((end, blob.table_offset))
 
     def _check_padding(self):
-        """R-BLB-08; below the full level that behind the chunk area only."""
+        """R-BLB-08; below the full level that after the chunk area only."""
         if self.trailer:
             self.gaps.append((self.trailer.manifest_end, self.blob.file_size - TRAILER_BYTES))
         for begin, end in self.gaps:

@@ -32,7 +32,7 @@ struct HostDeviceCounters {
   std::uint64_t queues = 0;  // made so far
   std::uint64_t copies = 0;  // queued so far
   std::uint64_t marks = 0;   // tickets asked for
-  // Of copies that have run.
+  // Counts of copies that have run.
   std::uint64_t bytes_to_host = 0;
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_pageable = 0;  // from or to host memory that was not pinned

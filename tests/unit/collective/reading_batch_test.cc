@@ -29,7 +29,7 @@ class ReadingBatchTest : public ::testing::Test {
       to_read_.back().requesters.push_back({rank, ChunkParts(20)});
     }
   }
-  // Of each batch: its end, and the chunks that are read in it.
+  // For each batch, its end and the chunks that are read in it.
   using Row = std::array<std::size_t, 4>;  // chunk, requester, ranges, chunks read
   std::vector<Row> Divide(const BatchLimits& limits) const {
     std::vector<Row> rows;

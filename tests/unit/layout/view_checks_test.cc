@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
-// Of so many elements in one dimension.
+// The bytes touched by so many elements in one dimension.
 std::optional<TouchedBytes> Touched(std::uint64_t count, std::int64_t stride, std::size_t origin,
                                     std::uint32_t element_size = 1) {
   return TouchedBytesOf(Region::Whole({count}), {stride}, origin, element_size);

@@ -154,7 +154,7 @@ TEST_F(BlocksTest, WithoutMemoryTheErrorNamesTheTensor) {
   }));
 }
 
-// Of other storages each call may be a request.
+// In another storage each call may be a request.
 class WithoutDescriptorTest : public BlocksTest {
  protected:
   WithoutDescriptorTest() : BlocksTest(false) {}

@@ -148,8 +148,8 @@ class ContractMessageTest : public ContractTest {
 };
 
 TEST_F(ContractMessageTest, Missing) {
-  EXPECT_EQ(MessageOf(Item("c")), "not in the checkpoint; wanted is the whole tensor");
-  EXPECT_EQ(MessageOf(RowOf("c")), "not in the checkpoint; wanted is region [1:2, 0:4]");
+  EXPECT_EQ(MessageOf(Item("c")), "not in the checkpoint; requested is the whole tensor");
+  EXPECT_EQ(MessageOf(RowOf("c")), "not in the checkpoint; requested is region [1:2, 0:4]");
 }
 
 TEST_F(ContractMessageTest, DType) {
@@ -187,7 +187,7 @@ TEST_F(ContractMessageTest, Coverage) {
   LoadContract contract = LoadContract::Partial();
   contract.coverage = OnMismatch::kError;
   EXPECT_EQ(MessageOf(RowOf("a"), contract),
-            "12 elements of shape [4, 4] are wanted by no item, such as region [0:1, 0:4]");
+            "12 elements of shape [4, 4] are requested by no item, such as region [0:1, 0:4]");
 }
 
 TEST_F(ContractMessageTest, CountsAllDifferencesAndNamesTheFirstFew) {

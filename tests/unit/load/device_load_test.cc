@@ -22,7 +22,7 @@ struct Layout {
 
 class DeviceLoadTest : public DeviceLoadFixture {
  protected:
-  // Of elements of this size.
+  // Layouts of elements of this size.
   static std::vector<Layout> Layouts(std::int64_t element) {
     const Region all = Region::Whole({kRows, kColumns});
     const Region box = Region::Of({{7, 3}, {170, 21}});
@@ -83,7 +83,7 @@ TEST_F(DeviceLoadTest, EveryLayoutIsConvertedAsOnTheHost) {
   }
 }
 
-// Of two ranks the second, whose half of the columns lies there densely.
+// The second of two ranks, whose half of the columns is dense there.
 TEST_F(DeviceLoadTest, ThePartsOfALayout) {
   OpenMatrix();
   const Mesh mesh = Mesh::Parse("tensor=2").value();

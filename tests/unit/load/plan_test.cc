@@ -189,7 +189,7 @@ TEST_F(DestinationTest, StridesOfARunAreRefused) {
 TEST_F(DestinationTest, StridesThatMakeElementsOverlapAreRefused) {
   EXPECT_EQ(CodeOf(Region::Whole({4, 4}), Strided({16, 0})), Code::kInvalidArgument);
   EXPECT_EQ(CodeOf(Region::Whole({4, 4}), Strided({16, -3}, 9)), Code::kInvalidArgument);
-  // Of one element there is no other.
+  // A single element overlaps no other.
   EXPECT_EQ(CodeOf(Region::Of({{0, 0}, {4, 1}}), Strided({4, 0})), Code::kOk);
 }
 

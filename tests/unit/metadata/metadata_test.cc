@@ -217,7 +217,7 @@ TEST(Metadata, OverlapNamesItsElementAndBlobs) {
   const Held second = Hold(2, {FloatTensor("w", {4, 6}, {{BoxAt({1, 0}, {2, 6}), 0}})}, {}, 1, 1);
   const Status status = Merge({&first, &second}).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("element [2, 0] lies in 2 shards"));
+  EXPECT_THAT(status.message(), HasSubstr("element [2, 0] is in 2 shards"));
   EXPECT_THAT(status.message(), HasSubstr("blob " + first.pin.id.ToHex()));
   EXPECT_THAT(status.message(), HasSubstr("blob " + second.pin.id.ToHex()));
 }

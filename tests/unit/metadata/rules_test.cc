@@ -512,7 +512,7 @@ TEST(ContentsRules, R_IDX_18_Hole) {
   index.raw_bytes = ValidIndex().raw_bytes;
   const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-18"));
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 3] lies in 0 shards"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 3] is in 0 shards"));
   EXPECT_EQ(status.place().tensor, "bricks");
 }
 
@@ -521,7 +521,7 @@ TEST(ContentsRules, R_IDX_18_Overlap) {
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 2, 0, 1, 2, 3, 2, 0, 2, 3, 2, 3, 2, 1};
   const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-18"));
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 1] lies in 2 shards"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 1] is in 2 shards"));
 }
 
 TEST(ContentsRules, R_IDX_04_MoreCornersThanAllowed) {

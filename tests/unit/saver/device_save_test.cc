@@ -48,7 +48,7 @@ class DeviceSaveTest : public ::testing::Test {
     tensor.codec = codec;
     tensor.chunk_size_bytes = chunk_size_bytes;
     const Bytes content = NoiseBytes(std::hash<std::string>()(name), size);
-    // Of no alignment at all.
+    // Memory without any alignment.
     auto& memory = memories.emplace_back(device->Allocate(number, size + 3));
     std::copy(content.begin(), content.end(), memory->contents().begin() + 3);
     Add({.tensor = tensor}, MemoryView::Cuda(memory->addresses().subspan(3), number, stream),

@@ -16,7 +16,7 @@
 
 namespace sealpoint::testing {
 
-// Of a directory that was an attempt and will never be a checkpoint.
+// The marker of a directory that was an attempt and will never be a checkpoint.
 inline Bytes VoidMarker(std::uint8_t attempt) {
   const auto marker = internal::EncodeMarker(
       {.kind = internal::MarkerKind::kVoid, .attempt = MiniSpec::MakeId(attempt)});

@@ -47,9 +47,9 @@ TEST_F(SeriesResumeTest, ACheckpointGivenForItsSeriesIsAnErrorThatNamesTheSeries
   const Status error = Series(Path("c"), storage_).Newest().status();
   EXPECT_THAT(error, HasCode(Code::kInvalidArgument));
   EXPECT_THAT(error.message(),
-              ::testing::HasSubstr("the one that it lies in, " + series_.path() + ","));
+              ::testing::HasSubstr("its parent directory, " + series_.path() + ","));
   const Status here = Series(Path("c") + "/.", storage_).Newest().status();
-  EXPECT_THAT(here.message(), ::testing::HasSubstr("lies in, " + Path("c") + "/./..,"));
+  EXPECT_THAT(here.message(), ::testing::HasSubstr("parent directory, " + Path("c") + "/./..,"));
 }
 
 TEST_F(SeriesResumeTest, RefusesADamagedNewestUnlessAsked) {

@@ -109,7 +109,7 @@ TEST(DeclarationTest, DigestFollowsEveryField) {
   EXPECT_NE(with_object.ComputeDigest(), before);
 }
 
-// Of which some differ in one part only, and some in all.
+// Tensors that differ in one part only, and others that differ in all.
 std::vector<HeldTensor> VariousTensors() {
   const TensorSpec coded{.name = "coded",
                          .dtype = DType::kBf16,
