@@ -99,7 +99,7 @@ void CheckBlob(std::shared_ptr<Bytes> file) {
       file, ByteSpan(*file).subspan(at->manifest, trailer->manifest_size),
       {.record_count = trailer->record_count, .shard_count = trailer->shard_count}, {}));
   if (!manifest) return;
-  WalkContents(*manifest);
+  WalkMetadata(*manifest);
   CheckShards(*manifest, records);
 }
 

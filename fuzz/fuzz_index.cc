@@ -19,9 +19,9 @@ void CheckHeader(ByteSpan file) {
   if (!header.ok()) RequireAnswer(header.error());
 }
 
-void Check(const Result<internal::Metadata>& contents) {
-  if (!contents.ok()) return RequireAnswer(contents.error());
-  WalkContents(*contents);
+void Check(const Result<internal::Metadata>& metadata) {
+  if (!metadata.ok()) return RequireAnswer(metadata.error());
+  WalkMetadata(*metadata);
 }
 
 }  // namespace

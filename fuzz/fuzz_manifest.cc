@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::RequireAnswer(manifest.error());
     return 0;
   }
-  fuzz::WalkContents(*manifest);
+  fuzz::WalkMetadata(*manifest);
   fuzz::Require(manifest->total_shard_count() == shard_count, "a manifest of other counts");
   return 0;
 }

@@ -15,7 +15,7 @@ namespace sealpoint::fuzz {
 namespace {
 
 using internal::ChunkRecord;
-using testing::HostileContents;
+using testing::HostileMetadata;
 
 constexpr std::size_t kFileMax = 64 * kKiB;
 constexpr std::size_t kChangesMax = 32;
@@ -283,19 +283,19 @@ class Changer {
   }
 
   void ChangeManifest(InputReader& input, Bytes& bytes) const {
-    auto contents = TryTranscribeManifest(bytes);
-    if (!contents) return;
-    EditContents(input, *contents);
-    MendContents(repairs_ & kRepairMend, *contents);
-    bytes = EncodeHostileManifest(*contents);
+    auto metadata = TryTranscribeManifest(bytes);
+    if (!metadata) return;
+    EditMetadata(input, *metadata);
+    MendMetadata(repairs_ & kRepairMend, *metadata);
+    bytes = EncodeHostileManifest(*metadata);
   }
 
   void ChangeIndex(InputReader& input, Bytes& bytes) const {
-    auto contents = TryTranscribeIndex(bytes);
-    if (!contents) return;
-    EditContents(input, *contents);
-    MendContents(repairs_ & kRepairMend, *contents);
-    Bytes changed = EncodeHostileIndex(*contents);
+    auto metadata = TryTranscribeIndex(bytes);
+    if (!metadata) return;
+    EditMetadata(input, *metadata);
+    MendMetadata(repairs_ & kRepairMend, *metadata);
+    Bytes changed = EncodeHostileIndex(*metadata);
     testing::CopyPins(bytes, changed);
     bytes = std::move(changed);
   }

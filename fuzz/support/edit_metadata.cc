@@ -13,8 +13,8 @@ namespace sealpoint::fuzz {
 namespace {
 
 using testing::HostileBlob;
-using testing::HostileContents;
 using testing::HostileGrid;
+using testing::HostileMetadata;
 using testing::HostileObject;
 using testing::HostileRef;
 using testing::HostileTensor;
@@ -231,54 +231,54 @@ bool IsSmall(const auto& root) {
 
 }  // namespace
 
-void EditContents(InputReader& input, HostileContents& contents) {
+void EditMetadata(InputReader& input, HostileMetadata& metadata) {
   switch (input.Take8() % 16) {
     case 0:
-      return EditNumber(input, contents.digest_algorithm);
+      return EditNumber(input, metadata.digest_algorithm);
     case 1:
-      return EditNumber(input, contents.raw_bytes);
+      return EditNumber(input, metadata.raw_bytes);
     case 2:
-      return EditList(input, contents.mesh, EditAxis);
+      return EditList(input, metadata.mesh, EditAxis);
     case 3:
-      return EditList(input, contents.provenance, EditProvenance);
+      return EditList(input, metadata.provenance, EditProvenance);
     case 4:
-      contents.unknown_fields = {static_cast<testing::UnknownField>(input.Take8() % 9)};
+      metadata.unknown_fields = {static_cast<testing::UnknownField>(input.Take8() % 9)};
       return;
     case 5:
     case 6:
-      return EditList(input, contents.objects, EditObject);
+      return EditList(input, metadata.objects, EditObject);
     case 7:
     case 8:
-      return EditList(input, contents.blobs, EditBlob);
+      return EditList(input, metadata.blobs, EditBlob);
     default:
-      return EditList(input, contents.tensors, EditTensor);
+      return EditList(input, metadata.tensors, EditTensor);
   }
 }
 
-void MendContents(unsigned which, HostileContents& contents) {
+void MendMetadata(unsigned which, HostileMetadata& metadata) {
   if (which & kMendOrder) {
-    std::ranges::sort(contents.tensors, {}, &HostileTensor::name);
-    std::ranges::sort(contents.objects, {}, &HostileObject::name);
+    std::ranges::sort(metadata.tensors, {}, &HostileTensor::name);
+    std::ranges::sort(metadata.objects, {}, &HostileObject::name);
   }
   if (which & kMendRawBytes) {
-    contents.raw_bytes = 0;
-    for (const HostileTensor& tensor : contents.tensors) {
-      contents.raw_bytes += ElementsOf(tensor) * tensor.element_size;
+    metadata.raw_bytes = 0;
+    for (const HostileTensor& tensor : metadata.tensors) {
+      metadata.raw_bytes += ElementsOf(tensor) * tensor.element_size;
     }
-    for (const HostileObject& object : contents.objects) contents.raw_bytes += object.size;
+    for (const HostileObject& object : metadata.objects) metadata.raw_bytes += object.size;
   }
   if ((which & kMendCounts) == 0) return;
-  for (HostileBlob& blob : contents.blobs) blob.shard_count = 0;
-  const auto count = [&contents](const HostileRef& ref) {
-    if (ref.blob < contents.blobs.size()) ++contents.blobs[ref.blob].shard_count;
+  for (HostileBlob& blob : metadata.blobs) blob.shard_count = 0;
+  const auto count = [&metadata](const HostileRef& ref) {
+    if (ref.blob < metadata.blobs.size()) ++metadata.blobs[ref.blob].shard_count;
   };
-  for (const HostileTensor& tensor : contents.tensors) std::ranges::for_each(tensor.shards, count);
-  for (const HostileObject& object : contents.objects) {
+  for (const HostileTensor& tensor : metadata.tensors) std::ranges::for_each(tensor.shards, count);
+  for (const HostileObject& object : metadata.objects) {
     if (object.size != 0) count(object.shard);
   }
 }
 
-std::optional<HostileContents> TryTranscribeIndex(ByteSpan buffer) {
+std::optional<HostileMetadata> TryTranscribeIndex(ByteSpan buffer) {
   if (!internal::VerifyBuffer(internal::MetadataKind::kIndex, buffer, kLimits).ok()) return {};
   const fb::Index* const root = fb::GetIndex(buffer.data());
   const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .index = root};
@@ -286,7 +286,7 @@ std::optional<HostileContents> TryTranscribeIndex(ByteSpan buffer) {
   return testing::TranscribeIndex(buffer);
 }
 
-std::optional<HostileContents> TryTranscribeManifest(ByteSpan buffer) {
+std::optional<HostileMetadata> TryTranscribeManifest(ByteSpan buffer) {
   if (!internal::VerifyBuffer(internal::MetadataKind::kManifest, buffer, kLimits).ok()) return {};
   const auto* const root = flatbuffers::GetRoot<fb::Manifest>(buffer.data());
   const internal::VerifyInput input{.buffer = buffer, .limits = kLimits, .manifest = root};

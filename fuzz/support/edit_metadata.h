@@ -13,7 +13,7 @@
 namespace sealpoint::fuzz {
 
 // One change, chosen by the input: a field, an entry added, lost, doubled or moved.
-void EditContents(InputReader& input, testing::HostileContents& contents);
+void EditMetadata(InputReader& input, testing::HostileMetadata& metadata);
 
 // The numbers to repair after the changes, so that the checks that come last are reached, too; a
 // sum of these.
@@ -22,12 +22,12 @@ enum Mend : unsigned {
   kMendCounts = 2,    // shards of each blob
   kMendOrder = 4,     // names sorted
 };
-void MendContents(unsigned which, testing::HostileContents& contents);
+void MendMetadata(unsigned which, testing::HostileMetadata& metadata);
 
 // The tables of a FlatBuffer, which is 8-byte aligned; nothing if it is not well-formed or has
 // more entries than are worth taking apart.
-std::optional<testing::HostileContents> TryTranscribeIndex(ByteSpan buffer);
-std::optional<testing::HostileContents> TryTranscribeManifest(ByteSpan buffer);
+std::optional<testing::HostileMetadata> TryTranscribeIndex(ByteSpan buffer);
+std::optional<testing::HostileMetadata> TryTranscribeManifest(ByteSpan buffer);
 
 }  // namespace sealpoint::fuzz
 

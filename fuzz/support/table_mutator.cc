@@ -14,7 +14,7 @@ namespace sealpoint::fuzz {
 namespace {
 
 using internal::MetadataKind;
-using testing::HostileContents;
+using testing::HostileMetadata;
 
 // Enough for an edit with texts in it.
 constexpr std::size_t kChoiceBytes = 64;
@@ -22,14 +22,14 @@ constexpr std::size_t kChoiceBytes = 64;
 // The FlatBuffer with a few entries changed; nothing if it is too broken for that.
 std::optional<Bytes> ChangeTables(MetadataKind kind, const Bytes& buffer, InputReader& choices) {
   const bool is_index = kind == MetadataKind::kIndex;
-  std::optional<HostileContents> contents =
+  std::optional<HostileMetadata> metadata =
       is_index ? TryTranscribeIndex(buffer) : TryTranscribeManifest(buffer);
-  if (!contents) return std::nullopt;
+  if (!metadata) return std::nullopt;
   const std::uint64_t count = choices.TakeIn(1, 3);
-  for (std::uint64_t i = 0; i < count; ++i) EditContents(choices, *contents);
-  MendContents(choices.Take8(), *contents);
-  if (!is_index) return EncodeHostileManifest(*contents);
-  Bytes changed = EncodeHostileIndex(*contents);
+  for (std::uint64_t i = 0; i < count; ++i) EditMetadata(choices, *metadata);
+  MendMetadata(choices.Take8(), *metadata);
+  if (!is_index) return EncodeHostileManifest(*metadata);
+  Bytes changed = EncodeHostileIndex(*metadata);
   testing::CopyPins(buffer, changed);
   return changed;
 }

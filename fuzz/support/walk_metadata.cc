@@ -12,16 +12,16 @@ using internal::Metadata;
 using internal::MetadataKind;
 using internal::ShardRef;
 
-void RequireReference(const Metadata& contents, const ShardRef& ref) {
-  if (contents.kind() == MetadataKind::kManifest) {
+void RequireReference(const Metadata& metadata, const ShardRef& ref) {
+  if (metadata.kind() == MetadataKind::kManifest) {
     Require(ref.blob == 0, "a manifest refers to another blob");
     return;
   }
-  Require(ref.blob < contents.blob_count(), "a shard in no blob");
-  Require(ref.first_record < contents.blob(ref.blob).record_count, "a shard without record");
+  Require(ref.blob < metadata.blob_count(), "a shard in no blob");
+  Require(ref.first_record < metadata.blob(ref.blob).record_count, "a shard without record");
 }
 
-void WalkTensor(const Metadata& contents, const internal::TensorView& tensor) {
+void WalkTensor(const Metadata& metadata, const internal::TensorView& tensor) {
   const Shape shape = tensor.shape();
   const std::vector<Region> regions = tensor.regions();
   Require(regions.size() == tensor.shard_count(), "regions and shards differ in number");
@@ -29,34 +29,34 @@ void WalkTensor(const Metadata& contents, const internal::TensorView& tensor) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Require(CheckRegion(shape, regions[i]).ok(), "a region outside its tensor");
     elements += regions[i].element_count();
-    RequireReference(contents, tensor.shard_ref(i));
+    RequireReference(metadata, tensor.shard_ref(i));
     if (i >= 16) continue;  // a query is linear in the shards
     const auto touching = tensor.ShardsTouching(regions[i].box);
     Require(std::ranges::count(touching, std::pair(i, regions[i])) == 1,
             "a shard that does not touch its own box");
   }
-  if (contents.kind() == MetadataKind::kIndex) {
+  if (metadata.kind() == MetadataKind::kIndex) {
     Require(elements == tensor.element_count(), "the shards do not tile their tensor");
   }
 }
 
 }  // namespace
 
-void WalkContents(const Metadata& contents) {
-  for (std::size_t i = 0; i < contents.tensor_count(); ++i) {
-    const internal::TensorView tensor = contents.tensor(i);
-    Require(contents.FindTensor(tensor.name()) == i, "a tensor is not found by its name");
+void WalkMetadata(const Metadata& metadata) {
+  for (std::size_t i = 0; i < metadata.tensor_count(); ++i) {
+    const internal::TensorView tensor = metadata.tensor(i);
+    Require(metadata.FindTensor(tensor.name()) == i, "a tensor is not found by its name");
     (void)tensor.placement();
-    WalkTensor(contents, tensor);
+    WalkTensor(metadata, tensor);
   }
-  for (std::size_t i = 0; i < contents.object_count(); ++i) {
-    const internal::ObjectView object = contents.object(i);
-    Require(contents.FindObject(object.name()) == i, "an object is not found by its name");
+  for (std::size_t i = 0; i < metadata.object_count(); ++i) {
+    const internal::ObjectView object = metadata.object(i);
+    Require(metadata.FindObject(object.name()) == i, "an object is not found by its name");
     Require(!object.media_type().empty(), "an object without media type");
-    if (object.size() != 0) RequireReference(contents, object.shard_ref());
+    if (object.size() != 0) RequireReference(metadata, object.shard_ref());
   }
-  (void)contents.mesh();
-  (void)contents.provenance();
+  (void)metadata.mesh();
+  (void)metadata.provenance();
 }
 
 }  // namespace sealpoint::fuzz

@@ -8,7 +8,7 @@ namespace sealpoint::fuzz {
 
 // Calls every accessor of an accepted index or manifest, and requires that the results are
 // consistent: regions lie in their tensors, an index's regions tile them, references exist.
-void WalkContents(const internal::Metadata& contents);
+void WalkMetadata(const internal::Metadata& metadata);
 
 }  // namespace sealpoint::fuzz
 

@@ -76,8 +76,8 @@ Status WithSeriesHint(const Storage& storage, const Directory& directory, Status
 // a link that leads nowhere, and no blob is that short.
 Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pin) {
   const std::string name = BlobName(pin.id);
-  const auto missing = [&](std::string_view why) {
-    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing", why)
+  const auto missing = [&](std::string_view reason) {
+    return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing", reason)
         .AtPath(JoinPath(directory.path(), name));
   };
   const Result<EntryInfo> entry = directory.Stat(name);
@@ -195,7 +195,7 @@ Result<CommittedFiles> OpenCommitted(const Storage& storage, const std::string& 
   SEALPOINT_ASSIGN_OR_RETURN(
       IndexFile index, given ? DecodeIndexFile(path, marker.marker, std::move(given->index), limits)
                              : ReadIndex(*directory, marker.marker, limits));
-  if (check_files) SEALPOINT_RETURN_IF_ERROR(CheckFiles(*directory, index.contents));
+  if (check_files) SEALPOINT_RETURN_IF_ERROR(CheckFiles(*directory, index.metadata));
   return CommittedFiles{
       .directory = std::move(directory), .marker = std::move(marker), .index = std::move(index)};
 }

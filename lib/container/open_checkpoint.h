@@ -43,7 +43,7 @@ Status CheckCommitted(const std::string& directory_path, const Marker& marker);
 
 struct IndexFile {
   std::shared_ptr<const Bytes> bytes;  // the whole file
-  Metadata contents;                   // decoded in place
+  Metadata metadata;                   // decoded in place
 };
 
 // R-MRK-05 to R-MRK-08, R-HDR-*, R-IDX-*. Allocates the length that the marker pins, once the limit

@@ -52,14 +52,14 @@ Status CheckAgainstMarker(const FileHeader& header, const Marker& marker) {
 }
 
 // R-MRK-07.
-Status CheckTotals(const Metadata& contents, const Marker& marker) {
+Status CheckTotals(const Metadata& metadata, const Marker& marker) {
   std::optional<std::uint64_t> total = 0;
-  for (std::size_t i = 0; i < contents.blob_count() && total; ++i) {
-    total = CheckedAdd(*total, contents.blob(i).file_size);
+  for (std::size_t i = 0; i < metadata.blob_count() && total; ++i) {
+    total = CheckedAdd(*total, metadata.blob(i).file_size);
   }
-  if (contents.blob_count() == marker.blob_count && total == marker.total_bytes) return {};
+  if (metadata.blob_count() == marker.blob_count && total == marker.total_bytes) return {};
   return RuleError(Code::kCorrupt, "R-MRK-07", "the marker counts ", marker.blob_count,
-                   " blobs of ", marker.total_bytes, " bytes, the index ", contents.blob_count(),
+                   " blobs of ", marker.total_bytes, " bytes, the index ", metadata.blob_count(),
                    " of ", total.value_or(0));
 }
 
@@ -78,12 +78,12 @@ Result<IndexFile> Decode(const Marker& marker, Bytes bytes, const Limits& limits
   SEALPOINT_RETURN_IF_ERROR(CheckAgainstMarker(header, marker));
   // A vector's memory is aligned for any type, and so is what follows the header.
   static_assert(kHeaderSize % alignof(std::max_align_t) == 0);
-  Result<Metadata> contents =
+  Result<Metadata> metadata =
       Metadata::Decode(MetadataKind::kIndex, owner, all.subspan(kHeaderSize), limits,
                        UnknownFieldsUnder(header.features));
-  if (!contents) return Rebased(contents.error(), kHeaderSize);
-  SEALPOINT_RETURN_IF_ERROR(CheckTotals(*contents, marker));
-  return IndexFile{.bytes = owner, .contents = std::move(*contents)};
+  if (!metadata) return Rebased(metadata.error(), kHeaderSize);
+  SEALPOINT_RETURN_IF_ERROR(CheckTotals(*metadata, marker));
+  return IndexFile{.bytes = owner, .metadata = std::move(*metadata)};
 }
 
 Result<IndexFile> ReadAndDecode(const Directory& directory, const Marker& marker,

@@ -38,7 +38,7 @@ Status BackgroundSave::WaitForStaging() {
 }
 
 Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Status& broken) {
-  // Must precede the recorder's first look at is_cancelled_: GiveUpLate sets that flag and then
+  // Must precede the recorder's first look at is_cancelled_: TimeOut sets that flag and then
   // reads this one, so at least one of the two threads sees what the other did.
   has_begun_ = true;
   SaveRun run(engine, comm, saver_options_, target_, options_, recorder_);
@@ -82,9 +82,9 @@ Status BackgroundSave::Stream(const SaveRun& run) {
   return WaitForStaging();
 }
 
-Result<CommitInfo> BackgroundSave::Refuse(const Status& why) {
+Result<CommitInfo> BackgroundSave::Refuse(const Status& reason) {
   writer_.reset();
-  return why;
+  return reason;
 }
 
 bool BackgroundSave::IsLate() {
@@ -92,7 +92,7 @@ bool BackgroundSave::IsLate() {
   return deadline_.IsOver();
 }
 
-Status BackgroundSave::GiveUpLate() {
+Status BackgroundSave::TimeOut() {
   is_cancelled_ = true;
   const bool has_begun = has_begun_;
   const std::string what = DescribeSave(target_, options_, recorder_.current_phase());

@@ -54,15 +54,15 @@ class BackgroundSave {
   // `broken` becomes an error if the communicator failed.
   Result<CommitInfo> Run(Engine& engine, Communicator& comm, Status& broken);
   // Instead of Run: frees the staged payload. Returns `why`.
-  Result<CommitInfo> Refuse(const Status& why);
+  Result<CommitInfo> Refuse(const Status& reason);
 
   // For the training thread, before it is queued. The deadline counts from this call.
   void StartClock() { deadline_ = PolledDeadline(deadline_.limit()); }
-  // For any thread, as are GiveUpLate, End, result and WaitForChange.
+  // For any thread, as are TimeOut, End, result and WaitForChange.
   bool IsLate();
   // Cancels the save, and says that it took too long. If it never began, its outcome is known: Run,
   // should it begin all the same, finds it cancelled.
-  Status GiveUpLate();
+  Status TimeOut();
   // Sets the result, unless there is one already.
   void End(Result<CommitInfo> result);
 

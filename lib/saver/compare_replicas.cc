@@ -20,18 +20,18 @@ namespace sealpoint::internal {
 namespace {
 
 // For one list of holders, the digests of its tensors and then of its objects, in the order of
-// SharedContent.
+// SharedItems.
 using Digests = std::vector<Digest>;
 
 Digest HashOf(const std::vector<int>& holders) {
   return ComputeDigest(std::as_bytes(std::span(holders)));
 }
 
-// By list of holders, in the order of `contents`.
+// By list of holders, in the order of `shared_items`.
 Result<std::vector<Digests>> DigestAll(EngineParts& engine, const Sources& sources,
-                                       const SharedContents& contents) {
+                                       const ItemsByHolders& shared_items) {
   std::vector<Digests> all;
-  for (const auto& [holders, content] : contents) {
+  for (const auto& [holders, content] : shared_items) {
     SEALPOINT_ASSIGN_OR_RETURN(Digests digests, DigestSlots(engine, sources, content.slots));
     for (const std::size_t i : content.objects) {
       digests.push_back(DigestObject(sources.declaration().objects()[i], *sources.objects()[i]));
@@ -44,10 +44,10 @@ Result<std::vector<Digests>> DigestAll(EngineParts& engine, const Sources& sourc
 // A list of holders and some digests, from every holder to the first.
 class Exchange {
  public:
-  Exchange(const Communicator& comm, const SharedContents& contents)
+  Exchange(const Communicator& comm, const ItemsByHolders& shared_items)
       : rank_(comm.rank()), outgoing_(static_cast<std::size_t>(comm.size())) {
     std::size_t number = 0;
-    for (const auto& [holders, content] : contents) {
+    for (const auto& [holders, content] : shared_items) {
       if (holders.front() == rank_) led_.emplace(HashOf(holders), number);
       ++number;
     }
@@ -61,7 +61,7 @@ class Exchange {
     for (const Digest& digest : digests) out.Put(digest);
   }
 
-  // Calls see(rank, number of the list in `contents`, its digests) for each that was sent here.
+  // Calls see(rank, number of the list in `shared_items`, its digests) for each that was sent here.
   // Collective.
   template <typename See>
   Status Run(Communicator& comm, const See& see) {
@@ -131,11 +131,11 @@ Status DescribeDifference(const RanksByDigest& ranks) {
 class Comparison {
  public:
   Comparison(const Communicator& comm, const Declaration& declaration,
-             const SharedContents& contents, const std::vector<Digests>& digests)
+             const ItemsByHolders& shared_items, const std::vector<Digests>& digests)
       : declaration_(declaration) {
     auto own = digests.begin();
-    for (const auto& [holders, content] : contents) {
-      contents_.push_back(&content);
+    for (const auto& [holders, content] : shared_items) {
+      items_.push_back(&content);
       std::vector<RanksByDigest>& of_list = seen_.emplace_back(own->size());
       for (std::size_t i = 0; i < own->size(); ++i) AddRank(of_list[i], (*own)[i], comm.rank());
       ++own;
@@ -152,7 +152,7 @@ class Comparison {
   DeclarationFaults Faults() const {
     DeclarationFaults faults;
     for (std::size_t list = 0; list < seen_.size(); ++list) {
-      const SharedContent& content = *contents_[list];
+      const SharedItems& content = *items_[list];
       for (std::size_t i = 0; i < seen_[list].size(); ++i) {
         if (seen_[list][i].size() > 1) AddFault(content, i, seen_[list][i], faults);
       }
@@ -161,7 +161,7 @@ class Comparison {
   }
 
  private:
-  void AddFault(const SharedContent& content, std::size_t i, const RanksByDigest& ranks,
+  void AddFault(const SharedItems& content, std::size_t i, const RanksByDigest& ranks,
                 DeclarationFaults& faults) const {
     Status fault = DescribeDifference(ranks);
     if (i < content.slots.size()) {
@@ -175,20 +175,20 @@ class Comparison {
   }
 
   const Declaration& declaration_;
-  std::vector<const SharedContent*> contents_;
+  std::vector<const SharedItems*> items_;
   std::vector<std::vector<RanksByDigest>> seen_;  // by list of holders, by tensor or object
 };
 
 }  // namespace
 
 Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& sources,
-                       const SharedContents& contents) {
-  const auto digests = DigestAll(engine, sources, contents);
+                       const ItemsByHolders& shared_items) {
+  const auto digests = DigestAll(engine, sources, shared_items);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, digests.status()));
-  Exchange combined(comm, contents);
-  Exchange single(comm, contents);
+  Exchange combined(comm, shared_items);
+  Exchange single(comm, shared_items);
   auto own = digests->begin();
-  for (const auto& [holders, content] : contents) {
+  for (const auto& [holders, content] : shared_items) {
     const Digest digest = CombineDigests(*own);
     combined.Send(holders, std::span(&digest, 1));
     single.Send(holders, *own++);
@@ -200,7 +200,7 @@ Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& s
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> any,
                              comm.AllReduceMax({is_different ? 1u : 0u}));
   if (any[0] == 0) return {};
-  Comparison comparison(comm, sources.declaration(), contents, *digests);
+  Comparison comparison(comm, sources.declaration(), shared_items, *digests);
   SEALPOINT_RETURN_IF_ERROR(single.Run(comm, [&](int rank, std::size_t list, const Digests& all) {
     comparison.See(rank, list, all);
   }));

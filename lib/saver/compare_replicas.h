@@ -10,15 +10,15 @@
 
 namespace sealpoint::internal {
 
-// Compares what the ranks hold in common (R-CMT-33). `contents` has numbers of the declaration of
-// `sources`.
+// Compares what the ranks hold in common (R-CMT-33). `shared_items` has numbers of the declaration
+// of `sources`.
 //
 // Collective: a rank sends one digest for all that it holds together with the same ranks, to the
 // first of them; only if some differ, the digests of single tensors and objects follow. Errors, the
 // same on all ranks: InvalidArgument (they differ; names a tensor or object, the ranks and their
 // digests), Device; Comm, Timeout.
 Status CompareReplicas(Communicator& comm, EngineParts& engine, const Sources& sources,
-                       const SharedContents& contents);
+                       const ItemsByHolders& shared_items);
 
 }  // namespace sealpoint::internal
 

@@ -28,6 +28,7 @@ struct KeyHash {
 
 constexpr std::uint64_t kAlone = 0;  // in an answer; n: the list of holders number n - 1
 
+// The first number of a key's bytes is the kind, so that no object has the key of a region.
 class KeyMaker {
  public:
   Key OfRegion(std::string_view tensor, const Region& region) {
@@ -123,8 +124,9 @@ Status Owner::Read() {
   return {};
 }
 
+// Precondition: Read succeeded on these bytes, so that each key is well formed and has holders.
 Bytes Owner::AnswerTo(ByteSpan questions) const {
-  std::map<std::vector<int>, std::uint64_t> numbers;
+  std::map<std::vector<int>, std::uint64_t> numbers;  // its nodes stay: `lists` points to the keys
   std::vector<const std::vector<int>*> lists;
   std::vector<std::uint64_t> answers;
   WireReader in(questions);
@@ -186,7 +188,9 @@ Status ReadAnswer(ByteSpan answer, int size, const std::vector<Question>& questi
   return {};
 }
 
-// The rank that writes an object: one that writes, and another one for each name.
+// The rank that writes an object: one of the writer ranks if any holds it, and not the same one for
+// every name. Must depend on nothing that only one rank knows: each holder computes it by itself,
+// and the object is written once only if all come to the same rank.
 int WriterOf(std::string_view object, const std::vector<int>& holders,
              std::span<const int> writer_ranks) {
   std::vector<int> writers;
@@ -220,6 +224,8 @@ Result<FoundReplicas> WithHolders(const Declaration& held, Holders holders, int 
 
 Result<FoundReplicas> FindReplicas(Communicator& comm, const Declaration& held,
                                    std::span<const int> writer_ranks) {
+  // Every rank makes both exchanges. One that received a malformed question keeps its error until
+  // it has sent empty answers, which the others refuse: returning before would leave them waiting.
   Questions questions = Ask(held, comm.size());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> asked,
                              comm.AllToAll(std::move(questions.messages)));
@@ -249,8 +255,10 @@ Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held) {
   return selected;
 }
 
-SharedContents SharedContentsOf(const Declaration& declaration, SharedObjects shared_objects) {
-  SharedContents contents;
+ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects shared_objects) {
+  // Digests are compared by position, so each holder must come to the same order: tensors ascend by
+  // name here, and are sorted by region below, whatever the slots of this rank.
+  ItemsByHolders shared_items;
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   summary.ForEachTensor([&](std::span<const std::size_t> slots) {
     std::vector<std::pair<Region, std::size_t>> shared;  // by region
@@ -262,11 +270,12 @@ SharedContents SharedContentsOf(const Declaration& declaration, SharedObjects sh
     std::sort(shared.begin(), shared.end());
     for (const auto& [region, slot] : shared) {
       const std::span<const int> holders = summary.held(slot).replicas;
-      contents[{holders.begin(), holders.end()}].slots.push_back(slot);
+      shared_items[{holders.begin(), holders.end()}].slots.push_back(slot);
     }
   });
-  for (auto& [holders, objects] : shared_objects) contents[holders].objects = std::move(objects);
-  return contents;
+  for (auto& [holders, objects] : shared_objects)
+    shared_items[holders].objects = std::move(objects);
+  return shared_items;
 }
 
 }  // namespace sealpoint::internal

@@ -15,12 +15,12 @@ namespace sealpoint::internal {
 
 // What one list of ranks holds in common, as numbers in one rank's declaration, in an order that is
 // the same on all of these ranks: tensors by name and region, objects by name.
-struct SharedContent {
+struct SharedItems {
   std::vector<std::size_t> slots{};
   std::vector<std::size_t> objects{};
 };
 // By holders: two or more, ascending.
-using SharedContents = std::map<std::vector<int>, SharedContent>;
+using ItemsByHolders = std::map<std::vector<int>, SharedItems>;
 
 using SharedObjects = std::map<std::vector<int>, std::vector<std::size_t>>;
 
@@ -47,7 +47,7 @@ Result<FoundReplicas> FindReplicas(Communicator& comm, const Declaration& held,
 Result<Sources> SelectSources(const FoundReplicas& found, const Sources& held);
 
 // What is to be compared: by the replicas that `declaration` lists, and these objects.
-SharedContents SharedContentsOf(const Declaration& declaration, SharedObjects shared_objects);
+ItemsByHolders FindSharedItems(const Declaration& declaration, SharedObjects shared_objects);
 
 }  // namespace sealpoint::internal
 

@@ -75,8 +75,8 @@ void SaveQueue::Work() {
 }
 
 // Keeps the first reason: what follows from it says less.
-void SaveQueue::Break(const Status& why) {
-  if (unusable_.ok()) unusable_ = why;
+void SaveQueue::Break(const Status& reason) {
+  if (unusable_.ok()) unusable_ = reason;
 }
 
 void SaveQueue::Progress() {
@@ -113,22 +113,23 @@ void SaveQueue::Drain() {
 bool SaveQueue::IsOver(BackgroundSave& save) {
   if (save.result()) return true;
   if (!save.IsLate()) return false;
-  const Status why = save.GiveUpLate();
-  save.End(why);
+  const Status reason = save.TimeOut();
+  save.End(reason);
   const std::lock_guard lock(mutex_);
-  if (comm_) comm_->Interrupt(why);
-  Break(NotBegun("the saver cannot be used after a save that took too long", why));
+  if (comm_) comm_->Interrupt(reason);
+  Break(NotBegun("the saver cannot be used after a save that took too long", reason));
   return true;
 }
 
 void SaveQueue::Close() {
   {
     const std::lock_guard lock(mutex_);
-    const Status why = MakeError(Code::kComm, "the saver was destroyed before the save was over");
+    const Status reason =
+        MakeError(Code::kComm, "the saver was destroyed before the save was over");
     for (const std::shared_ptr<BackgroundSave>& save : waiting_) save->Cancel();
     if (running_) running_->Cancel();
-    if (comm_ && (running_ || !waiting_.empty())) comm_->Interrupt(why);
-    Break(why);
+    if (comm_ && (running_ || !waiting_.empty())) comm_->Interrupt(reason);
+    Break(reason);
     is_closed_ = true;
     changed_.notify_all();
   }

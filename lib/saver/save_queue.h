@@ -65,7 +65,7 @@ class SaveQueue {
 
   void Work();
   // From now on no save can run. Precondition: the mutex is held, or there is no thread.
-  void Break(const Status& why);
+  void Break(const Status& reason);
 
   Engine& engine_;
   const int owner_pid_;

@@ -49,16 +49,16 @@ Result<CommitInfo> DecodeCommitInfo(ByteSpan bytes) {
 
 }  // namespace
 
-Status NoteBroken(Status& broken, Status why) {
-  if (IsCommFailure(why) && broken.ok()) {
-    broken = NotBegun("the saver cannot be used after its communicator failed", why);
+Status NoteBroken(Status& broken, Status cause) {
+  if (IsCommFailure(cause) && broken.ok()) {
+    broken = NotBegun("the saver cannot be used after its communicator failed", cause);
   }
-  return why;
+  return cause;
 }
 
-Status NotBegun(std::string_view reason, const Status& why) {
-  Status status = MakeError(why.code(), reason, ": ", why.message());
-  const Place& place = why.place();
+Status NotBegun(std::string_view reason, const Status& cause) {
+  Status status = MakeError(cause.code(), reason, ": ", cause.message());
+  const Place& place = cause.place();
   if (place.rank) status = Status(std::move(status).AtRank(*place.rank, place.host));
   return std::move(status).AtPath(place.path);
 }
@@ -195,28 +195,28 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
 // created (R-CMT-15). The barrier comes before the directory goes, because rmdir succeeds only
 // after the last rank's files are gone.
-Status SaveRun::Fail(BlobWriter* writer, Status why) {
+Status SaveRun::Fail(BlobWriter* writer, Status cause) {
   if (writer != nullptr) static_cast<void>(writer->Abandon());
-  if (IsCommFailure(why)) {
-    why = NoteFailure(std::move(why));
+  if (IsCommFailure(cause)) {
+    cause = NoteFailure(std::move(cause));
   } else if (const Status barrier = comm_.Barrier(); !barrier.ok()) {
     static_cast<void>(NoteFailure(barrier));
-    return why;
+    return cause;
   }
   if (comm_.rank() == 0) RemoveEmptyDirectories(attempt_);
-  return why;
+  return cause;
 }
 
 // The communicator failed after rank 0 may have received all it needs to publish. Nothing is
 // removed.
-Status SaveRun::Unknown(const Status& why) {
+Status SaveRun::Unknown(const Status& cause) {
   return WithUnknownOutcome(
-      NoteFailure(Status(why).Prefixed("it is not known whether rank 0 committed")));
+      NoteFailure(Status(cause).Prefixed("it is not known whether rank 0 committed")));
 }
 
-Status SaveRun::NoteFailure(Status why) {
+Status SaveRun::NoteFailure(Status cause) {
   const std::string during = DescribeSave(target_, save_, recorder_.current_phase());
-  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(why), during));
+  return NoteBroken(broken_, DescribeCommFailure(comm_, std::move(cause), during));
 }
 
 }  // namespace sealpoint::internal

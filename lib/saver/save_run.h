@@ -21,10 +21,10 @@ namespace sealpoint::internal {
 
 // Remembers in `broken` that the communicator failed, if `why` says so and nothing did before.
 // Returns `why`.
-Status NoteBroken(Status& broken, Status why);
+Status NoteBroken(Status& broken, Status cause);
 // The answer to a save that does not begin because of `why`, which another one met: its own outcome
 // is known, whatever that of the other.
-Status NotBegun(std::string_view reason, const Status& why);
+Status NotBegun(std::string_view reason, const Status& cause);
 
 // "save of step 7 to runs/a".
 std::string NameSave(const SaveTarget& target, const SaveOptions& save);
@@ -64,18 +64,18 @@ class SaveRun {
   Result<CommitInfo> Commit(BlobWriter* writer, Status local_status);
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
-  Status Fail(BlobWriter* writer, Status why);
+  Status Fail(BlobWriter* writer, Status cause);
 
   // Not collective. Says of a failure of the communicator which save and phase it ended, and
   // remembers it.
-  Status NoteFailure(Status why);
+  Status NoteFailure(Status cause);
   // Not success: the communicator failed, and the ranks may disagree on where they are.
   const Status& broken() const { return broken_; }
 
  private:
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
   Result<CommitInfo> CommitAndBroadcast(BlobWriter* writer, const std::vector<Bytes>& gathered);
-  Status Unknown(const Status& why);
+  Status Unknown(const Status& cause);
 
   Engine& engine_;
   Communicator& comm_;

@@ -37,7 +37,7 @@ namespace internal {
 namespace {
 
 // What this rank contributes to the agreement on a plan.
-struct Proposal {
+struct LocalPlan {
   Digest declaration{};
   bool is_changed = false;  // since the last agreement
   std::shared_ptr<const SavePlan> plan{};
@@ -50,11 +50,11 @@ struct Flags {
   bool may_be_saved = false;  // something is declared, or need not be
 };
 
-// What is about to be proposed.
-Flags FlagsOf(const Result<Proposal>& proposal, const Declaration& declaration, bool allow_empty,
+// The flags of the plan that this rank is about to contribute.
+Flags FlagsOf(const Result<LocalPlan>& local_plan, const Declaration& declaration, bool allow_empty,
               bool is_short_of_memory = false) {
   const bool declares_any = !declaration.tensors().empty() || !declaration.objects().empty();
-  return {.is_changed = proposal.ok() && proposal->is_changed,
+  return {.is_changed = local_plan.ok() && local_plan->is_changed,
           .is_short_of_memory = is_short_of_memory,
           .may_be_saved = declares_any || allow_empty};
 }
@@ -85,21 +85,21 @@ class SaverImpl final : public Saver {
   Status CheckArguments(const SaveOptions& options, const Sources& sources) const;
   // Collective: the first exchange of a save. An error of any rank becomes the error of all.
   Result<Flags> Begin(const CollectiveCall& call, const Flags& flags, const Status& local_status);
-  // Collective. The same once more, if the proposal became known only after the first exchange.
+  // Collective. The same once more, if the local plan became known only after the first exchange.
   Result<Flags> Reduce(const Flags& flags, const Status& local_status);
   Result<Flags> TakeMaxima(const CallFlags& maxima, const Status& local_status);
   // Collective. What is saved instead of `sources` if the saver finds replicas; borrows from
   // found_. `is_changed`: any rank's declaration since it last searched.
   Result<Sources> FindReplicas(bool is_changed, const Sources& sources);
   // Before the first exchange: what this rank proposes then, and the flags of that.
-  Result<Proposal> ProposeFirst(const Status& local_status, const Sources& held) const;
-  Flags FirstFlags(const Result<Proposal>& proposal, const Sources& held, bool allow_empty,
+  Result<LocalPlan> MakeFirstPlan(const Status& local_status, const Sources& held) const;
+  Flags FirstFlags(const Result<LocalPlan>& local_plan, const Sources& held, bool allow_empty,
                    bool is_short_of_memory = false) const;
-  Result<Proposal> Propose(const Declaration& declaration) const;
+  Result<LocalPlan> MakePlan(const Declaration& declaration) const;
   // Collective, after AgreeOnPlan. `held` are the sources of the caller, `planned` what is saved.
   Status CompareReplicas(const Sources& held, const Declaration& planned);
   // Collective. `any` are the flags of the ranks' proposals, of which none is an error.
-  Status AgreeOnPlan(const Flags& any, const Proposal& proposal, const Declaration& declaration);
+  Status AgreeOnPlan(const Flags& any, const LocalPlan& local_plan, const Declaration& declaration);
   Result<CommitInfo> RunInForeground(const CollectiveCall& call, SaveRun& run,
                                      const Status& local_status, const Sources& held,
                                      PhaseRecorder& recorder);
@@ -124,7 +124,7 @@ class SaverImpl final : public Saver {
   // If the saver finds replicas: those of the last declaration that was searched, and its key.
   std::optional<Digest> searched_for_;
   std::optional<FoundReplicas> found_;
-  std::optional<SharedContents> shared_;  // what is compared; absent if plan or replicas changed
+  std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
   Status broken_;  // the communicator failed; ranks may disagree on where they are
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
 };
@@ -153,8 +153,8 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
 Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRun& run,
                                               const Status& local_status, const Sources& held,
                                               PhaseRecorder& recorder) {
-  auto proposal = ProposeFirst(local_status, held);
-  auto any = Begin(call, FirstFlags(proposal, held, run.allows_empty()), proposal.status());
+  auto local_plan = MakeFirstPlan(local_status, held);
+  auto any = Begin(call, FirstFlags(local_plan, held, run.allows_empty()), local_plan.status());
   if (!any.ok()) return run.NoteFailure(any.error());
   SEALPOINT_RETURN_IF_ERROR(run.Preflight());
   recorder.Begin(Phase::kPlan);
@@ -163,12 +163,13 @@ Result<CommitInfo> SaverImpl::RunInForeground(const CollectiveCall& call, SaveRu
     auto found = FindReplicas(any->is_changed, held);
     if (!found.ok()) return run.Fail(nullptr, found.error());
     selected = *std::move(found);
-    proposal = Propose(selected->declaration());
-    any = Reduce(FlagsOf(proposal, selected->declaration(), run.allows_empty()), proposal.status());
+    local_plan = MakePlan(selected->declaration());
+    any = Reduce(FlagsOf(local_plan, selected->declaration(), run.allows_empty()),
+                 local_plan.status());
     if (!any.ok()) return run.Fail(nullptr, any.error());
   }
   const Sources& sources = selected ? *selected : held;
-  Status status = AgreeOnPlan(*any, *proposal, sources.declaration());
+  Status status = AgreeOnPlan(*any, *local_plan, sources.declaration());
   if (status.ok()) status = CompareReplicas(held, sources.declaration());
   if (status.ok()) status = run.CheckFreeSpace(plan_->tensor_bytes);
   if (!status.ok()) return run.Fail(nullptr, std::move(status));
@@ -202,31 +203,31 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
                                     const std::shared_ptr<BackgroundSave>& save) {
   PhaseRecorder& recorder = save->recorder();
   const Status local_status = CheckArguments(options, held_sources);
-  auto proposal = ProposeFirst(local_status, held_sources);
+  auto local_plan = MakeFirstPlan(local_status, held_sources);
   std::unique_ptr<BlobWriterImpl> held;
   const auto reserve = [&](const Sources& sources) {
-    if (proposal.ok() && proposal->plan) {
-      held = ReserveStaging(*proposal->plan, options, sources, recorder);
+    if (local_plan.ok() && local_plan->plan) {
+      held = ReserveStaging(*local_plan->plan, options, sources, recorder);
     }
     return held == nullptr;
   };
   bool is_short = reserve(held_sources);
   SEALPOINT_ASSIGN_OR_RETURN(
-      Flags any,
-      Begin(CallOf("save in the background", options_, target, options),
-            FirstFlags(proposal, held_sources, options.allow_empty, is_short), proposal.status()));
+      Flags any, Begin(CallOf("save in the background", options_, target, options),
+                       FirstFlags(local_plan, held_sources, options.allow_empty, is_short),
+                       local_plan.status()));
   SEALPOINT_RETURN_IF_ERROR(OpenQueue());
   std::optional<Sources> selected;
   if (options_.find_replicas) {
     SEALPOINT_ASSIGN_OR_RETURN(selected, FindReplicas(any.is_changed, held_sources));
-    proposal = Propose(selected->declaration());
+    local_plan = MakePlan(selected->declaration());
     is_short = reserve(*selected);
     SEALPOINT_ASSIGN_OR_RETURN(
-        any, Reduce(FlagsOf(proposal, selected->declaration(), options.allow_empty, is_short),
-                    proposal.status()));
+        any, Reduce(FlagsOf(local_plan, selected->declaration(), options.allow_empty, is_short),
+                    local_plan.status()));
   }
   const Sources& sources = selected ? *selected : held_sources;
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *proposal, sources.declaration()));
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnPlan(any, *local_plan, sources.declaration()));
   SEALPOINT_RETURN_IF_ERROR(CompareReplicas(held_sources, sources.declaration()));
   save->tensor_bytes = plan_->tensor_bytes;
   if (any.is_short_of_memory) {
@@ -289,17 +290,17 @@ Status SaverImpl::CheckArguments(const SaveOptions& options, const Sources& sour
 }
 
 // Local arithmetic.
-Result<Proposal> SaverImpl::Propose(const Declaration& declaration) const {
-  Proposal proposal{.declaration = declaration.ComputeDigest()};
-  proposal.is_changed = planned_for_ != proposal.declaration;
-  if (!proposal.is_changed) {
-    proposal.plan = plan_;
-    return proposal;
+Result<LocalPlan> SaverImpl::MakePlan(const Declaration& declaration) const {
+  LocalPlan local_plan{.declaration = declaration.ComputeDigest()};
+  local_plan.is_changed = planned_for_ != local_plan.declaration;
+  if (!local_plan.is_changed) {
+    local_plan.plan = plan_;
+    return local_plan;
   }
   SEALPOINT_ASSIGN_OR_RETURN(
       SavePlan plan, MakeSavePlan(declaration, comm_.rank(), comm_.size(), options_.writer_ranks));
-  proposal.plan = std::make_shared<const SavePlan>(std::move(plan));
-  return proposal;
+  local_plan.plan = std::make_shared<const SavePlan>(std::move(plan));
+  return local_plan;
 }
 
 Result<Flags> SaverImpl::Begin(const CollectiveCall& call, const Flags& flags,
@@ -326,14 +327,14 @@ Result<Flags> SaverImpl::TakeMaxima(const CallFlags& maxima, const Status& local
                .may_be_saved = maxima[3] != 0};
 }
 
-Result<Proposal> SaverImpl::ProposeFirst(const Status& local_status, const Sources& held) const {
+Result<LocalPlan> SaverImpl::MakeFirstPlan(const Status& local_status, const Sources& held) const {
   SEALPOINT_RETURN_IF_ERROR(local_status);
-  return options_.find_replicas ? Result<Proposal>(Proposal()) : Propose(held.declaration());
+  return options_.find_replicas ? Result<LocalPlan>(LocalPlan()) : MakePlan(held.declaration());
 }
 
-Flags SaverImpl::FirstFlags(const Result<Proposal>& proposal, const Sources& held, bool allow_empty,
-                            bool is_short_of_memory) const {
-  Flags flags = FlagsOf(proposal, held.declaration(), allow_empty, is_short_of_memory);
+Flags SaverImpl::FirstFlags(const Result<LocalPlan>& local_plan, const Sources& held,
+                            bool allow_empty, bool is_short_of_memory) const {
+  Flags flags = FlagsOf(local_plan, held.declaration(), allow_empty, is_short_of_memory);
   if (options_.find_replicas)
     flags.is_changed = searched_for_ != held.declaration().ComputeDigest();
   return flags;
@@ -354,7 +355,7 @@ Result<Sources> SaverImpl::FindReplicas(bool is_changed, const Sources& sources)
 Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planned) {
   if (!options_.compare_replicas) return {};
   if (!shared_) {
-    shared_ = SharedContentsOf(planned, found_ ? found_->shared_objects : SharedObjects());
+    shared_ = FindSharedItems(planned, found_ ? found_->shared_objects : SharedObjects());
   }
   return internal::CompareReplicas(comm_, InternalAccess::PartsOf(engine_), held, *shared_);
 }
@@ -362,21 +363,21 @@ Status SaverImpl::CompareReplicas(const Sources& held, const Declaration& planne
 // The flags say whether any declaration changed since the last agreement. Only then the
 // declarations are checked, fast at first; only if that fails are they exchanged in full, to name
 // the fault.
-Status SaverImpl::AgreeOnPlan(const Flags& any, const Proposal& proposal,
+Status SaverImpl::AgreeOnPlan(const Flags& any, const LocalPlan& local_plan,
                               const Declaration& declaration) {
   if (!any.may_be_saved) {
     return InvalidArgument("no rank declares a tensor or an object; see SaveOptions::allow_empty");
   }
   if (!any.is_changed) return {};
   SEALPOINT_ASSIGN_OR_RETURN(const bool agree,
-                             FastCheckDeclarations(comm_, declaration, *proposal.plan,
+                             FastCheckDeclarations(comm_, declaration, *local_plan.plan,
                                                    options_.writer_ranks, options_.limits));
   if (!agree) {
-    SEALPOINT_RETURN_IF_ERROR(FullCheckDeclarations(comm_, declaration, *proposal.plan,
+    SEALPOINT_RETURN_IF_ERROR(FullCheckDeclarations(comm_, declaration, *local_plan.plan,
                                                     options_.writer_ranks, options_.limits));
   }
-  plan_ = proposal.plan;
-  planned_for_ = proposal.declaration;
+  plan_ = local_plan.plan;
+  planned_for_ = local_plan.declaration;
   shared_.reset();
   return {};
 }

@@ -86,23 +86,23 @@ Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const S
 
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,
                          const SavePlan& plan, const Sources& sources) {
-  StagingEstimate room(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
+  StagingEstimate estimate(options.blob_size_max_bytes, engine.pool->buffer_size_bytes());
   const Declaration& declaration = sources.declaration();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
   for (const PlannedShard& shard : plan.shards) {
     summary.held(shard.slot).CopyTo(tensor);
-    room.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
+    estimate.AddShard(tensor, (shard.run.end - shard.run.begin) * ElementSize(tensor));
   }
   for (const std::size_t slot : plan.empty_slots) {
     summary.held(slot).CopyTo(tensor);
-    room.AddEmpty(tensor);
+    estimate.AddEmpty(tensor);
   }
   for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
     const HeldObject& object = declaration.objects()[i];
-    room.AddObject(object.name, object.media_type, sources.objects()[i]->size());
+    estimate.AddObject(object.name, object.media_type, sources.objects()[i]->size());
   }
-  return room.buffer_count();
+  return estimate.buffer_count();
 }
 
 }  // namespace sealpoint::internal

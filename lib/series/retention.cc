@@ -24,9 +24,9 @@ Status BadPolicy(std::string message) {
 // The decisions about the committed checkpoints of a listing, newest first.
 class Retention {
  public:
-  Retention(const RetentionPolicy& policy, const std::vector<CheckpointFacts>& facts,
+  Retention(const RetentionPolicy& policy, const std::vector<CheckpointSummary>& summaries,
             std::vector<PruneDecision>& decisions)
-      : policy_(policy), facts_(facts), decisions_(decisions) {
+      : policy_(policy), summaries_(summaries), decisions_(decisions) {
     while (count_ < decisions.size() && IsCommitted(decisions[count_].entry)) ++count_;
   }
 
@@ -42,8 +42,8 @@ class Retention {
 
  private:
   static bool IsCommitted(const SeriesEntry& entry) { return entry.verdict == Verdict::kCommitted; }
-  // Facts are there for all that a rule looks at (NeedsAllFacts, GatherFacts).
-  bool is_whole(std::size_t i) const { return facts_[i].is_whole; }
+  // Summaries are there for all that a rule looks at (NeedsAllSummaries, SummarizeNewest).
+  bool is_whole(std::size_t i) const { return summaries_[i].is_whole; }
   const AttemptId& attempt(std::size_t i) const { return decisions_[i].entry.attempt; }
   void Keep(std::size_t i, std::string reason) {
     decisions_[i].keep = true;
@@ -60,7 +60,7 @@ class Retention {
         Keep(i, StrCat("one of the newest ", policy_.keep_last));
       } else {
         Keep(i, StrCat("not whole, and newer than the newest ", policy_.keep_last,
-                       " whole ones: ", facts_[i].damage));
+                       " whole ones: ", summaries_[i].damage));
       }
     }
   }
@@ -81,7 +81,7 @@ class Retention {
     std::uint32_t kept = 0;
     for (std::size_t i = 0; i < count_ && kept < periods.count; ++i) {
       if (!is_whole(i)) continue;
-      const std::uint64_t period = facts_[i].created_unix_ns / kNanosecondsPerSecond / seconds;
+      const std::uint64_t period = summaries_[i].created_unix_ns / kNanosecondsPerSecond / seconds;
       if (last_period == period) continue;
       last_period = period;
       ++kept;
@@ -94,15 +94,15 @@ class Retention {
     // A copy comes right after what it is a copy of: they have sequence and attempt in common.
     std::optional<AttemptId> last;
     for (std::size_t i = 0; i < count_; ++i) {
-      if (!is_whole(i) || !facts_[i].metric || last == attempt(i)) continue;
+      if (!is_whole(i) || !summaries_[i].metric || last == attempt(i)) continue;
       last = attempt(i);
       ranked.push_back(i);
     }
     const bool least = rule.best == BestMetric::kLeast;
     // Stable: of equal ones the newer comes first.
     std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
-      const double x = *facts_[a].metric;
-      const double y = *facts_[b].metric;
+      const double x = *summaries_[a].metric;
+      const double y = *summaries_[b].metric;
       return least ? x < y : x > y;
     });
     ranked.resize(std::min<std::size_t>(ranked.size(), rule.count));
@@ -132,13 +132,13 @@ class Retention {
 
   void ExplainDeletion(std::size_t i) {
     if (decisions_[i].keep) return;
-    const bool is_damaged = i < facts_.size() && !facts_[i].is_whole;
-    const std::string damage = is_damaged ? StrCat("; not whole: ", facts_[i].damage) : "";
+    const bool is_damaged = i < summaries_.size() && !summaries_[i].is_whole;
+    const std::string damage = is_damaged ? StrCat("; not whole: ", summaries_[i].damage) : "";
     decisions_[i].reasons.push_back(StrCat("no rule keeps it", damage));
   }
 
   const RetentionPolicy& policy_;
-  const std::vector<CheckpointFacts>& facts_;
+  const std::vector<CheckpointSummary>& summaries_;
   std::vector<PruneDecision>& decisions_;
   std::size_t count_ = 0;  // of committed ones
 };
@@ -185,13 +185,13 @@ std::optional<double> ParseMetric(std::string_view text) {
   return value;
 }
 
-bool NeedsAllFacts(const RetentionPolicy& policy) {
+bool NeedsAllSummaries(const RetentionPolicy& policy) {
   return !policy.keep_per_period.empty() || policy.keep_best.has_value();
 }
 
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
-                                           const std::vector<CheckpointFacts>& facts) {
+                                           const std::vector<CheckpointSummary>& summaries) {
   std::vector<PruneDecision> decisions;
   decisions.reserve(listing.entries.size());
   for (const SeriesEntry& entry : listing.entries) {
@@ -203,7 +203,7 @@ std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
             ? "never committed"
             : StrCat("its marker does not say how new it is: ", entry.problem.message()));
   }
-  Retention(policy, facts, decisions).Decide();
+  Retention(policy, summaries, decisions).Decide();
   return decisions;
 }
 

@@ -20,7 +20,7 @@ Status CheckPolicy(const RetentionPolicy& policy);
 Status CheckNoFork(const SeriesListing& listing);
 
 // What a policy may have to know of a committed checkpoint.
-struct CheckpointFacts {
+struct CheckpointSummary {
   bool is_whole = false;  // its file-level check passed
   std::string damage{};   // if not whole
   std::uint64_t created_unix_ns = 0;
@@ -30,15 +30,15 @@ struct CheckpointFacts {
 // The value of a metric: a whole decimal number, finite. Nothing for any other text.
 std::optional<double> ParseMetric(std::string_view text);
 
-// True if the policy asks for facts of every checkpoint, else only of the newest ones, until
+// True if the policy asks for summaries of every checkpoint, else only of the newest ones, until
 // keep_last whole ones were found.
-bool NeedsAllFacts(const RetentionPolicy& policy);
+bool NeedsAllSummaries(const RetentionPolicy& policy);
 
-// One decision per entry. `facts` belong to the first entries of the listing, which are the
+// One decision per entry. `summaries` belong to the first entries of the listing, which are the
 // committed ones, newest first; all of these, or enough for the policy.
 std::vector<PruneDecision> DecideRetention(const SeriesListing& listing,
                                            const RetentionPolicy& policy,
-                                           const std::vector<CheckpointFacts>& facts);
+                                           const std::vector<CheckpointSummary>& summaries);
 
 }  // namespace sealpoint::internal
 

@@ -13,7 +13,7 @@
 namespace sealpoint {
 namespace {
 
-using internal::CheckpointFacts;
+using internal::CheckpointSummary;
 
 // What is missing was removed by another process, which is not an error.
 bool IsGone(const Status& error) {
@@ -31,40 +31,40 @@ std::optional<double> FindMetric(const internal::Metadata& index, const Retentio
 }
 
 // Damage is a fact; what the storage failed to read is an error.
-Result<CheckpointFacts> LookAt(const Storage& storage, const SeriesEntry& entry,
-                               const RetentionPolicy& policy, const Limits& limits) {
+Result<CheckpointSummary> Summarize(const Storage& storage, const SeriesEntry& entry,
+                                    const RetentionPolicy& policy, const Limits& limits) {
   const auto opened = internal::OpenCommitted(storage, entry.path, limits, true);
-  CheckpointFacts facts{.is_whole = opened.ok()};
+  CheckpointSummary summaries{.is_whole = opened.ok()};
   if (opened.ok()) {
-    facts.created_unix_ns = opened->index.contents.created_unix_ns();
-    facts.metric = FindMetric(opened->index.contents, policy);
-    return facts;
+    summaries.created_unix_ns = opened->index.metadata.created_unix_ns();
+    summaries.metric = FindMetric(opened->index.metadata, policy);
+    return summaries;
   }
   const Status& error = opened.error();
   const bool is_damage = VerdictOf(error) == Verdict::kCorrupt ||
                          VerdictOf(error) == Verdict::kIncomplete ||
                          error.code() == Code::kUnsupported || IsGone(error);
   if (!is_damage) return error;
-  facts.damage = error.ToString();
-  return facts;
+  summaries.damage = error.ToString();
+  return summaries;
 }
 
-// Facts of the newest checkpoints, as many as the policy needs; newest first.
-Result<std::vector<CheckpointFacts>> GatherFacts(const Storage& storage,
-                                                 const SeriesListing& listing,
-                                                 const RetentionPolicy& policy,
-                                                 const Limits& limits) {
-  std::vector<CheckpointFacts> facts;
+// Summaries of the newest checkpoints, as many as the policy needs; newest first.
+Result<std::vector<CheckpointSummary>> SummarizeNewest(const Storage& storage,
+                                                       const SeriesListing& listing,
+                                                       const RetentionPolicy& policy,
+                                                       const Limits& limits) {
+  std::vector<CheckpointSummary> summaries;
   std::vector<AttemptId> whole;
-  const bool all = internal::NeedsAllFacts(policy);
+  const bool all = internal::NeedsAllSummaries(policy);
   for (const SeriesEntry& entry : listing.entries) {
     const bool is_enough = !all && whole.size() >= policy.keep_last;
     if (entry.verdict != Verdict::kCommitted || is_enough) break;
-    SEALPOINT_ASSIGN_OR_RETURN(facts.emplace_back(), LookAt(storage, entry, policy, limits));
+    SEALPOINT_ASSIGN_OR_RETURN(summaries.emplace_back(), Summarize(storage, entry, policy, limits));
     const bool is_copy = std::find(whole.begin(), whole.end(), entry.attempt) != whole.end();
-    if (facts.back().is_whole && !is_copy) whole.push_back(entry.attempt);
+    if (summaries.back().is_whole && !is_copy) whole.push_back(entry.attempt);
   }
-  return facts;
+  return summaries;
 }
 
 Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& storage,
@@ -75,9 +75,9 @@ Result<std::vector<PruneDecision>> Decide(const Series& series, const Storage& s
     if (entry.verdict == Verdict::kUnreadable) return entry.problem;
   }
   SEALPOINT_RETURN_IF_ERROR(internal::CheckNoFork(listing).AtPath(series.path()));
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointFacts> facts,
-                             GatherFacts(storage, listing, policy, limits));
-  return internal::DecideRetention(listing, policy, facts);
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<CheckpointSummary> summaries,
+                             SummarizeNewest(storage, listing, policy, limits));
+  return internal::DecideRetention(listing, policy, summaries);
 }
 
 // R-SER-11, once for all that is deleted: all of it is older than the newest whole one.

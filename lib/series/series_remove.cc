@@ -118,9 +118,10 @@ Status MakeSureOfANewerOne(const Storage& storage, std::vector<SeriesEntry>::con
     const Status& error = opened.error();
     // A failure of the storage does not say that this one is damaged.
     if (problem.code() == Code::kIo) continue;
-    const std::string why = StrCat("not deleted: no newer checkpoint is whole; of ", entry->name);
-    problem = error.code() == Code::kIo ? Status(error).Prefixed(why)
-                                        : InvalidArgument(why, ": ", error.message());
+    const std::string reason =
+        StrCat("not deleted: no newer checkpoint is whole; of ", entry->name);
+    problem = error.code() == Code::kIo ? Status(error).Prefixed(reason)
+                                        : InvalidArgument(reason, ": ", error.message());
   }
   return problem;
 }
@@ -148,8 +149,8 @@ Status Series::Delete(const std::string& name) const {
   }
   // What could not be read may be the newest, and may be kept.
   if (found->verdict == Verdict::kUnreadable) return found->problem;
-  const auto refuse = [&](std::string_view why) {
-    return InvalidArgument("not deleted: ", why).AtRule("R-SER-05").AtPath(found->path);
+  const auto refuse = [&](std::string_view reason) {
+    return InvalidArgument("not deleted: ", reason).AtRule("R-SER-05").AtPath(found->path);
   };
   if (found->verdict == Verdict::kUncommitted) return refuse("it was never committed");
   if (listing.newest() == nullptr || &*found == listing.newest()) {
@@ -169,8 +170,8 @@ Result<std::uint64_t> Series::RemoveUncommitted(const std::string& name) const {
   SEALPOINT_ASSIGN_OR_RETURN(const auto directory, OpenToRemove(*series, name));
   const DirectoryLook look = internal::LookInside(*directory, path_, name);
   const SeriesEntry& entry = look.entry;
-  const auto refuse = [&](std::string_view why) {
-    return InvalidArgument("not removed: ", why).AtRule("R-SER-07").AtPath(entry.path);
+  const auto refuse = [&](std::string_view reason) {
+    return InvalidArgument("not removed: ", reason).AtRule("R-SER-07").AtPath(entry.path);
   };
   if (look.kind == DirectoryLook::Kind::kForeign) {
     return refuse("it is not a checkpoint's directory");

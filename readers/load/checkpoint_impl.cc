@@ -55,7 +55,7 @@ CheckpointImpl::CheckpointImpl(std::string path, OpenOptions options, CommittedF
       options_(std::move(options)),
       files_(std::move(files)),
       pool_(std::move(pool)),
-      tables_(*files_.directory, files_.index.contents) {}
+      tables_(*files_.directory, files_.index.metadata) {}
 
 BlobFiles CheckpointImpl::BlobsToRead() const {
   return tables_.files().InMode(options_.direct_io ? IoMode::kDirect : IoMode::kBuffered);

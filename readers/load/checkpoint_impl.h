@@ -77,7 +77,7 @@ class CheckpointImpl final : public Checkpoint {
     pool_->PinWith(devices_);
     return *pool_;
   }
-  const Metadata& index() const { return files_.index.contents; }
+  const Metadata& index() const { return files_.index.metadata; }
   std::uint64_t range_size_max_bytes() const;
   std::string BlobPath(std::uint32_t blob) const;
   // See contract.h; errors name the checkpoint.

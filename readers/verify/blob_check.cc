@@ -84,6 +84,9 @@ void BlobCheck::CheckPadding(std::uint64_t begin, std::uint64_t end) {
            "R-BLB-08", "padding is not zero");
 }
 
+// Runs once, on one thread, whose scratch memory the functions below use through worker_. Findings
+// go to the context, which takes them from any thread. Units are scanned by other threads after all
+// blobs were checked: what they hold (walker, groups) is not changed any more then.
 void BlobCheck::Run(Worker& worker, std::vector<ScanUnit>& units) {
   worker_ = &worker;
   Result<std::unique_ptr<ReadableFile>> file =
@@ -174,7 +177,8 @@ std::optional<Trailer> BlobCheck::CheckTrailer() {
   return *trailer;
 }
 
-// R-BLB-03, of the fields that index and trailer both have.
+// R-BLB-03, for the fields that index and trailer both have. Only the first that differs is
+// reported: a trailer of another blob differs in most of them, and is one violation.
 bool BlobCheck::CheckTrailerPins(const Trailer& trailer, ByteSpan bytes) {
   const std::uint64_t at = pin_.file_size - kTrailerSize;
   bool good = true;
@@ -210,6 +214,7 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
                .AtOffset(pin_.table_offset));
     return std::nullopt;
   }
+  // From here on the group list is trusted, and only by it a group of records.
   CheckPadding(pin_.table_offset + list_size, RecordsOffset(pin_.table_offset, pin_.record_count));
   const auto groups = std::make_shared<BlobGroups>(
       BlobGroups{.digests = std::move(*read), .is_bad = std::vector<bool>(group_count)});
@@ -222,7 +227,8 @@ std::optional<std::uint64_t> BlobCheck::CheckTable(std::vector<ScanUnit>& units)
   return walker.last_end();
 }
 
-// Bytes of the chunks whose records are good.
+// The bytes of the chunks whose records are good. A group without the right digest is marked and
+// reported once, here, and its records are skipped: the scan of the payload passes over it.
 std::uint64_t BlobCheck::WalkGroup(std::uint32_t group, std::uint64_t group_at, ByteSpan records,
                                    BlobGroups& groups, RecordWalker& walker) {
   if (const Status status = CheckGroup(groups.digests, group, records); !status.ok()) {
@@ -266,6 +272,7 @@ void BlobCheck::CheckGroups(std::uint32_t first_group, std::uint32_t end_group,
     unit_bytes += WalkGroup(group, group_at, records, *groups, walker);
     unit.end_group = group + 1;
     if (unit_bytes < input_.unit_size_bytes && unit.end_group < end_group) continue;
+    // The walker is copied when a unit ends: the next one begins where this walk has come to.
     if (context_.options.level == VerifyLevel::kFull) units.push_back(unit);
     unit.first_group = unit.end_group;
     unit.walker = walker;

@@ -29,7 +29,7 @@ struct ScanUnit {
   std::size_t blob = 0;
   std::uint32_t first_group = 0;
   std::uint32_t end_group = 0;
-  RecordWalker walker;  // is before the first record of `first_group`
+  RecordWalker walker;  // at the first record of `first_group`
   std::shared_ptr<const BlobGroups> groups;
 };
 

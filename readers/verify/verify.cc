@@ -159,10 +159,10 @@ Status Verification::CheckDirectory(const Directory& directory) {
   findings_.Add(kDirectoryRank, NoteOtherFiles(directory,
                                                {.is_known = is_attempt || index_.has_value(),
                                                 .marker = marker_ ? &*marker_ : nullptr,
-                                                .index = index_ ? &index_->contents : nullptr},
+                                                .index = index_ ? &index_->metadata : nullptr},
                                                report_));
   if (!index_) return {};
-  return CheckBlobs(context, *marker_, index_->contents);
+  return CheckBlobs(context, *marker_, index_->metadata);
 }
 
 void Verification::ForgetIfDeleted(const Directory& directory) {
@@ -188,7 +188,7 @@ void Verification::CheckPinned(const VerifyContext& context) {
   NoteMarker(*marker_);
   index_ = CheckIndex(context, workers_.front(), *marker_);
   if (!index_) return;
-  NoteIndex(index_->contents);
+  NoteIndex(index_->metadata);
 }
 
 void Verification::NoteMarker(const Marker& marker) {

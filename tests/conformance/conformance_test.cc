@@ -30,13 +30,13 @@ using ::testing::SizeIs;
 const std::string kCorpus = SEALPOINT_CORPUS;
 
 const std::map<std::string, CorpusContent>& ContentByName() {
-  static const std::map<std::string, CorpusContent> contents = [] {
+  static const std::map<std::string, CorpusContent> metadata = [] {
     std::map<std::string, CorpusContent> by_name;
     const Corpus corpus = BuildCorpus();
     for (const CorpusEntry& entry : corpus.entries()) by_name[entry.name] = entry.content;
     return by_name;
   }();
-  return contents;
+  return metadata;
 }
 
 class ConformanceOf : public ::testing::TestWithParam<Expectation> {

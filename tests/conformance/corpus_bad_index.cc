@@ -13,7 +13,7 @@
 namespace sealpoint::testing {
 namespace {
 
-using Damage = std::function<void(HostileContents&)>;
+using Damage = std::function<void(HostileMetadata&)>;
 
 // Positions in the index of BaseSpec.
 enum : std::size_t { kBricks, kEmpty, kGrid, kRuns, kScalar };
@@ -27,9 +27,9 @@ void AddIndex(Corpus& corpus, std::string name, const Damage& damage) {
       corpus, std::move(name), "index",
       [&](Bytes& file) {
         const Bytes good(file.begin() + internal::kHeaderSize, file.end());
-        HostileContents contents = TranscribeIndex(good);
-        damage(contents);
-        Bytes buffer = EncodeHostileIndex(contents);
+        HostileMetadata metadata = TranscribeIndex(good);
+        damage(metadata);
+        Bytes buffer = EncodeHostileIndex(metadata);
         CopyPins(good, buffer);
         file.resize(internal::kHeaderSize);
         file.insert(file.end(), buffer.begin(), buffer.end());
@@ -42,107 +42,107 @@ void AddManifest(Corpus& corpus, std::string name, const Damage& damage) {
   MiniSpec spec = BaseSpec();
   spec.hooks.manifest_bytes = [damage](int blob, Bytes& bytes) {
     if (blob != 0) return;
-    HostileContents contents = TranscribeManifest(bytes);
-    damage(contents);
-    bytes = EncodeHostileManifest(contents);
+    HostileMetadata metadata = TranscribeManifest(bytes);
+    damage(metadata);
+    bytes = EncodeHostileManifest(metadata);
   };
   corpus.Add(std::move(name), spec);
 }
 
 void AddTexts(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-05-name_not_utf8",
-           [](HostileContents& c) { c.tensors[kScalar].name = "scalar\xff"; });
+           [](HostileMetadata& c) { c.tensors[kScalar].name = "scalar\xff"; });
   AddIndex(corpus, "bad-R-IDX-05-control_character_in_media_type",
-           [](HostileContents& c) { c.objects[kRng].media_type = "text\n"; });
+           [](HostileMetadata& c) { c.objects[kRng].media_type = "text\n"; });
   AddIndex(corpus, "bad-R-IDX-05-empty_mesh_axis",
-           [](HostileContents& c) { c.mesh[0].first.clear(); });
+           [](HostileMetadata& c) { c.mesh[0].first.clear(); });
   AddIndex(corpus, "bad-R-IDX-05-long_name",
-           [](HostileContents& c) { c.tensors[kScalar].name = std::string(1025, 's'); });
+           [](HostileMetadata& c) { c.tensors[kScalar].name = std::string(1025, 's'); });
   AddIndex(corpus, "bad-R-IDX-06-duplicate_name",
-           [](HostileContents& c) { c.tensors[kRuns].name = c.tensors[kGrid].name; });
+           [](HostileMetadata& c) { c.tensors[kRuns].name = c.tensors[kGrid].name; });
   AddIndex(corpus, "bad-R-IDX-06-objects_not_sorted",
-           [](HostileContents& c) { std::swap(c.objects[kArgs], c.objects[kNothing]); });
+           [](HostileMetadata& c) { std::swap(c.objects[kArgs], c.objects[kNothing]); });
 }
 
 void AddTypes(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-09-element_size",
-           [](HostileContents& c) { c.tensors[kGrid].element_size = 8; });
-  AddIndex(corpus, "bad-R-IDX-09-elements_of_3_bytes", [](HostileContents& c) {
+           [](HostileMetadata& c) { c.tensors[kGrid].element_size = 8; });
+  AddIndex(corpus, "bad-R-IDX-09-elements_of_3_bytes", [](HostileMetadata& c) {
     c.tensors[kGrid].dtype = 40000;
     c.tensors[kGrid].element_size = 3;
   });
-  AddIndex(corpus, "bad-R-IDX-09-no_dtype", [](HostileContents& c) { c.tensors[kGrid].dtype = 0; });
+  AddIndex(corpus, "bad-R-IDX-09-no_dtype", [](HostileMetadata& c) { c.tensors[kGrid].dtype = 0; });
   AddIndex(corpus, "bad-R-IDX-10-chunk_size",
-           [](HostileContents& c) { c.tensors[kGrid].chunk_size_log2 = 11; });
+           [](HostileMetadata& c) { c.tensors[kGrid].chunk_size_log2 = 11; });
   AddIndex(corpus, "bad-R-IDX-10-chunk_size_of_object",
-           [](HostileContents& c) { c.objects[kRng].chunk_size_log2 = 28; });
+           [](HostileMetadata& c) { c.objects[kRng].chunk_size_log2 = 28; });
   AddIndex(corpus, "bad-R-IDX-11-overflow",
-           [](HostileContents& c) { c.tensors[kGrid].shape = {kHuge, 2}; });
+           [](HostileMetadata& c) { c.tensors[kGrid].shape = {kHuge, 2}; });
   AddIndex(corpus, "bad-R-IDX-11-dimensions",
-           [](HostileContents& c) { c.tensors[kEmpty].shape.assign(33, 0); });
+           [](HostileMetadata& c) { c.tensors[kEmpty].shape.assign(33, 0); });
 }
 
 void AddGeometry(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-12-two_geometries",
-           [](HostileContents& c) { c.tensors[kGrid].boxes = HostileBoxes{}; });
+           [](HostileMetadata& c) { c.tensors[kGrid].boxes = HostileBoxes{}; });
   AddIndex(corpus, "bad-R-IDX-12-no_geometry",
-           [](HostileContents& c) { c.tensors[kGrid].grid.reset(); });
-  AddIndex(corpus, "bad-R-IDX-12-geometry_of_an_empty_tensor", [](HostileContents& c) {
+           [](HostileMetadata& c) { c.tensors[kGrid].grid.reset(); });
+  AddIndex(corpus, "bad-R-IDX-12-geometry_of_an_empty_tensor", [](HostileMetadata& c) {
     c.tensors[kEmpty].grid = HostileGrid{.cuts = {}, .cut_counts = {0, 0}};
   });
-  AddIndex(corpus, "bad-R-IDX-13-box_list_of_a_grid", [](HostileContents& c) {
+  AddIndex(corpus, "bad-R-IDX-13-box_list_of_a_grid", [](HostileMetadata& c) {
     c.tensors[kGrid].grid.reset();
     c.tensors[kGrid].boxes = HostileBoxes{.boxes = {0, 0, 2, 6, 2, 0, 2, 6}};
   });
-  AddManifest(corpus, "bad-R-IDX-13-grid_in_a_manifest", [](HostileContents& c) {
+  AddManifest(corpus, "bad-R-IDX-13-grid_in_a_manifest", [](HostileMetadata& c) {
     c.tensors[kRuns].boxes.reset();
     c.tensors[kRuns].grid = HostileGrid{.cuts = {5}, .cut_counts = {1}};
   });
   AddIndex(corpus, "bad-R-IDX-14-grid_cuts",
-           [](HostileContents& c) { c.tensors[kGrid].grid->cuts = {4}; });
-  AddIndex(corpus, "bad-R-IDX-14-more_cells_than_shards", [](HostileContents& c) {
+           [](HostileMetadata& c) { c.tensors[kGrid].grid->cuts = {4}; });
+  AddIndex(corpus, "bad-R-IDX-14-more_cells_than_shards", [](HostileMetadata& c) {
     c.tensors[kGrid].grid = HostileGrid{.cuts = {2, 3}, .cut_counts = {1, 1}};
   });
   AddIndex(corpus, "bad-R-IDX-15-run_cuts",
-           [](HostileContents& c) { c.tensors[kRuns].grid->run_cuts = {{5}}; });
+           [](HostileMetadata& c) { c.tensors[kRuns].grid->run_cuts = {{5}}; });
   AddIndex(corpus, "bad-R-IDX-15-run_counts_without_cuts",
-           [](HostileContents& c) { c.tensors[kRuns].grid->run_cuts.reset(); });
+           [](HostileMetadata& c) { c.tensors[kRuns].grid->run_cuts.reset(); });
   AddIndex(corpus, "bad-R-IDX-16-box_outside",
-           [](HostileContents& c) { c.tensors[kBricks].boxes->boxes[15] = 2; });
+           [](HostileMetadata& c) { c.tensors[kBricks].boxes->boxes[15] = 2; });
   AddIndex(corpus, "bad-R-IDX-16-offset_that_wraps",
-           [](HostileContents& c) { c.tensors[kBricks].boxes->boxes[12] = ~std::uint64_t{0}; });
+           [](HostileMetadata& c) { c.tensors[kBricks].boxes->boxes[12] = ~std::uint64_t{0}; });
   AddIndex(corpus, "bad-R-IDX-17-empty_run",
-           [](HostileContents& c) { c.tensors[kBricks].boxes->runs = {{0, 2, 0, 6, 0, 6, 1, 1}}; });
+           [](HostileMetadata& c) { c.tensors[kBricks].boxes->runs = {{0, 2, 0, 6, 0, 6, 1, 1}}; });
   AddIndex(corpus, "bad-R-IDX-18-overlap",
-           [](HostileContents& c) { c.tensors[kBricks].boxes->boxes[3] = 2; });
+           [](HostileMetadata& c) { c.tensors[kBricks].boxes->boxes[3] = 2; });
   AddIndex(corpus, "bad-R-IDX-18-hole",
-           [](HostileContents& c) { c.tensors[kBricks].boxes->boxes[7] = 2; });
+           [](HostileMetadata& c) { c.tensors[kBricks].boxes->boxes[7] = 2; });
 }
 
 void AddPlaces(Corpus& corpus) {
   AddIndex(corpus, "bad-R-IDX-19-blob_number",
-           [](HostileContents& c) { c.tensors[kScalar].shards[0].blob = 2; });
+           [](HostileMetadata& c) { c.tensors[kScalar].shards[0].blob = 2; });
   AddIndex(corpus, "bad-R-IDX-20-record_twice",
-           [](HostileContents& c) { c.tensors[kGrid].shards[0] = c.tensors[kBricks].shards[0]; });
+           [](HostileMetadata& c) { c.tensors[kGrid].shards[0] = c.tensors[kBricks].shards[0]; });
   AddIndex(corpus, "bad-R-IDX-20-record_beyond_the_table",
-           [](HostileContents& c) { c.tensors[kGrid].shards[0].first_record = ~0u; });
+           [](HostileMetadata& c) { c.tensors[kGrid].shards[0].first_record = ~0u; });
   AddIndex(corpus, "bad-R-IDX-21-table_offset",
-           [](HostileContents& c) { c.blobs[0].table_offset = c.blobs[0].file_size - 256; });
+           [](HostileMetadata& c) { c.blobs[0].table_offset = c.blobs[0].file_size - 256; });
   AddIndex(corpus, "bad-R-IDX-21-length_of_no_page",
-           [](HostileContents& c) { c.blobs[0].file_size += 256; });
+           [](HostileMetadata& c) { c.blobs[0].file_size += 256; });
   AddIndex(corpus, "bad-R-IDX-21-shard_count",
-           [](HostileContents& c) { ++c.blobs[0].shard_count; });
+           [](HostileMetadata& c) { ++c.blobs[0].shard_count; });
   AddIndex(corpus, "bad-R-IDX-22-empty_object",
-           [](HostileContents& c) { c.objects[kNothing].shard = {0, 1}; });
-  AddIndex(corpus, "bad-R-IDX-23-raw_bytes", [](HostileContents& c) { ++c.raw_bytes; });
+           [](HostileMetadata& c) { c.objects[kNothing].shard = {0, 1}; });
+  AddIndex(corpus, "bad-R-IDX-23-raw_bytes", [](HostileMetadata& c) { ++c.raw_bytes; });
 }
 
 }  // namespace
 
 void AddBadIndexes(Corpus& corpus) {
   // The way in which the others are damaged, without damage.
-  AddIndex(corpus, "good-index_by_hand", [](HostileContents&) {});
-  AddManifest(corpus, "good-manifest_by_hand", [](HostileContents&) {});
+  AddIndex(corpus, "good-index_by_hand", [](HostileMetadata&) {});
+  AddManifest(corpus, "good-manifest_by_hand", [](HostileMetadata&) {});
 
   AddChanged(corpus, "bad-R-IDX-02-buffer", "index",
              SetField(internal::kHeaderSize, std::uint32_t{0xfffffff0}), kSealIndex | kSealMarker);
@@ -152,27 +152,27 @@ void AddBadIndexes(Corpus& corpus) {
       corpus, "bad-R-IDX-02-no_buffer", "index",
       [](Bytes& file) { file.resize(internal::kHeaderSize); }, kSealIndex | kSealMarker);
   AddIndex(corpus, "bad-R-IDX-03-unknown_field",
-           [](HostileContents& c) { c.unknown_fields = {UnknownField::kTensor}; });
+           [](HostileMetadata& c) { c.unknown_fields = {UnknownField::kTensor}; });
   AddManifest(corpus, "bad-R-IDX-03-unknown_field_of_manifest",
-              [](HostileContents& c) { c.unknown_fields = {UnknownField::kRoot}; });
+              [](HostileMetadata& c) { c.unknown_fields = {UnknownField::kRoot}; });
   AddIndex(corpus, "bad-R-IDX-04-blob_length",
-           [](HostileContents& c) { c.blobs[0].file_size = (std::uint64_t{1} << 50) + 4096; });
+           [](HostileMetadata& c) { c.blobs[0].file_size = (std::uint64_t{1} << 50) + 4096; });
   AddTexts(corpus);
   AddIndex(corpus, "bad-R-IDX-07-blob_order",
-           [](HostileContents& c) { std::swap(c.blobs[0], c.blobs[1]); });
-  AddIndex(corpus, "bad-R-IDX-07-blob_id_zero", [](HostileContents& c) { c.blobs[0].id = 0; });
+           [](HostileMetadata& c) { std::swap(c.blobs[0], c.blobs[1]); });
+  AddIndex(corpus, "bad-R-IDX-07-blob_id_zero", [](HostileMetadata& c) { c.blobs[0].id = 0; });
   AddIndex(corpus, "bad-R-IDX-08-digest_algorithm",
-           [](HostileContents& c) { c.digest_algorithm = 2; });
+           [](HostileMetadata& c) { c.digest_algorithm = 2; });
   AddTypes(corpus);
   AddGeometry(corpus);
   AddPlaces(corpus);
-  AddManifest(corpus, "bad-R-BLB-07-region_of_manifest", [](HostileContents& c) {
+  AddManifest(corpus, "bad-R-BLB-07-region_of_manifest", [](HostileMetadata& c) {
     c.tensors[kGrid].boxes = HostileBoxes{.boxes = {1, 0, 2, 6}};
   });
   AddManifest(corpus, "bad-R-BLB-07-dtype_of_manifest",
-              [](HostileContents& c) { c.tensors[kGrid].dtype = 4; });
+              [](HostileMetadata& c) { c.tensors[kGrid].dtype = 4; });
   AddManifest(corpus, "bad-R-BLB-07-tensor_missing_in_manifest",
-              [](HostileContents& c) { c.tensors.erase(c.tensors.begin() + kEmpty); });
+              [](HostileMetadata& c) { c.tensors.erase(c.tensors.begin() + kEmpty); });
 }
 
 }  // namespace sealpoint::testing

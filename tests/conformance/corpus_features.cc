@@ -23,7 +23,7 @@ constexpr std::uint64_t kUnknownCompat = std::uint64_t{1} << 5;
 constexpr std::uint64_t kOtherCodecs = std::uint64_t{1} << 2;
 constexpr std::uint16_t kPrivateCodec = 0xf000;
 
-using Damage = std::function<void(HostileContents&)>;
+using Damage = std::function<void(HostileMetadata&)>;
 
 // A file, and the digests to repair behind a change of its header.
 struct ChangedFile {
@@ -37,7 +37,7 @@ struct ChangedFile {
 Change EditIndex(const Damage& damage) {
   return [damage](Bytes& buffer) {
     const Bytes good = buffer;
-    HostileContents metadata = TranscribeIndex(good);
+    HostileMetadata metadata = TranscribeIndex(good);
     damage(metadata);
     buffer = EncodeHostileIndex(metadata);
     CopyPins(good, buffer);
@@ -45,13 +45,13 @@ Change EditIndex(const Damage& damage) {
 }
 std::function<void(int, Bytes&)> EditManifests(const Damage& damage) {
   return [damage](int, Bytes& buffer) {
-    HostileContents metadata = TranscribeManifest(buffer);
+    HostileMetadata metadata = TranscribeManifest(buffer);
     damage(metadata);
     buffer = EncodeHostileManifest(metadata);
   };
 }
 Damage SetUnknown(std::vector<UnknownField> tables) {
-  return [tables](HostileContents& metadata) { metadata.unknown_fields = tables; };
+  return [tables](HostileMetadata& metadata) { metadata.unknown_fields = tables; };
 }
 
 MiniSpec WithFeatures(const internal::FeatureMasks& of_blobs, const internal::FeatureMasks& all) {

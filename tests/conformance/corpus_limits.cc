@@ -46,7 +46,7 @@ template <typename Damage>
 void AddManifestOf(Corpus& corpus, std::string name, MiniSpec spec, const Damage& damage) {
   spec.hooks.manifest_bytes = [damage](int blob, Bytes& bytes) {
     if (blob != 0) return;
-    HostileContents manifest = TranscribeManifest(bytes);
+    HostileMetadata manifest = TranscribeManifest(bytes);
     damage(manifest);
     bytes = EncodeHostileManifest(manifest);
   };
@@ -57,21 +57,21 @@ void AddManifests(Corpus& corpus) {
   AddManifestOf(
       corpus, "bad-R-IDX-18-overlapping_runs_in_a_manifest",
       OneTensor({10}, {RunOf({{0}, {5}}, 0, 3), RunOf({{0}, {5}}, 3, 5), Region::Of({{5}, {5}})}),
-      [](HostileContents& c) { c.tensors[0].boxes->runs = {{0, 3, 2, 5, 0, 5}}; });
+      [](HostileMetadata& c) { c.tensors[0].boxes->runs = {{0, 3, 2, 5, 0, 5}}; });
   // Two chunks of two shards, or of one.
   AddManifestOf(corpus, "bad-R-IDX-21-shards_of_a_manifest",
                 OneTensor({8192}, {Region::Of({{0}, {4096}}), Region::Of({{4096}, {4096}})}),
-                [](HostileContents& c) {
+                [](HostileMetadata& c) {
                   c.tensors[0].boxes->boxes = {0, 8192};
                   c.tensors[0].shards.pop_back();
                 });
   AddManifestOf(corpus, "bad-R-BLB-07-chunk_size_of_an_object", BaseSpec(),
-                [](HostileContents& c) { c.objects[0].chunk_size_log2 = 13; });
+                [](HostileMetadata& c) { c.objects[0].chunk_size_log2 = 13; });
   AddManifestOf(corpus, "bad-R-BLB-07-shape_of_an_empty_tensor", BaseSpec(),
-                [](HostileContents& c) { c.tensors[1].shape = {0, 4}; });
+                [](HostileMetadata& c) { c.tensors[1].shape = {0, 4}; });
   MiniSpec twice = BaseSpec();
   twice.hooks.manifest_bytes = [empty = HostileTensor()](int blob, Bytes& bytes) mutable {
-    HostileContents manifest = TranscribeManifest(bytes);
+    HostileMetadata manifest = TranscribeManifest(bytes);
     if (blob == 0) {
       empty = manifest.tensors[1];
     } else {
@@ -90,7 +90,7 @@ void AddLimits(Corpus& corpus) {
   MiniSpec beyond = TensorOfManyCorners({32, 64});
   beyond.hooks.index_bytes = [](Bytes& buffer) {
     const Bytes good = buffer;
-    HostileContents index = TranscribeIndex(good);
+    HostileMetadata index = TranscribeIndex(good);
     index.tensors[0].boxes->runs = {{0, 129, 1, 33, 33, 65, 65, 128}};
     buffer = EncodeHostileIndex(index);
     CopyPins(good, buffer);

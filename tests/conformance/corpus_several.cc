@@ -98,7 +98,7 @@ void AddDependent(Corpus& corpus) {
   MiniSpec undeclared = BaseSpec();
   undeclared.hooks.manifest_bytes = [](int blob, Bytes& bytes) {
     if (blob != 0) return;
-    HostileContents metadata = TranscribeManifest(bytes);
+    HostileMetadata metadata = TranscribeManifest(bytes);
     std::erase_if(metadata.tensors, [](const HostileTensor& t) { return t.name == "empty"; });
     bytes = EncodeHostileManifest(metadata);
   };

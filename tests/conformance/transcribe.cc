@@ -43,43 +43,43 @@ HostileTensor Transcribe(const fb::Tensor& from) {
 
 // Tensors and objects, which index and manifest have alike.
 template <typename Root>
-HostileContents TranscribeRoot(const Root& root) {
-  HostileContents contents;
-  for (const fb::Tensor* tensor : *root.tensors()) contents.tensors.push_back(Transcribe(*tensor));
+HostileMetadata TranscribeRoot(const Root& root) {
+  HostileMetadata metadata;
+  for (const fb::Tensor* tensor : *root.tensors()) metadata.tensors.push_back(Transcribe(*tensor));
   for (const fb::Object* object : *root.objects()) {
-    contents.objects.push_back({.name = object->name()->str(),
+    metadata.objects.push_back({.name = object->name()->str(),
                                 .media_type = object->media_type()->str(),
                                 .size = object->size(),
                                 .shard = {object->shard()->blob(), object->shard()->first_record()},
                                 .chunk_size_log2 = object->chunk_size_log2()});
   }
-  return contents;
+  return metadata;
 }
 
 }  // namespace
 
-HostileContents TranscribeIndex(ByteSpan buffer) {
+HostileMetadata TranscribeIndex(ByteSpan buffer) {
   const fb::Index& index = *fb::GetIndex(buffer.data());
-  HostileContents contents = TranscribeRoot(index);
+  HostileMetadata metadata = TranscribeRoot(index);
   for (const fb::Blob* blob : *index.blobs()) {
-    contents.blobs.push_back({.id = blob->id()->bytes()->Get(0),
+    metadata.blobs.push_back({.id = blob->id()->bytes()->Get(0),
                               .file_size = blob->file_size(),
                               .table_offset = blob->table_offset(),
                               .record_count = blob->record_count(),
                               .shard_count = blob->shard_count()});
   }
-  contents.digest_algorithm = index.digest_algorithm();
-  contents.raw_bytes = index.raw_bytes();
+  metadata.digest_algorithm = index.digest_algorithm();
+  metadata.raw_bytes = index.raw_bytes();
   for (const fb::MeshAxis* axis : *index.mesh()) {
-    contents.mesh.emplace_back(axis->name()->str(), axis->size());
+    metadata.mesh.emplace_back(axis->name()->str(), axis->size());
   }
   for (const fb::ProvenanceEntry* entry : *index.provenance()) {
-    contents.provenance.emplace_back(entry->key()->str(), entry->value()->str());
+    metadata.provenance.emplace_back(entry->key()->str(), entry->value()->str());
   }
-  return contents;
+  return metadata;
 }
 
-HostileContents TranscribeManifest(ByteSpan buffer) {
+HostileMetadata TranscribeManifest(ByteSpan buffer) {
   return TranscribeRoot(*flatbuffers::GetRoot<fb::Manifest>(buffer.data()));
 }
 

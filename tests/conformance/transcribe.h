@@ -10,10 +10,10 @@ namespace sealpoint::testing {
 
 // `buffer` is a FlatBuffer that the library accepts. Of blob ids only the first byte is kept, of
 // pinned digests nothing.
-HostileContents TranscribeIndex(ByteSpan buffer);
-HostileContents TranscribeManifest(ByteSpan buffer);
+HostileMetadata TranscribeIndex(ByteSpan buffer);
+HostileMetadata TranscribeManifest(ByteSpan buffer);
 
-// Ids and digests of the blobs, which an encoded HostileContents lacks, from the good index: each
+// Ids and digests of the blobs, which an encoded HostileMetadata lacks, from the good index: each
 // from the blob whose id begins with the same byte.
 void CopyPins(ByteSpan good, Bytes& buffer);
 

@@ -46,8 +46,8 @@ DamagedFiles PinIndex(const Bytes& buffer, const std::vector<HostileBlob>& blobs
   files[internal::IndexName(attempt)].bytes = std::move(index);
   return files;
 }
-DamagedFiles PinIndex(const HostileContents& contents) {
-  return PinIndex(EncodeHostileIndex(contents), contents.blobs);
+DamagedFiles PinIndex(const HostileMetadata& metadata) {
+  return PinIndex(EncodeHostileIndex(metadata), metadata.blobs);
 }
 
 // One blob that claims the most.
@@ -68,23 +68,23 @@ DamagedFiles IndexLength(std::uint64_t length) {
 }
 
 DamagedFiles RecordsAtTheLimit() {
-  HostileContents contents;
-  contents.tensors.push_back({.name = "t",
+  HostileMetadata metadata;
+  metadata.tensors.push_back({.name = "t",
                               .shape = {std::uint64_t{kRecordCountMax} * 1024},
                               .grid = HostileGrid{.cuts = {}, .cut_counts = {0}},
                               .shards = {{0, 0}}});
-  contents.blobs.push_back(HugeBlob(kRecordCountMax, 1));
-  contents.raw_bytes = std::uint64_t{kRecordCountMax} * 4096;
-  return PinIndex(contents);
+  metadata.blobs.push_back(HugeBlob(kRecordCountMax, 1));
+  metadata.raw_bytes = std::uint64_t{kRecordCountMax} * 4096;
+  return PinIndex(metadata);
 }
 
 // An object of 2^40 bytes of which nothing is there.
 DamagedFiles ObjectThatIsNotThere(bool with_a_short_blob) {
-  HostileContents contents;
-  contents.objects.push_back({.name = "o", .size = std::uint64_t{kRecordCountMax} * 4096});
-  contents.blobs.push_back(HugeBlob(kRecordCountMax, 1));
-  contents.raw_bytes = contents.objects[0].size;
-  DamagedFiles files = PinIndex(contents);
+  HostileMetadata metadata;
+  metadata.objects.push_back({.name = "o", .size = std::uint64_t{kRecordCountMax} * 4096});
+  metadata.blobs.push_back(HugeBlob(kRecordCountMax, 1));
+  metadata.raw_bytes = metadata.objects[0].size;
+  DamagedFiles files = PinIndex(metadata);
   if (with_a_short_blob) {
     BlobId id;
     id.bytes[0] = std::byte{1};
@@ -121,13 +121,13 @@ DamagedFiles BoxListAtTheLimits(std::size_t dimension_count, bool with_runs, boo
     }
   }
   if (!is_valid) boxes.boxes[boxes.boxes.size() - 2 * dimension_count] -= 1;  // the last row twice
-  HostileContents contents;
+  HostileMetadata metadata;
   HostileTensor tensor{.name = "t", .shape = shape, .boxes = std::move(boxes)};
   for (std::uint32_t i = 0; i < shards; ++i) tensor.shards.push_back({0, i});
-  contents.tensors.push_back(std::move(tensor));
+  metadata.tensors.push_back(std::move(tensor));
   // So many records that the bits for them count too.
-  contents.blobs.push_back(HugeBlob(kRecordCountMax, shards));
-  return PinIndex(contents);
+  metadata.blobs.push_back(HugeBlob(kRecordCountMax, shards));
+  return PinIndex(metadata);
 }
 
 // Each row is cut in two, at another column than the row before: no grid, and two divided
@@ -152,12 +152,12 @@ DamagedFiles BricksAtTheLimits(std::size_t dimension_count) {
     add(row, 0, cut);
     add(row, cut, kColumns - cut);
   }
-  HostileContents contents;
+  HostileMetadata metadata;
   HostileTensor tensor{.name = "t", .shape = shape, .boxes = std::move(boxes)};
   for (std::uint32_t i = 0; i < kBoxListShardCountMax; ++i) tensor.shards.push_back({0, i});
-  contents.tensors.push_back(std::move(tensor));
-  contents.blobs.push_back(HugeBlob(kRecordCountMax, kBoxListShardCountMax));
-  return PinIndex(contents);
+  metadata.tensors.push_back(std::move(tensor));
+  metadata.blobs.push_back(HugeBlob(kRecordCountMax, kBoxListShardCountMax));
+  return PinIndex(metadata);
 }
 
 // A valid grid of a million shards whose blob is not there.
@@ -167,36 +167,36 @@ DamagedFiles GridWithoutItsBlob() {
   for (std::uint64_t i = 1; i < kShards; ++i) grid.cuts.push_back(i);
   HostileTensor tensor{.name = "t", .shape = {kShards}, .grid = std::move(grid)};
   for (std::uint32_t i = 0; i < kShards; ++i) tensor.shards.push_back({0, i});
-  HostileContents contents;
-  contents.tensors.push_back(std::move(tensor));
-  contents.blobs.push_back(HugeBlob(kShards, kShards));
-  contents.raw_bytes = std::uint64_t{kShards} * 4;
-  return PinIndex(contents);
+  HostileMetadata metadata;
+  metadata.tensors.push_back(std::move(tensor));
+  metadata.blobs.push_back(HugeBlob(kShards, kShards));
+  metadata.raw_bytes = std::uint64_t{kShards} * 4;
+  return PinIndex(metadata);
 }
 
 // The length of the vector of blobs, or whatever lies there, becomes huge.
 DamagedFiles VectorsThatClaimBillions() {
-  HostileContents contents;
-  contents.blobs.push_back({.id = 1});
-  Bytes buffer = EncodeHostileIndex(contents);
+  HostileMetadata metadata;
+  metadata.blobs.push_back({.id = 1});
+  Bytes buffer = EncodeHostileIndex(metadata);
   for (std::size_t at = 4; at + 4 <= buffer.size(); at += 4) {
     if (internal::LoadLe<std::uint32_t>(buffer, at) == 1) {
       internal::StoreLe<std::uint32_t>(buffer, at, 0xffffffff);
     }
   }
-  return PinIndex(buffer, contents.blobs);
+  return PinIndex(buffer, metadata.blobs);
 }
 
 DamagedFiles LongTexts() {
-  HostileContents contents;
+  HostileMetadata metadata;
   for (int i = 0; i < 500; ++i) {
     const std::string key = std::to_string(1000 + i) + std::string(1000, 'k');
-    contents.provenance.emplace_back(key, std::string(64 * 1024, 'v'));
-    contents.tensors.push_back({.name = key,
+    metadata.provenance.emplace_back(key, std::string(64 * 1024, 'v'));
+    metadata.tensors.push_back({.name = key,
                                 .shape = {0},
                                 .placement = std::vector<std::string>(32, std::string(1024, 'p'))});
   }
-  return PinIndex(contents);
+  return PinIndex(metadata);
 }
 
 // A frame of single bytes that stand for up to 128 KiB each.

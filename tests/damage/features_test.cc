@@ -26,7 +26,7 @@ void CollectFromIndex(const DamageCase& one, std::set<std::string>& features) {
   const Bytes& file = one.container.files.at(one.container.index_name);
   // The FlatBuffer requires aligned memory.
   const Bytes buffer(file.begin() + 128, file.end());
-  const HostileContents index = TranscribeIndex(buffer);
+  const HostileMetadata index = TranscribeIndex(buffer);
   for (const HostileTensor& tensor : index.tensors) {
     features.insert(FindDType(static_cast<DType>(tensor.dtype))
                         ? "dtype " + std::to_string(tensor.dtype)

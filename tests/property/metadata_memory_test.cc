@@ -17,8 +17,8 @@ namespace {
 
 using sealpoint::testing::EncodeHostileIndex;
 using sealpoint::testing::HostileBoxes;
-using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
+using sealpoint::testing::HostileMetadata;
 
 struct Answer {
   Status status;
@@ -32,7 +32,7 @@ Answer Check(const std::shared_ptr<const Bytes>& index, const Limits& limits) {
           .allocated_bytes = sealpoint::testing::EndAllocationWatch().live_bytes};
 }
 
-Answer Check(const HostileContents& index) {
+Answer Check(const HostileMetadata& index) {
   return Check(std::make_shared<const Bytes>(EncodeHostileIndex(index)), Limits());
 }
 
@@ -46,7 +46,7 @@ TEST(ContentsMemory, AllocationsAreCounted) {
 }
 
 TEST(ContentsMemory, RecordCountAboveTheLimitTakesNoBitmap) {
-  HostileContents index;
+  HostileMetadata index;
   for (std::uint8_t id = 1; id < 100; ++id) {
     index.blobs.push_back({.id = id, .record_count = ~0u});
   }
@@ -56,7 +56,7 @@ TEST(ContentsMemory, RecordCountAboveTheLimitTakesNoBitmap) {
 }
 
 TEST(ContentsMemory, RecordCountAtTheLimitTakesABitEach) {
-  HostileContents index;
+  HostileMetadata index;
   index.blobs.push_back({.id = 1, .record_count = 1u << 28});
   const Answer verification = Check(index);
   EXPECT_EQ(verification.status.place().rule, "R-IDX-21");
@@ -64,7 +64,7 @@ TEST(ContentsMemory, RecordCountAtTheLimitTakesABitEach) {
 }
 
 TEST(ContentsMemory, GridThatPromisesManyCells) {
-  HostileContents index;
+  HostileMetadata index;
   index.tensors.push_back(
       {.name = "t",
        .shape = std::vector<std::uint64_t>(8, 100),
@@ -77,7 +77,7 @@ TEST(ContentsMemory, GridThatPromisesManyCells) {
 }
 
 TEST(ContentsMemory, ShardOfManyRecords) {
-  HostileContents index;
+  HostileMetadata index;
   index.tensors.push_back({.name = "t",
                            .shape = {std::uint64_t{1} << 60},
                            .grid = HostileGrid{.cuts = {}, .cut_counts = {0}},
@@ -90,7 +90,7 @@ TEST(ContentsMemory, ShardOfManyRecords) {
 
 // A box in many dimensions has 2^ndim corners.
 TEST(ContentsMemory, BoxesOfManyDimensions) {
-  HostileContents index;
+  HostileMetadata index;
   HostileBoxes boxes;
   for (const std::uint64_t offset : {0u, 1u, 2u}) {
     boxes.boxes.insert(boxes.boxes.end(), 32, offset);

@@ -3,11 +3,11 @@
 
 import struct
 
-from . import contents as rules_of_contents
+from . import metadata as rules_of_metadata
 from . import limits, schema
 from .directory import read_exactly
 from .header import HEADER_BYTES, check_blob_header, read_blob_header
-from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_contents,
+from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_metadata,
                     round_up)
 from .registries import DIGEST_XXH3_128
 from .rules import Violation
@@ -100,29 +100,29 @@ def read_header(directory, blob, index, trailer):
 
 
 def read_manifest(directory, blob, trailer, header):
-    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22; returns the contents and its shards."""
+    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22; returns the metadata and its shards."""
     name, at = blob.name, trailer.manifest_offset
     if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
         raise Violation("R-IDX-01", f"a manifest of {trailer.manifest_length} bytes", name, at)
     data = read_exactly(directory, name, at, trailer.manifest_length)
     if digest(data) != trailer.manifest_digest:
         raise Violation("R-BLB-06", "digest of the manifest differs", name, at)
-    contents = read_contents(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, header)
-    rules_of_contents.check_counts(contents)
-    rules_of_contents.check_texts(contents)
-    rules_of_contents.check_order(contents)
-    rules_of_contents.check_dtypes(contents)
-    rules_of_contents.check_chunk_sizes(contents)
-    rules_of_contents.check_sizes(contents)
-    rules_of_contents.check_geometries(contents)
-    rules_of_contents.check_references(contents, 1)
-    rules_of_contents.check_shard_count(contents, trailer.record_count)
-    shards, = rules_of_contents.blob_shards(contents, 1)
-    rules_of_contents.check_records(contents, shards, trailer.record_count)
+    metadata = read_metadata(memoryview(data), schema.MANIFEST_IDENTIFIER, schema.MANIFEST, name, at, header)
+    rules_of_metadata.check_counts(metadata)
+    rules_of_metadata.check_texts(metadata)
+    rules_of_metadata.check_order(metadata)
+    rules_of_metadata.check_dtypes(metadata)
+    rules_of_metadata.check_chunk_sizes(metadata)
+    rules_of_metadata.check_sizes(metadata)
+    rules_of_metadata.check_geometries(metadata)
+    rules_of_metadata.check_references(metadata, 1)
+    rules_of_metadata.check_shard_count(metadata, trailer.record_count)
+    shards, = rules_of_metadata.blob_shards(metadata, 1)
+    rules_of_metadata.check_records(metadata, shards, trailer.record_count)
     if len(shards) != trailer.shard_count:
-        raise contents.violation("R-IDX-21", f"{len(shards)} shards, the trailer counts {trailer.shard_count}")
-    rules_of_contents.check_empty_objects(contents)
-    return contents, shards
+        raise metadata.violation("R-IDX-21", f"{len(shards)} shards, the trailer counts {trailer.shard_count}")
+    rules_of_metadata.check_empty_objects(metadata)
+    return metadata, shards
 
 
 def check_raw_bytes(blob, trailer):
@@ -141,25 +141,25 @@ def _placed(shards):
     return [(_description(shard.owner), shard.first, shard.region) for shard in shards]
 
 
-def check_agreement(blob, index, contents, shards):
+def check_agreement(blob, index, metadata, shards):
     """R-BLB-07."""
     if _placed(shards) != _placed(blob.shards):
-        raise Violation("R-BLB-07", "the manifest's shards are not the index's", blob.name, contents.position)
-    if not set(map(_description, _empty_items(contents))) <= set(map(_description, _empty_items(index))):
-        raise Violation("R-BLB-07", "the manifest declares what the index does not have", blob.name, contents.position)
+        raise Violation("R-BLB-07", "the manifest's shards are not the index's", blob.name, metadata.position)
+    if not set(map(_description, _empty_items(metadata))) <= set(map(_description, _empty_items(index))):
+        raise Violation("R-BLB-07", "the manifest declares what the index does not have", blob.name, metadata.position)
 
 
-def _empty_items(contents):
+def _empty_items(metadata):
     """Tensors and objects without bytes, which therefore have no shard."""
-    return [item for item in (*contents.tensors, *contents.objects) if not item.raw_bytes]
+    return [item for item in (*metadata.tensors, *metadata.objects) if not item.raw_bytes]
 
 
-def empty_names(contents):
-    return {(type(item), item.name) for item in _empty_items(contents)}
+def empty_names(metadata):
+    return {(type(item), item.name) for item in _empty_items(metadata)}
 
 
 def undeclared(index, names):
     """R-BLB-07 over all blobs: empty tensors and objects that no manifest declares."""
     for item in _empty_items(index):
         if (type(item), item.name) not in names:
-            yield index.contents.violation("R-BLB-07", "no manifest declares it", item)
+            yield index.metadata.violation("R-BLB-07", "no manifest declares it", item)

@@ -3,9 +3,9 @@
 
 import itertools
 
-from . import contents as rules_of_contents
+from . import metadata as rules_of_metadata
 from . import limits, schema
-from .contents import Contents, blob_shards, text_fault
+from .metadata import Metadata, blob_shards, text_fault
 from .directory import read_exactly
 from .flatbuffer import Malformed, UnknownField, read_root
 from .header import HEADER_BYTES, NO_ID, read_index_header
@@ -24,11 +24,11 @@ def round_up(value, multiple):
     return -(-value // multiple) * multiple
 
 
-def read_contents(buffer, identifier, tables, file, position, header):
+def read_metadata(buffer, identifier, tables, file, position, header):
     """R-IDX-02 and R-IDX-03 of an index or a manifest; the header is that of the file. No compat bit is known here."""
     try:
         root = read_root(buffer, identifier, tables, skips_unknown=header.compat != 0)
-        return Contents(root, file, position, is_manifest=tables is schema.MANIFEST)
+        return Metadata(root, file, position, is_manifest=tables is schema.MANIFEST)
     except Malformed as error:
         raise Violation("R-IDX-02", str(error), file, position + max(error.at, 0)) from error
     except UnknownField as error:
@@ -52,26 +52,26 @@ class Blob:
 
 
 class Index:
-    def __init__(self, marker, header, contents):
-        self.marker, self.header, self.contents = marker, header, contents
+    def __init__(self, marker, header, metadata):
+        self.marker, self.header, self.metadata = marker, header, metadata
         self.blobs = []
 
     @property
     def tensors(self):
-        return self.contents.tensors
+        return self.metadata.tensors
 
     @property
     def objects(self):
-        return self.contents.objects
+        return self.metadata.objects
 
 
 def read_index(directory, marker):
     """Everything up to R-MRK-07: the index that the marker pins, or a violation."""
     name, data = _read_file(directory, marker)
     header = read_index_header(directory, name, len(data), marker)
-    contents = read_contents(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
+    metadata = read_metadata(memoryview(data)[HEADER_BYTES:], schema.INDEX_IDENTIFIER, schema.INDEX, name,
                              HEADER_BYTES, header)
-    index = Index(marker, header, contents)
+    index = Index(marker, header, metadata)
     _check_meaning(index)
     if marker.blob_count != len(index.blobs):
         raise Violation("R-MRK-07", f"the marker counts {marker.blob_count} blobs, the index {len(index.blobs)}", name)
@@ -98,73 +98,73 @@ def _read_file(directory, marker):
 
 def _check_meaning(index):
     """R-IDX-04 to 23, in the order of their numbers."""
-    contents = index.contents
-    _check_blob_counts(contents)
-    rules_of_contents.check_counts(contents)
-    rules_of_contents.check_texts(contents)
-    _check_texts_of_origin(contents)
-    rules_of_contents.check_order(contents)
-    _check_order_of_provenance(contents)
-    _check_blob_ids(contents)
-    if contents.views.digest_algorithm != DIGEST_XXH3_128:
-        raise contents.violation("R-IDX-08", f"digest algorithm {contents.views.digest_algorithm}")
-    rules_of_contents.check_dtypes(contents)
-    rules_of_contents.check_chunk_sizes(contents)
-    rules_of_contents.check_sizes(contents)
-    rules_of_contents.check_geometries(contents)
-    rules_of_contents.check_references(contents, len(contents.views.blobs))
-    rules_of_contents.check_shard_count(contents, sum(blob.record_count for blob in contents.views.blobs))
-    index.blobs = [Blob(number, view) for number, view in enumerate(contents.views.blobs)]
-    for blob, shards in zip(index.blobs, blob_shards(contents, len(index.blobs))):
+    metadata = index.metadata
+    _check_blob_counts(metadata)
+    rules_of_metadata.check_counts(metadata)
+    rules_of_metadata.check_texts(metadata)
+    _check_texts_of_origin(metadata)
+    rules_of_metadata.check_order(metadata)
+    _check_order_of_provenance(metadata)
+    _check_blob_ids(metadata)
+    if metadata.views.digest_algorithm != DIGEST_XXH3_128:
+        raise metadata.violation("R-IDX-08", f"digest algorithm {metadata.views.digest_algorithm}")
+    rules_of_metadata.check_dtypes(metadata)
+    rules_of_metadata.check_chunk_sizes(metadata)
+    rules_of_metadata.check_sizes(metadata)
+    rules_of_metadata.check_geometries(metadata)
+    rules_of_metadata.check_references(metadata, len(metadata.views.blobs))
+    rules_of_metadata.check_shard_count(metadata, sum(blob.record_count for blob in metadata.views.blobs))
+    index.blobs = [Blob(number, view) for number, view in enumerate(metadata.views.blobs)]
+    for blob, shards in zip(index.blobs, blob_shards(metadata, len(index.blobs))):
         blob.shards = shards
-        rules_of_contents.check_records(contents, shards, blob.record_count)
+        rules_of_metadata.check_records(metadata, shards, blob.record_count)
     for blob in index.blobs:
-        _check_blob(contents, blob)
-    rules_of_contents.check_empty_objects(contents)
-    raw_bytes = sum(item.raw_bytes for item in (*contents.tensors, *contents.objects))
-    if contents.views.raw_bytes != raw_bytes:
-        raise contents.violation("R-IDX-23", f"raw bytes {contents.views.raw_bytes} instead of {raw_bytes}")
+        _check_blob(metadata, blob)
+    rules_of_metadata.check_empty_objects(metadata)
+    raw_bytes = sum(item.raw_bytes for item in (*metadata.tensors, *metadata.objects))
+    if metadata.views.raw_bytes != raw_bytes:
+        raise metadata.violation("R-IDX-23", f"raw bytes {metadata.views.raw_bytes} instead of {raw_bytes}")
 
 
-def _check_blob_counts(contents):
+def _check_blob_counts(metadata):
     """R-IDX-04, of blobs."""
-    blobs = contents.views.blobs
+    blobs = metadata.views.blobs
     if len(blobs) > limits.BLOB_COUNT_MAX:
-        raise contents.violation("R-IDX-04", f"{len(blobs)} blobs")
+        raise metadata.violation("R-IDX-04", f"{len(blobs)} blobs")
     if sum(blob.record_count for blob in blobs) > limits.RECORD_COUNT_MAX:
-        raise contents.violation("R-IDX-04", "too many records")
+        raise metadata.violation("R-IDX-04", "too many records")
     for blob in blobs:
         if blob.file_size > limits.BLOB_SIZE_MAX_BYTES:
-            raise contents.violation("R-IDX-04", f"a blob of {blob.file_size} bytes")
+            raise metadata.violation("R-IDX-04", f"a blob of {blob.file_size} bytes")
 
 
-def _check_texts_of_origin(contents):
+def _check_texts_of_origin(metadata):
     """R-IDX-05, of mesh and provenance."""
-    texts = [axis.name for axis in contents.views.mesh] + [entry.key for entry in contents.views.provenance]
+    texts = [axis.name for axis in metadata.views.mesh] + [entry.key for entry in metadata.views.provenance]
     fault = next(filter(None, (text_fault(text, limits.NAME_SIZE_MAX_BYTES) for text in texts)), None)
     if fault:
-        raise contents.violation("R-IDX-05", f"{fault} in mesh or provenance")
-    if any(len(entry.value) > limits.PROVENANCE_VALUE_SIZE_MAX_BYTES for entry in contents.views.provenance):
-        raise contents.violation("R-IDX-05", "a provenance value that is too long")
+        raise metadata.violation("R-IDX-05", f"{fault} in mesh or provenance")
+    if any(len(entry.value) > limits.PROVENANCE_VALUE_SIZE_MAX_BYTES for entry in metadata.views.provenance):
+        raise metadata.violation("R-IDX-05", "a provenance value that is too long")
 
 
-def _check_order_of_provenance(contents):
-    keys = (bytes(entry.key) for entry in contents.views.provenance)
+def _check_order_of_provenance(metadata):
+    keys = (bytes(entry.key) for entry in metadata.views.provenance)
     if any(a >= b for a, b in itertools.pairwise(keys)):
-        raise contents.violation("R-IDX-06", "provenance keys are not strictly ascending")
+        raise metadata.violation("R-IDX-06", "provenance keys are not strictly ascending")
 
 
-def _check_blob_ids(contents):
-    ids = [NO_ID] + [blob.id for blob in contents.views.blobs]
+def _check_blob_ids(metadata):
+    ids = [NO_ID] + [blob.id for blob in metadata.views.blobs]
     if any(a >= b for a, b in zip(ids, ids[1:])):
-        raise contents.violation("R-IDX-07", "blob ids are zero or not strictly ascending")
+        raise metadata.violation("R-IDX-07", "blob ids are zero or not strictly ascending")
 
 
-def _check_blob(contents, blob):
+def _check_blob(metadata, blob):
     """R-IDX-21."""
     def require(holds, message):
         if not holds:
-            raise contents.violation("R-IDX-21", f"blob {blob.id.hex()}: {message}")
+            raise metadata.violation("R-IDX-21", f"blob {blob.id.hex()}: {message}")
 
     require(blob.file_size % PAGE_BYTES == 0 and blob.file_size >= PAGE_BYTES, f"{blob.file_size} bytes")
     require(blob.table_offset % 64 == 0 and blob.table_offset >= HEADER_BYTES, f"table at {blob.table_offset}")

@@ -123,7 +123,7 @@ def _decode(elements):
     return None if elements is None else elements.decode()
 
 
-class Contents:
+class Metadata:
     """The tensors and objects of one file; position is where its FlatBuffer begins there."""
 
     def __init__(self, root, file, position, is_manifest):
@@ -143,13 +143,13 @@ class Contents:
         return Violation(rule, message, self.file, offset, item.text if item else None)
 
 
-def check_counts(contents):
+def check_counts(metadata):
     """R-IDX-04, of tensors and objects; the corners of a tiling check are counted where it runs."""
     def bound(count, count_max, what):
         if count > count_max:
-            raise contents.violation("R-IDX-04", f"{count} {what}, at most {count_max}")
+            raise metadata.violation("R-IDX-04", f"{count} {what}, at most {count_max}")
 
-    views = contents.views
+    views = metadata.views
     bound(len(views.tensors), limits.TENSOR_COUNT_MAX, "tensors")
     bound(len(views.objects), limits.OBJECT_COUNT_MAX, "objects")
     shards = sum(len(tensor.shards) for tensor in views.tensors) + sum(1 for item in views.objects if item.size)
@@ -169,74 +169,74 @@ def text_fault(text, size_max):
     return "a control character" if any(unicodedata.category(c) == "Cc" for c in decoded) else None
 
 
-def check_texts(contents):
+def check_texts(metadata):
     """R-IDX-05."""
-    for tensor in contents.tensors:
+    for tensor in metadata.tensors:
         for text in (tensor.view.name, *(tensor.view.placement or ())):
             fault = text_fault(text, limits.NAME_SIZE_MAX_BYTES)
             if fault:
-                raise contents.violation("R-IDX-05", fault, tensor)
-    for item in contents.objects:
+                raise metadata.violation("R-IDX-05", fault, tensor)
+    for item in metadata.objects:
         fault = (text_fault(item.view.name, limits.NAME_SIZE_MAX_BYTES)
                  or text_fault(item.view.media_type, limits.MEDIA_TYPE_SIZE_MAX_BYTES))
         if fault:
-            raise contents.violation("R-IDX-05", fault, item)
+            raise metadata.violation("R-IDX-05", fault, item)
 
 
-def check_order(contents):
+def check_order(metadata):
     """R-IDX-06."""
-    for items in (contents.tensors, contents.objects):
+    for items in (metadata.tensors, metadata.objects):
         for before, item in zip(items, items[1:]):
             if before.name >= item.name:
-                raise contents.violation("R-IDX-06", "names are not strictly ascending", item)
+                raise metadata.violation("R-IDX-06", "names are not strictly ascending", item)
 
 
-def check_dtypes(contents):
+def check_dtypes(metadata):
     """R-IDX-09."""
-    for tensor in contents.tensors:
+    for tensor in metadata.tensors:
         registered = DTYPES.get(tensor.dtype, (None, tensor.element_size))[1]
         possible = tensor.element_size.bit_count() == 1 and tensor.element_size <= limits.ELEMENT_SIZE_MAX_BYTES
         if tensor.dtype == 0 or not possible or tensor.element_size != registered:
-            raise contents.violation("R-IDX-09", f"dtype {tensor.dtype} of {tensor.element_size} bytes", tensor)
+            raise metadata.violation("R-IDX-09", f"dtype {tensor.dtype} of {tensor.element_size} bytes", tensor)
 
 
-def check_chunk_sizes(contents):
+def check_chunk_sizes(metadata):
     """R-IDX-10."""
-    for item in (*contents.tensors, *contents.objects):
+    for item in (*metadata.tensors, *metadata.objects):
         log2 = item.view.chunk_size_log2
         if not limits.CHUNK_SIZE_LOG2_MIN <= log2 <= limits.CHUNK_SIZE_LOG2_MAX:
-            raise contents.violation("R-IDX-10", f"chunks of 2^{log2} bytes", item)
+            raise metadata.violation("R-IDX-10", f"chunks of 2^{log2} bytes", item)
 
 
-def check_sizes(contents):
+def check_sizes(metadata):
     """R-IDX-11."""
     total = 0
-    for tensor in contents.tensors:
+    for tensor in metadata.tensors:
         if len(tensor.view.shape) > limits.NDIM_MAX:
-            raise contents.violation("R-IDX-11", f"{len(tensor.view.shape)} dimensions", tensor)
+            raise metadata.violation("R-IDX-11", f"{len(tensor.view.shape)} dimensions", tensor)
         total += tensor.raw_bytes
         if tensor.raw_bytes > limits.U64_MAX:
-            raise contents.violation("R-IDX-11", "more bytes than 64 bits can count", tensor)
-    if total + sum(item.raw_bytes for item in contents.objects) > limits.U64_MAX:
-        raise contents.violation("R-IDX-11", "more raw bytes than 64 bits can count")
+            raise metadata.violation("R-IDX-11", "more bytes than 64 bits can count", tensor)
+    if total + sum(item.raw_bytes for item in metadata.objects) > limits.U64_MAX:
+        raise metadata.violation("R-IDX-11", "more raw bytes than 64 bits can count")
 
 
-def check_geometries(contents):
+def check_geometries(metadata):
     """R-IDX-12 to 18."""
     def check(rule_function):
-        for tensor in contents.tensors:
+        for tensor in metadata.tensors:
             try:
                 rule_function(tensor)
             except geometry.Impossible as error:
-                raise contents.violation(error.rule, str(error), tensor) from error
+                raise metadata.violation(error.rule, str(error), tensor) from error
 
     check(_check_presence)
-    check(functools.partial(_check_kind, is_manifest=contents.is_manifest))
+    check(functools.partial(_check_kind, is_manifest=metadata.is_manifest))
     check(_check_grid)
     check(_check_run_cuts)
     check(_check_boxes)
     check(_check_runs)
-    check(functools.partial(_check_tiling, is_manifest=contents.is_manifest))
+    check(functools.partial(_check_tiling, is_manifest=metadata.is_manifest))
 
 
 def _check_presence(tensor):
@@ -283,18 +283,18 @@ def _check_tiling(tensor, is_manifest):
             geometry.check_tiling(tensor.shape, tensor.regions)
 
 
-def check_references(contents, blob_count):
+def check_references(metadata, blob_count):
     """R-IDX-19. In a manifest there is one blob, that which holds it."""
-    for tensor in contents.tensors:
+    for tensor in metadata.tensors:
         for blob, _ in tensor.refs:
             if blob >= blob_count:
-                raise contents.violation("R-IDX-19", f"blob {blob} of {blob_count}", tensor)
-    for item in contents.objects:
+                raise metadata.violation("R-IDX-19", f"blob {blob} of {blob_count}", tensor)
+    for item in metadata.objects:
         if item.raw_bytes and item.ref[0] >= blob_count:
-            raise contents.violation("R-IDX-19", f"blob {item.ref[0]} of {blob_count}", item)
+            raise metadata.violation("R-IDX-19", f"blob {item.ref[0]} of {blob_count}", item)
 
 
-def blob_shards(contents, blob_count):
+def blob_shards(metadata, blob_count):
     """The shards of each blob in the order of their first records."""
     found = [[] for _ in range(blob_count)]
 
@@ -302,10 +302,10 @@ def blob_shards(contents, blob_count):
         raw_bytes = (region.end - region.begin) * owner.element_size
         found[ref[0]].append(BlobShard(ref[1], -(-raw_bytes // owner.chunk_size), raw_bytes, owner, region))
 
-    for tensor in contents.tensors:
+    for tensor in metadata.tensors:
         for ref, region in zip(tensor.refs, tensor.regions):
             add(ref, tensor, region)
-    for item in contents.objects:
+    for item in metadata.objects:
         if item.raw_bytes:
             add(item.ref, item, item.region)
     for shards in found:
@@ -313,26 +313,26 @@ def blob_shards(contents, blob_count):
     return found
 
 
-def check_shard_count(contents, record_count):
+def check_shard_count(metadata, record_count):
     """R-IDX-20, before anything is made for each shard: each has a record at least."""
-    shards = sum(tensor.shard_count for tensor in contents.tensors)
+    shards = sum(tensor.shard_count for tensor in metadata.tensors)
     if shards > record_count:
-        raise contents.violation("R-IDX-20", f"{shards} shards of tensors, {record_count} records")
+        raise metadata.violation("R-IDX-20", f"{shards} shards of tensors, {record_count} records")
 
 
-def check_records(contents, shards, record_count):
+def check_records(metadata, shards, record_count):
     """R-IDX-20 of one blob."""
     expected = 0
     for shard in shards:
         if shard.first != expected:
-            raise contents.violation("R-IDX-20", f"record {shard.first} where {expected} is next", shard.owner)
+            raise metadata.violation("R-IDX-20", f"record {shard.first} where {expected} is next", shard.owner)
         expected += shard.count
     if expected != record_count:
-        raise contents.violation("R-IDX-20", f"shards of {expected} records in a table of {record_count}")
+        raise metadata.violation("R-IDX-20", f"shards of {expected} records in a table of {record_count}")
 
 
-def check_empty_objects(contents):
+def check_empty_objects(metadata):
     """R-IDX-22."""
-    for item in contents.objects:
+    for item in metadata.objects:
         if not item.raw_bytes and item.ref != (0, 0):
-            raise contents.violation("R-IDX-22", f"an object of size 0 with shard {item.ref}", item)
+            raise metadata.violation("R-IDX-22", f"an object of size 0 with shard {item.ref}", item)

@@ -110,10 +110,10 @@ class _BlobCheck:
         return declared
 
     def _check_manifest(self, header):
-        contents, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer, header)
+        metadata, shards = rules_of_blob.read_manifest(self.directory, self.blob, self.trailer, header)
         self.report.attempt(rules_of_blob.check_raw_bytes, self.blob, self.trailer)
-        self.report.attempt(rules_of_blob.check_agreement, self.blob, self.report.index, contents, shards)
-        return rules_of_blob.empty_names(contents)
+        self.report.attempt(rules_of_blob.check_agreement, self.blob, self.report.index, metadata, shards)
+        return rules_of_blob.empty_names(metadata)
 
     def _check_records(self, table):
         """If a record is bad, the end of its chunk is not known, and the place of the next is checked without it."""

@@ -13,7 +13,7 @@ using Offsets = std::vector<flatbuffers::Offset<T>>;
 
 class HostileEncoder {
  public:
-  explicit HostileEncoder(const HostileContents& contents) : contents_(contents) {}
+  explicit HostileEncoder(const HostileMetadata& metadata) : metadata_(metadata) {}
 
   Bytes EncodeIndex() {
     const auto tensors = AddTensors();
@@ -25,8 +25,8 @@ class HostileEncoder {
     index.add_tensors(tensors);
     index.add_objects(objects);
     index.add_blobs(blobs);
-    index.add_digest_algorithm(contents_.digest_algorithm);
-    index.add_raw_bytes(contents_.raw_bytes);
+    index.add_digest_algorithm(metadata_.digest_algorithm);
+    index.add_raw_bytes(metadata_.raw_bytes);
     index.add_mesh(mesh);
     index.add_provenance(provenance);
     AddUnknown(UnknownField::kRoot, fb::Index::VT_PROVENANCE);
@@ -47,7 +47,7 @@ class HostileEncoder {
 
  private:
   void AddUnknown(UnknownField table, int last_known) {
-    const auto& tables = contents_.unknown_fields;
+    const auto& tables = metadata_.unknown_fields;
     if (std::find(tables.begin(), tables.end(), table) == tables.end()) return;
     fbb_.AddElement<std::uint8_t>(static_cast<flatbuffers::voffset_t>(last_known + 2), 1, 0);
   }
@@ -112,13 +112,13 @@ class HostileEncoder {
 
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Tensor>>> AddTensors() {
     Offsets<fb::Tensor> tables;
-    for (const HostileTensor& tensor : contents_.tensors) tables.push_back(AddTensor(tensor));
+    for (const HostileTensor& tensor : metadata_.tensors) tables.push_back(AddTensor(tensor));
     return fbb_.CreateVector(tables);
   }
 
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Object>>> AddObjects() {
     Offsets<fb::Object> tables;
-    for (const HostileObject& object : contents_.objects) {
+    for (const HostileObject& object : metadata_.objects) {
       const auto name = fbb_.CreateString(object.name);
       const auto media_type = fbb_.CreateString(object.media_type);
       const fb::ShardRef ref(object.shard.blob, object.shard.first_record);
@@ -136,7 +136,7 @@ class HostileEncoder {
 
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Blob>>> AddBlobs() {
     Offsets<fb::Blob> tables;
-    for (const HostileBlob& blob : contents_.blobs) {
+    for (const HostileBlob& blob : metadata_.blobs) {
       const std::array<std::uint8_t, 16> id_bytes{blob.id};
       const fb::Bits128 id{flatbuffers::span<const std::uint8_t, 16>(id_bytes)};
       const fb::Bits128 digest;
@@ -156,7 +156,7 @@ class HostileEncoder {
 
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::MeshAxis>>> AddMesh() {
     Offsets<fb::MeshAxis> tables;
-    for (const auto& [name, size] : contents_.mesh) {
+    for (const auto& [name, size] : metadata_.mesh) {
       const auto text = fbb_.CreateString(name);
       fb::MeshAxisBuilder builder(fbb_);
       builder.add_name(text);
@@ -170,7 +170,7 @@ class HostileEncoder {
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::ProvenanceEntry>>>
   AddProvenance() {
     Offsets<fb::ProvenanceEntry> tables;
-    for (const auto& [key, value] : contents_.provenance) {
+    for (const auto& [key, value] : metadata_.provenance) {
       const auto fb_key = fbb_.CreateString(key);
       const auto fb_value = fbb_.CreateString(value);
       fb::ProvenanceEntryBuilder builder(fbb_);
@@ -182,18 +182,18 @@ class HostileEncoder {
     return fbb_.CreateVector(tables);
   }
 
-  const HostileContents& contents_;
+  const HostileMetadata& metadata_;
   Builder fbb_;
 };
 
 }  // namespace
 
-Bytes EncodeHostileIndex(const HostileContents& contents) {
-  return HostileEncoder(contents).EncodeIndex();
+Bytes EncodeHostileIndex(const HostileMetadata& metadata) {
+  return HostileEncoder(metadata).EncodeIndex();
 }
 
-Bytes EncodeHostileManifest(const HostileContents& contents) {
-  return HostileEncoder(contents).EncodeManifest();
+Bytes EncodeHostileManifest(const HostileMetadata& metadata) {
+  return HostileEncoder(metadata).EncodeManifest();
 }
 
 }  // namespace sealpoint::testing

@@ -74,7 +74,7 @@ enum class UnknownField : std::uint8_t {
   kProvenance
 };
 
-struct HostileContents {
+struct HostileMetadata {
   std::vector<HostileTensor> tensors;
   std::vector<HostileObject> objects;
   std::vector<HostileBlob> blobs;
@@ -85,8 +85,8 @@ struct HostileContents {
   std::vector<UnknownField> unknown_fields;
 };
 
-Bytes EncodeHostileIndex(const HostileContents& contents);
-Bytes EncodeHostileManifest(const HostileContents& contents);
+Bytes EncodeHostileIndex(const HostileMetadata& metadata);
+Bytes EncodeHostileManifest(const HostileMetadata& metadata);
 
 }  // namespace sealpoint::testing
 

@@ -31,7 +31,7 @@ class TooManyFilesTest : public ::testing::Test {
     sealpoint::testing::StoreFiles(*memory_, "c",
                                    sealpoint::testing::BuildMini({.tensors = {tensor}}).files);
     opened_ = std::make_unique<CommittedFiles>(OpenCommitted(*storage_, "c", {}, true, {}).value());
-    files_ = std::make_unique<BlobFiles>(*opened_->directory, opened_->index.contents,
+    files_ = std::make_unique<BlobFiles>(*opened_->directory, opened_->index.metadata,
                                          IoMode::kBuffered);
     EXPECT_TRUE(files_->Open(0).ok());
   }

@@ -51,7 +51,7 @@ class BlobTablesTest : public ::testing::Test {
     if (damage) damage(container_);
     StoreFiles(*memory_, "c", container_.files);
     files_ = OpenCommitted(storage_, "c", {}, true).value();
-    tables_.emplace(*files_->directory, files_->index.contents);
+    tables_.emplace(*files_->directory, files_->index.metadata);
     storage_.ClearLog();
   }
   Result<std::vector<ChunkRecord>> Load(std::uint32_t first, std::uint32_t count) {
@@ -249,7 +249,7 @@ TEST(BlobFilesTest, KeepsTheLatestFewOpen) {
   StoreFiles(*memory, "c", BuildMini(spec).files);
   ReadingStorage storage(memory);
   const auto files = OpenCommitted(storage, "c", {}, true).value();
-  BlobFiles blob_files(*files.directory, files.index.contents, IoMode::kBuffered);
+  BlobFiles blob_files(*files.directory, files.index.metadata, IoMode::kBuffered);
   for (std::uint32_t round = 0; round < 2; ++round) {
     for (std::uint32_t blob = 0; blob < 100; ++blob) ASSERT_TRUE(blob_files.Open(blob).ok());
   }

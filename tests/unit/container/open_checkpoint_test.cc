@@ -64,8 +64,8 @@ TEST_F(OpenCommittedTest, GivesMarkerAndIndex) {
   EXPECT_EQ(files->marker.marker.attempt, container.attempt);
   EXPECT_EQ(files->marker.bytes, container.files.at("COMMIT"));
   EXPECT_EQ(*files->index.bytes, container.files.at(container.index_name));
-  EXPECT_EQ(files->index.contents.tensor_count(), 1u);
-  EXPECT_EQ(files->index.contents.blob_count(), 2u);
+  EXPECT_EQ(files->index.metadata.tensor_count(), 1u);
+  EXPECT_EQ(files->index.metadata.blob_count(), 2u);
 }
 
 TEST_F(OpenCommittedTest, MissingPathIsNotFound) {

@@ -13,12 +13,12 @@ namespace {
 
 using sealpoint::testing::EncodeHostileIndex;
 using sealpoint::testing::HostileBoxes;
-using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
+using sealpoint::testing::HostileMetadata;
 
 // A grid with a run cut and a box list of bricks, one blob, six records.
-HostileContents ValidIndex() {
-  HostileContents index;
+HostileMetadata ValidIndex() {
+  HostileMetadata index;
   index.tensors.push_back({.name = "bricks",
                            .shape = {2, 3},
                            .boxes = HostileBoxes{.boxes = {0, 0, 1, 1,  //
@@ -39,7 +39,7 @@ HostileContents ValidIndex() {
 
 // One tensor of two shards, of the same or of two boxes, each with a run.
 Status CheckTwoShards(std::vector<std::uint64_t> boxes, std::vector<std::uint64_t> runs) {
-  HostileContents manifest;
+  HostileMetadata manifest;
   manifest.tensors.push_back(
       {.name = "w",
        .shape = {4, 4},
@@ -68,7 +68,7 @@ TEST(ContentsBounds, TheUndamagedPass) {
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[1].grid->cuts = {1};
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
@@ -77,7 +77,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedCutsOfAGrid) {
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[1].grid->run_cuts = {{1}};
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 1)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_GRID),
@@ -86,7 +86,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedRunCuts) {
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[0].boxes->boxes[0] = 2;
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
@@ -95,7 +95,7 @@ TEST(ContentsBounds, R_IDX_02_MisalignedBoxes) {
 }
 
 TEST(ContentsBounds, R_IDX_02_MisalignedRuns) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[0].boxes->runs = {{2, 1, 0, 1, 0, 3}};
   Bytes bytes = EncodeHostileIndex(index);
   Misalign(TensorTable(bytes, 0)->GetPointer<flatbuffers::Table*>(fb::Tensor::VT_BOXES),
@@ -124,13 +124,13 @@ TEST(ContentsBounds, R_IDX_04_ABlobAtItsSizeLimit) {
 }
 
 TEST(ContentsBounds, R_IDX_10_TheLargestChunkSize) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[0].chunk_size_log2 = 27;
   EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsBounds, R_IDX_14_MoreCellsThanShardsBesideRunCuts) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[1].grid->cuts = {1, 2, 5};
   index.tensors[1].grid->cut_counts = {3};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-14"));
@@ -149,16 +149,16 @@ TEST(ContentsBounds, R_IDX_16_RunsOfOneBoxBeginAtTheSameElement) {
 }
 
 TEST(ContentsBounds, R_IDX_21_ATableDirectlyBehindTheHeader) {
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.blobs.push_back({.id = 2, .file_size = 4096, .table_offset = 128});
   EXPECT_EQ(Check(index), Status());
 }
 
 TEST(ContentsBounds, ShardsTouchingABoxWithoutElementsOrOutsideOfTheShapeAreNone) {
   const auto owner = std::make_shared<const Bytes>(EncodeHostileIndex(ValidIndex()));
-  const auto contents = Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), Limits{});
-  ASSERT_TRUE(contents.ok());
-  const TensorView grid = contents->tensor(1);
+  const auto metadata = Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), Limits{});
+  ASSERT_TRUE(metadata.ok());
+  const TensorView grid = metadata->tensor(1);
   EXPECT_TRUE(grid.ShardsTouching(Box{.offset = {3}, .extent = {0}}).empty());
   EXPECT_TRUE(grid.ShardsTouching(Box{.offset = {10}, .extent = {1}}).empty());
   EXPECT_TRUE(grid.ShardsTouching(Box{.offset = {11}, .extent = {5}}).empty());

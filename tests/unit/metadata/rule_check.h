@@ -26,19 +26,19 @@ inline Status CheckBytes(Bytes bytes, const Limits& limits = {}) {
   return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), limits).status();
 }
 
-inline Status Check(const testing::HostileContents& index, const Limits& limits = {}) {
+inline Status Check(const testing::HostileMetadata& index, const Limits& limits = {}) {
   return CheckBytes(testing::EncodeHostileIndex(index), limits);
 }
 
 // The same if the header of the file has a compat bit that nobody knows here.
-inline Status CheckAnnounced(const testing::HostileContents& index) {
+inline Status CheckAnnounced(const testing::HostileMetadata& index) {
   const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileIndex(index));
   return Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner), {}, UnknownFields::kSkip)
       .status();
 }
 
 // The same of the manifest of a blob with these counts.
-inline Status CheckManifest(const testing::HostileContents& manifest,
+inline Status CheckManifest(const testing::HostileMetadata& manifest,
                             Metadata::ManifestCounts counts) {
   const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileManifest(manifest));
   return Metadata::DecodeManifest(owner, ByteSpan(*owner), counts, Limits{}).status();

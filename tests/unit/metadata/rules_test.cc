@@ -14,8 +14,8 @@ namespace {
 using sealpoint::testing::EncodeHostileIndex;
 using sealpoint::testing::EncodeHostileManifest;
 using sealpoint::testing::HostileBoxes;
-using sealpoint::testing::HostileContents;
 using sealpoint::testing::HostileGrid;
+using sealpoint::testing::HostileMetadata;
 using sealpoint::testing::HostileTensor;
 using sealpoint::testing::UnknownField;
 
@@ -23,8 +23,8 @@ using sealpoint::testing::UnknownField;
 enum : std::size_t { kBricks, kEmpty, kGrid, kRuns, kScalar };
 
 // Records 0 to 5 of blob 0 and 0 to 5 of blob 1, each one chunk.
-HostileContents ValidIndex() {
-  HostileContents index;
+HostileMetadata ValidIndex() {
+  HostileMetadata index;
   // 4 x 4, cut as bricks are laid: no grid has these shards.
   index.tensors.push_back({.name = "bricks",
                            .shape = {4, 4},
@@ -62,8 +62,8 @@ HostileContents ValidIndex() {
 constexpr Metadata::ManifestCounts kValidCounts{.record_count = 3, .shard_count = 3};
 
 // A manifest of one blob with three records: two shards of a tensor and an object.
-HostileContents ValidManifest() {
-  HostileContents manifest;
+HostileMetadata ValidManifest() {
+  HostileMetadata manifest;
   manifest.tensors.push_back({.name = "w",
                               .shape = {4, 4},
                               .boxes = HostileBoxes{.boxes = {0, 0, 2, 4,  //
@@ -74,33 +74,33 @@ HostileContents ValidManifest() {
   return manifest;
 }
 
-TEST(ContentsRules, TheUndamagedPassAll) {
+TEST(MetadataRules, TheUndamagedPassAll) {
   EXPECT_EQ(Check(ValidIndex()), Status());
   EXPECT_EQ(CheckManifest(ValidManifest(), kValidCounts), Status());
 }
 
-TEST(ContentsRules, NothingAtAllIsValid) {
-  EXPECT_EQ(Check(HostileContents{}), Status());
-  EXPECT_EQ(CheckManifest(HostileContents{}, {}), Status());
+TEST(MetadataRules, NothingAtAllIsValid) {
+  EXPECT_EQ(Check(HostileMetadata{}), Status());
+  EXPECT_EQ(CheckManifest(HostileMetadata{}, {}), Status());
 }
 
-TEST(ContentsRules, R_IDX_01_IndexAboveItsSizeLimit) {
+TEST(MetadataRules, R_IDX_01_IndexAboveItsSizeLimit) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
   EXPECT_EQ(CheckBytes(bytes, Limits{.index_size_max_bytes = bytes.size()}), Status());
   EXPECT_THAT(CheckBytes(bytes, Limits{.index_size_max_bytes = bytes.size() - 1}),
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
-TEST(ContentsRules, R_IDX_01_ManifestAboveItsSizeLimit) {
+TEST(MetadataRules, R_IDX_01_ManifestAboveItsSizeLimit) {
   const auto owner = std::make_shared<const Bytes>(EncodeHostileManifest(ValidManifest()));
   const Limits limits{.manifest_size_max_bytes = owner->size() - 1};
   EXPECT_THAT(Metadata::DecodeManifest(owner, ByteSpan(*owner), {3, 3}, limits).status(),
               Breaks(Code::kLimitExceeded, "R-IDX-01"));
 }
 
-TEST(ContentsRules, R_IDX_02_NoBytes) { EXPECT_THAT(CheckBytes({}), Corrupt("R-IDX-02")); }
+TEST(MetadataRules, R_IDX_02_NoBytes) { EXPECT_THAT(CheckBytes({}), Corrupt("R-IDX-02")); }
 
-TEST(ContentsRules, R_IDX_02_CutShort) {
+TEST(MetadataRules, R_IDX_02_CutShort) {
   const Bytes bytes = EncodeHostileIndex(ValidIndex());
   for (const std::size_t size : {std::size_t{4}, std::size_t{8}, bytes.size() / 2}) {
     EXPECT_THAT(CheckBytes(Bytes(bytes.begin(), bytes.begin() + static_cast<long>(size))),
@@ -108,17 +108,17 @@ TEST(ContentsRules, R_IDX_02_CutShort) {
   }
 }
 
-TEST(ContentsRules, R_IDX_02_OtherIdentifier) {
+TEST(MetadataRules, R_IDX_02_OtherIdentifier) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   bytes[7] = std::byte{'Y'};
   EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
-TEST(ContentsRules, R_IDX_02_ManifestInsteadOfIndex) {
+TEST(MetadataRules, R_IDX_02_ManifestInsteadOfIndex) {
   EXPECT_THAT(CheckBytes(EncodeHostileManifest(ValidManifest())), Corrupt("R-IDX-02"));
 }
 
-TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
+TEST(MetadataRules, R_IDX_02_RootWithoutItsVectors) {
   flatbuffers::FlatBufferBuilder builder;
   const auto start = builder.StartTable();
   builder.Finish(flatbuffers::Offset<fb::Index>(builder.EndTable(start)), "SPIX");
@@ -126,8 +126,8 @@ TEST(ContentsRules, R_IDX_02_RootWithoutItsVectors) {
   EXPECT_THAT(CheckBytes(Bytes(bytes.begin(), bytes.end())), Corrupt("R-IDX-02"));
 }
 
-TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_02_MisalignedNumbers) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].shape = {1, 6};  // its low half is the length of the moved vector
   Bytes bytes = EncodeHostileIndex(index);
   auto* root = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data());
@@ -140,47 +140,47 @@ TEST(ContentsRules, R_IDX_02_MisalignedNumbers) {
   EXPECT_THAT(CheckBytes(bytes), Corrupt("R-IDX-02"));
 }
 
-TEST(ContentsRules, R_IDX_02_MorePlacementsThanAllowed) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_02_MorePlacementsThanAllowed) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].placement.assign(32, "x");
   EXPECT_EQ(Check(index), Status());
   index.tensors[kGrid].placement.assign(33, "x");
   EXPECT_THAT(Check(index), Corrupt("R-IDX-02"));
 }
 
-TEST(ContentsRules, R_IDX_03_UnknownField) {
+TEST(MetadataRules, R_IDX_03_UnknownField) {
   for (const UnknownField field :
        {UnknownField::kRoot, UnknownField::kTensor, UnknownField::kGrid, UnknownField::kBoxList,
         UnknownField::kObject, UnknownField::kBlob, UnknownField::kMeshAxis,
         UnknownField::kProvenance}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.unknown_fields = {field};
     EXPECT_THAT(Check(index), Breaks(Code::kUnsupported, "R-IDX-03"))
         << "field " << static_cast<int>(field);
   }
-  HostileContents manifest = ValidManifest();
+  HostileMetadata manifest = ValidManifest();
   manifest.unknown_fields = {UnknownField::kRoot};
   EXPECT_THAT(CheckManifest(manifest, kValidCounts), Breaks(Code::kUnsupported, "R-IDX-03"));
 }
 
 // Facts that a compat bit announces, but no change of what a shard holds.
-TEST(ContentsRules, R_IDX_03_AnnouncedFieldIsSkippedOutsideOfGeometry) {
+TEST(MetadataRules, R_IDX_03_AnnouncedFieldIsSkippedOutsideOfGeometry) {
   for (const UnknownField field :
        {UnknownField::kRoot, UnknownField::kTensor, UnknownField::kObject, UnknownField::kBlob,
         UnknownField::kMeshAxis, UnknownField::kProvenance}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.unknown_fields = {field};
     EXPECT_EQ(CheckAnnounced(index), Status()) << "field " << static_cast<int>(field);
   }
   for (const UnknownField field : {UnknownField::kGrid, UnknownField::kBoxList}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.unknown_fields = {field};
     EXPECT_THAT(CheckAnnounced(index), Breaks(Code::kUnsupported, "R-IDX-03"))
         << "field " << static_cast<int>(field);
   }
 }
 
-TEST(ContentsRules, R_IDX_03_AnUnknownCompatBitAnnouncesFields) {
+TEST(MetadataRules, R_IDX_03_AnUnknownCompatBitAnnouncesFields) {
   EXPECT_EQ(UnknownFieldsUnder({.compat = 0, .incompat = 0}), UnknownFields::kRefuse);
   for (const int bit : {0, 5, 63}) {
     EXPECT_EQ(UnknownFieldsUnder({.compat = std::uint64_t{1} << bit, .incompat = 0}),
@@ -188,8 +188,8 @@ TEST(ContentsRules, R_IDX_03_AnUnknownCompatBitAnnouncesFields) {
   }
 }
 
-TEST(ContentsRules, R_IDX_04_CountsAboveTheirLimits) {
-  const HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_04_CountsAboveTheirLimits) {
+  const HostileMetadata index = ValidIndex();
   const auto passes = Breaks(Code::kLimitExceeded, "R-IDX-04");
   EXPECT_THAT(Check(index, Limits{.tensor_count_max = 4}), passes);
   EXPECT_THAT(Check(index, Limits{.object_count_max = 2}), passes);
@@ -205,11 +205,11 @@ TEST(ContentsRules, R_IDX_04_CountsAboveTheirLimits) {
             Status());
 }
 
-TEST(ContentsRules, R_IDX_05_BadTexts) {
+TEST(MetadataRules, R_IDX_05_BadTexts) {
   const std::string too_long(1025, 'z');
   for (const std::string& text :
        {std::string(), std::string("z\n"), std::string("z\xff"), std::string("z\0", 2), too_long}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kScalar].name = text;
     EXPECT_THAT(Check(index), Corrupt("R-IDX-05")) << "tensor name";
     index = ValidIndex();
@@ -230,8 +230,8 @@ TEST(ContentsRules, R_IDX_05_BadTexts) {
   }
 }
 
-TEST(ContentsRules, R_IDX_05_TextsAtTheirLimit) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_05_TextsAtTheirLimit) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kScalar].name = std::string(1024, 'z');
   index.objects[2].media_type = std::string(255, 'z');
   index.provenance[1].second = std::string(64 * kKiB, 'z');
@@ -240,14 +240,14 @@ TEST(ContentsRules, R_IDX_05_TextsAtTheirLimit) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
 }
 
-TEST(ContentsRules, R_IDX_05_ProvenanceValueTooLong) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_05_ProvenanceValueTooLong) {
+  HostileMetadata index = ValidIndex();
   index.provenance[1].second = std::string(64 * kKiB + 1, 'z');
   EXPECT_THAT(Check(index), Corrupt("R-IDX-05"));
 }
 
-TEST(ContentsRules, R_IDX_06_NamesNotAscending) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_06_NamesNotAscending) {
+  HostileMetadata index = ValidIndex();
   std::swap(index.tensors[kGrid], index.tensors[kRuns]);
   EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
   index = ValidIndex();
@@ -258,42 +258,42 @@ TEST(ContentsRules, R_IDX_06_NamesNotAscending) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
 }
 
-TEST(ContentsRules, R_IDX_06_SameNameTwice) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_06_SameNameTwice) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kRuns].name = "grid";
   EXPECT_THAT(Check(index), Corrupt("R-IDX-06"));
 }
 
-TEST(ContentsRules, R_IDX_07_BlobIdsNotAscending) {
+TEST(MetadataRules, R_IDX_07_BlobIdsNotAscending) {
   for (const auto& [first, second] : {std::pair{2, 1}, std::pair{2, 2}, std::pair{0, 2}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.blobs[0].id = static_cast<std::uint8_t>(first);
     index.blobs[1].id = static_cast<std::uint8_t>(second);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-07")) << first << " " << second;
   }
 }
 
-TEST(ContentsRules, R_IDX_08_UnknownDigestAlgorithm) {
+TEST(MetadataRules, R_IDX_08_UnknownDigestAlgorithm) {
   for (const std::uint16_t algorithm : {std::uint16_t{0}, std::uint16_t{2}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.digest_algorithm = algorithm;
     EXPECT_THAT(Check(index), Breaks(Code::kUnsupported, "R-IDX-08"));
   }
 }
 
-TEST(ContentsRules, R_IDX_09_DTypeAndElementSize) {
+TEST(MetadataRules, R_IDX_09_DTypeAndElementSize) {
   // dtype, element size: none; of another size; no element; no power of two; too large an element.
   for (const auto& [dtype, size] : {std::pair{0, 4}, std::pair{12, 8}, std::pair{999, 0},
                                     std::pair{999, 3}, std::pair{999, 512}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kGrid].dtype = static_cast<std::uint16_t>(dtype);
     index.tensors[kGrid].element_size = static_cast<std::uint16_t>(size);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-09")) << dtype << " " << size;
   }
 }
 
-TEST(ContentsRules, R_IDX_09_UnregisteredDTypeIsLegal) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_09_UnregisteredDTypeIsLegal) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].dtype = 999;
   index.tensors[kGrid].element_size = 256;
   index.tensors[kGrid].chunk_size_log2 = 13;
@@ -301,9 +301,9 @@ TEST(ContentsRules, R_IDX_09_UnregisteredDTypeIsLegal) {
   EXPECT_EQ(Check(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_10_ChunkSize) {
+TEST(MetadataRules, R_IDX_10_ChunkSize) {
   for (const std::uint8_t log2 : {std::uint8_t{11}, std::uint8_t{28}, std::uint8_t{255}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kGrid].chunk_size_log2 = log2;
     EXPECT_THAT(Check(index), Corrupt("R-IDX-10"));
     index = ValidIndex();
@@ -312,8 +312,8 @@ TEST(ContentsRules, R_IDX_10_ChunkSize) {
   }
 }
 
-TEST(ContentsRules, R_IDX_11_TooManyDimensions) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_11_TooManyDimensions) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kScalar].shape.assign(33, 1);
   EXPECT_THAT(Check(index), Corrupt("R-IDX-11"));
   index.tensors[kScalar].shape.assign(32, 1);
@@ -321,9 +321,9 @@ TEST(ContentsRules, R_IDX_11_TooManyDimensions) {
   EXPECT_EQ(Check(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_11_SizesThatDoNotFit) {
+TEST(MetadataRules, R_IDX_11_SizesThatDoNotFit) {
   const std::uint64_t high = std::uint64_t{1} << 63;
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].shape = {high, 2};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-11")) << "elements";
   index.tensors[kGrid].shape = {high, 1};
@@ -333,14 +333,14 @@ TEST(ContentsRules, R_IDX_11_SizesThatDoNotFit) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-11")) << "sum";
 }
 
-TEST(ContentsRules, R_IDX_11_EmptyTensorMayHaveHugeExtents) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_11_EmptyTensorMayHaveHugeExtents) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kEmpty].shape = {~std::uint64_t{0}, ~std::uint64_t{0}, 0};
   EXPECT_EQ(Check(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_12_EmptyTensorWithGeometryOrShards) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_12_EmptyTensorWithGeometryOrShards) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kEmpty].grid = HostileGrid{.cuts = {}, .cut_counts = {0, 0}};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
   index = ValidIndex();
@@ -348,8 +348,8 @@ TEST(ContentsRules, R_IDX_12_EmptyTensorWithGeometryOrShards) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
-TEST(ContentsRules, R_IDX_12_NotExactlyOneGeometry) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_12_NotExactlyOneGeometry) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].grid.reset();
   EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
   index = ValidIndex();
@@ -357,27 +357,27 @@ TEST(ContentsRules, R_IDX_12_NotExactlyOneGeometry) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
-TEST(ContentsRules, R_IDX_12_NoShards) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_12_NoShards) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].shards.clear();
   index.tensors[kBricks].boxes->boxes.clear();
   EXPECT_THAT(Check(index), Corrupt("R-IDX-12"));
 }
 
-TEST(ContentsRules, R_IDX_13_GridInAManifest) {
-  HostileContents manifest = ValidManifest();
+TEST(MetadataRules, R_IDX_13_GridInAManifest) {
+  HostileMetadata manifest = ValidManifest();
   manifest.tensors[0].boxes.reset();
   manifest.tensors[0].grid = HostileGrid{.cuts = {2}, .cut_counts = {1, 0}};
   EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-13"));
 }
 
-TEST(ContentsRules, R_IDX_13_BoxListThatIsAGrid) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_13_BoxListThatIsAGrid) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2, 2, 2, 2, 2};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-13"));
 }
 
-TEST(ContentsRules, R_IDX_14_GridCuts) {
+TEST(MetadataRules, R_IDX_14_GridCuts) {
   const std::pair<const char*, HostileGrid> damages[] = {
       {"cut at 0", {.cuts = {0}, .cut_counts = {1, 0}}},
       {"cut at the extent", {.cuts = {4}, .cut_counts = {1, 0}}},
@@ -391,15 +391,15 @@ TEST(ContentsRules, R_IDX_14_GridCuts) {
       {"cells that do not fit", {.cuts = {2}, .cut_counts = {~0u, ~0u}}},
   };
   for (const auto& [name, grid] : damages) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kGrid].grid = grid;
     EXPECT_THAT(Check(index), Corrupt("R-IDX-14")) << name;
   }
 }
 
-TEST(ContentsRules, R_IDX_14_CutsNotAscending) {
+TEST(MetadataRules, R_IDX_14_CutsNotAscending) {
   for (const auto& cuts : {std::vector<std::uint64_t>{3, 2}, std::vector<std::uint64_t>{2, 2}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kGrid].grid = HostileGrid{.cuts = cuts, .cut_counts = {2, 0}};
     index.tensors[kGrid].shards = {{0, 2}, {1, 2}, {1, 7}};
     index.blobs[1].record_count = 8;
@@ -408,14 +408,14 @@ TEST(ContentsRules, R_IDX_14_CutsNotAscending) {
   }
 }
 
-TEST(ContentsRules, R_IDX_14_RunsThatDoNotGiveTheShardCount) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_14_RunsThatDoNotGiveTheShardCount) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kRuns].grid->run_cut_counts = {{2, 0}};
   index.tensors[kRuns].grid->run_cuts = {{2, 3}};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-14"));
 }
 
-TEST(ContentsRules, R_IDX_15_RunCuts) {
+TEST(MetadataRules, R_IDX_15_RunCuts) {
   using Counts = std::optional<std::vector<std::uint32_t>>;
   using Cuts = std::optional<std::vector<std::uint64_t>>;
   const std::tuple<const char*, Counts, Cuts> damages[] = {
@@ -430,15 +430,15 @@ TEST(ContentsRules, R_IDX_15_RunCuts) {
       {"all zero", {{0, 0}}, Cuts(std::in_place)},
   };
   for (const auto& [name, counts, cuts] : damages) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kRuns].grid->run_cut_counts = counts;
     index.tensors[kRuns].grid->run_cuts = cuts;
     EXPECT_THAT(Check(index), Corrupt("R-IDX-15")) << name;
   }
 }
 
-TEST(ContentsRules, R_IDX_15_RunCutsNotAscending) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_15_RunCutsNotAscending) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kRuns].grid->run_cut_counts = {{2, 0}};
   index.tensors[kRuns].grid->run_cuts = {{3, 2}};
   index.tensors[kRuns].shards.push_back({1, 7});
@@ -447,7 +447,7 @@ TEST(ContentsRules, R_IDX_15_RunCutsNotAscending) {
   EXPECT_THAT(Check(index), Corrupt("R-IDX-15"));
 }
 
-TEST(ContentsRules, R_IDX_16_BoxesThatDoNotLieInTheShape) {
+TEST(MetadataRules, R_IDX_16_BoxesThatDoNotLieInTheShape) {
   const std::uint64_t huge = ~std::uint64_t{0};
   const std::pair<const char*, std::pair<std::size_t, std::uint64_t>> damages[] = {
       {"extent 0", {2, 0}},
@@ -457,39 +457,39 @@ TEST(ContentsRules, R_IDX_16_BoxesThatDoNotLieInTheShape) {
       {"extent that wraps", {15, huge}},
   };
   for (const auto& [name, damage] : damages) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kBricks].boxes->boxes[damage.first] = damage.second;
     EXPECT_THAT(Check(index), Corrupt("R-IDX-16")) << name;
   }
 }
 
-TEST(ContentsRules, R_IDX_16_NumbersThatDoNotFitTheShards) {
+TEST(MetadataRules, R_IDX_16_NumbersThatDoNotFitTheShards) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{15}, std::size_t{20}}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.tensors[kBricks].boxes->boxes.resize(size, 1);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-16")) << size;
   }
 }
 
-TEST(ContentsRules, R_IDX_16_BoxesNotSorted) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_16_BoxesNotSorted) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 1, 2, 3, 0, 0, 2, 1, 2, 0, 2, 3, 2, 3, 2, 1};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-16"));
 }
 
-TEST(ContentsRules, R_IDX_16_SameBoxTwice) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_16_SameBoxTwice) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 1, 0, 0, 2, 1, 2, 0, 2, 3, 2, 3, 2, 1};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-16"));
 }
 
-TEST(ContentsRules, R_IDX_04_MoreBoxesThanAllowed) {
+TEST(MetadataRules, R_IDX_04_MoreBoxesThanAllowed) {
   EXPECT_EQ(Check(ValidIndex(), Limits{.box_list_shard_count_max = 4}), Status());
   EXPECT_THAT(Check(ValidIndex(), Limits{.box_list_shard_count_max = 3}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
-TEST(ContentsRules, R_IDX_17_Runs) {
+TEST(MetadataRules, R_IDX_17_Runs) {
   const std::pair<const char*, std::vector<std::uint64_t>> damages[] = {
       {"all full", {0, 8, 0, 8}},
       {"empty", {0, 8, 3, 3}},
@@ -500,14 +500,14 @@ TEST(ContentsRules, R_IDX_17_Runs) {
       {"none", {}},
   };
   for (const auto& [name, runs] : damages) {
-    HostileContents manifest = ValidManifest();
+    HostileMetadata manifest = ValidManifest();
     manifest.tensors[0].boxes->runs = runs;
     EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-17")) << name;
   }
 }
 
-TEST(ContentsRules, R_IDX_18_Hole) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_18_Hole) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 1, 0, 1, 2, 2, 2, 0, 2, 3, 2, 3, 2, 1};
   index.raw_bytes = ValidIndex().raw_bytes;
   const Status status = Check(index);
@@ -516,27 +516,27 @@ TEST(ContentsRules, R_IDX_18_Hole) {
   EXPECT_EQ(status.place().tensor, "bricks");
 }
 
-TEST(ContentsRules, R_IDX_18_Overlap) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_18_Overlap) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kBricks].boxes->boxes = {0, 0, 2, 2, 0, 1, 2, 3, 2, 0, 2, 3, 2, 3, 2, 1};
   const Status status = Check(index);
   EXPECT_THAT(status, Corrupt("R-IDX-18"));
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[0, 1] is in 2 shards"));
 }
 
-TEST(ContentsRules, R_IDX_04_MoreCornersThanAllowed) {
+TEST(MetadataRules, R_IDX_04_MoreCornersThanAllowed) {
   EXPECT_THAT(Check(ValidIndex(), Limits{.tiling_corner_count_max = 8}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
-TEST(ContentsRules, R_IDX_04_MoreCornersPerShardThanAllowed) {
+TEST(MetadataRules, R_IDX_04_MoreCornersPerShardThanAllowed) {
   EXPECT_THAT(Check(ValidIndex(), Limits{.tiling_corners_per_shard_max = 3}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
   EXPECT_EQ(Check(ValidIndex(), Limits{.tiling_corners_per_shard_max = 4}), Status());
 }
 
-TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
-  HostileContents manifest = ValidManifest();
+TEST(MetadataRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
+  HostileMetadata manifest = ValidManifest();
   manifest.tensors[0].boxes =
       HostileBoxes{.boxes = {0, 0, 2, 4, 0, 0, 2, 4}, .runs = {{0, 5, 4, 8}}};
   EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-18"));
@@ -544,42 +544,42 @@ TEST(ContentsRules, R_IDX_18_OverlappingRunsOfOneBoxInAManifest) {
   EXPECT_EQ(CheckManifest(manifest, kValidCounts), Status());
 }
 
-TEST(ContentsRules, R_IDX_19_BlobThatDoesNotExist) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_19_BlobThatDoesNotExist) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].shards[1].blob = 2;
   EXPECT_THAT(Check(index), Corrupt("R-IDX-19"));
   index = ValidIndex();
   index.objects[2].shard.blob = 2;
   EXPECT_THAT(Check(index), Corrupt("R-IDX-19"));
-  HostileContents manifest = ValidManifest();
+  HostileMetadata manifest = ValidManifest();
   manifest.tensors[0].shards[1].blob = 1;
   EXPECT_THAT(CheckManifest(manifest, kValidCounts), Corrupt("R-IDX-19"));
 }
 
-TEST(ContentsRules, R_IDX_20_RecordOfTwoShards) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_20_RecordOfTwoShards) {
+  HostileMetadata index = ValidIndex();
   index.tensors[kGrid].shards[1].first_record = 1;
   EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
 }
 
-TEST(ContentsRules, R_IDX_20_RecordsBeyondTheTable) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_20_RecordsBeyondTheTable) {
+  HostileMetadata index = ValidIndex();
   index.objects[2].shard.first_record = 6;  // two records of seven
   EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
   index.objects[2].shard.first_record = ~0u;
   EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
 }
 
-TEST(ContentsRules, R_IDX_20_RecordOfNoShard) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_20_RecordOfNoShard) {
+  HostileMetadata index = ValidIndex();
   index.blobs[0].record_count = 7;
   EXPECT_THAT(Check(index), Corrupt("R-IDX-20"));
   EXPECT_THAT(CheckManifest(ValidManifest(), {.record_count = 4, .shard_count = 3}),
               Corrupt("R-IDX-20"));
 }
 
-TEST(ContentsRules, R_IDX_20_MoreShardsThanRecords) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_20_MoreShardsThanRecords) {
+  HostileMetadata index = ValidIndex();
   index.blobs[0].record_count = 1;
   index.blobs[1].record_count = 1;
   const Status status = Check(index);
@@ -588,7 +588,7 @@ TEST(ContentsRules, R_IDX_20_MoreShardsThanRecords) {
   EXPECT_THAT(status.message(), ::testing::HasSubstr("records are left"));
 }
 
-TEST(ContentsRules, R_IDX_21_BlobLayout) {
+TEST(MetadataRules, R_IDX_21_BlobLayout) {
   using Blob = sealpoint::testing::HostileBlob;
   const std::pair<const char*, void (*)(Blob*)> damages[] = {
       {"no length", [](Blob* b) { b->file_size = 0; }},
@@ -602,57 +602,57 @@ TEST(ContentsRules, R_IDX_21_BlobLayout) {
       {"a shard too few", [](Blob* b) { b->shard_count = 5; }},
   };
   for (const auto& [name, damage] : damages) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     damage(&index.blobs[0]);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-21")) << name;
   }
-  HostileContents index = ValidIndex();
+  HostileMetadata index = ValidIndex();
   index.blobs[0].table_offset = 8192 - 704;
   EXPECT_EQ(Check(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_04_BlobAboveItsSizeLimit) {
+TEST(MetadataRules, R_IDX_04_BlobAboveItsSizeLimit) {
   EXPECT_THAT(Check(ValidIndex(), Limits{.blob_size_max_bytes = 4096}),
               Breaks(Code::kLimitExceeded, "R-IDX-04"));
 }
 
-TEST(ContentsRules, R_IDX_21_ShardCountOfAManifest) {
+TEST(MetadataRules, R_IDX_21_ShardCountOfAManifest) {
   EXPECT_THAT(CheckManifest(ValidManifest(), {.record_count = 3, .shard_count = 2}),
               Corrupt("R-IDX-21"));
 }
 
-TEST(ContentsRules, R_IDX_21_BlobWithoutRecordsIsLegal) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_21_BlobWithoutRecordsIsLegal) {
+  HostileMetadata index = ValidIndex();
   index.blobs.push_back({.id = 3});
   EXPECT_EQ(Check(index), Status());
 }
 
-TEST(ContentsRules, R_IDX_22_EmptyObjectWithARecord) {
-  HostileContents index = ValidIndex();
+TEST(MetadataRules, R_IDX_22_EmptyObjectWithARecord) {
+  HostileMetadata index = ValidIndex();
   index.objects[1].shard = {0, 1};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-22"));
   index.objects[1].shard = {1, 0};
   EXPECT_THAT(Check(index), Corrupt("R-IDX-22"));
 }
 
-TEST(ContentsRules, R_IDX_23_RawBytes) {
+TEST(MetadataRules, R_IDX_23_RawBytes) {
   for (const int difference : {-1, 1}) {
-    HostileContents index = ValidIndex();
+    HostileMetadata index = ValidIndex();
     index.raw_bytes += static_cast<std::uint64_t>(difference);
     EXPECT_THAT(Check(index), Corrupt("R-IDX-23"));
   }
 }
 
-TEST(ContentsRules, MisalignedMemoryIsTheCallersFault) {
+TEST(MetadataRules, MisalignedMemoryIsTheCallersFault) {
   Bytes bytes = EncodeHostileIndex(ValidIndex());
   bytes.insert(bytes.begin(), 4, std::byte{0});
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  const auto contents =
+  const auto metadata =
       Metadata::Decode(MetadataKind::kIndex, owner, ByteSpan(*owner).subspan(4), Limits{});
-  EXPECT_EQ(contents.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(metadata.status().code(), Code::kInvalidArgument);
 }
 
-TEST(ContentsRules, ManifestWithoutCountsIsNotDecoded) {
+TEST(MetadataRules, ManifestWithoutCountsIsNotDecoded) {
   const auto owner = std::make_shared<const Bytes>(EncodeHostileManifest(ValidManifest()));
   EXPECT_EQ(
       Metadata::Decode(MetadataKind::kManifest, owner, ByteSpan(*owner), Limits{}).status().code(),

@@ -27,15 +27,15 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 // Committed checkpoints "c9", "c8", …, newest first, whole, with step 10 times their number.
 class RetentionTest : public ::testing::Test {
  protected:
-  void AddOlder(CheckpointFacts facts = {.is_whole = true}) {
-    const auto number = static_cast<std::uint8_t>(9 - facts_.size());
+  void AddOlder(CheckpointSummary summaries = {.is_whole = true}) {
+    const auto number = static_cast<std::uint8_t>(9 - summaries_.size());
     SeriesEntry entry{.name = StrCat("c", number), .verdict = Verdict::kCommitted};
     entry.attempt = MiniSpec::MakeId(number);
     entry.parent = MiniSpec::MakeId(static_cast<std::uint8_t>(number - 1));
     entry.sequence = number;
     entry.step = 10u * number;
     listing_.entries.push_back(entry);
-    facts_.push_back(std::move(facts));
+    summaries_.push_back(std::move(summaries));
   }
   void AddOlder(int count) {
     for (int i = 0; i < count; ++i) AddOlder();
@@ -48,18 +48,18 @@ class RetentionTest : public ::testing::Test {
   }
   std::vector<std::string> Kept(const RetentionPolicy& policy) const {
     std::vector<std::string> names;
-    for (const PruneDecision& decision : DecideRetention(listing_, policy, facts_)) {
+    for (const PruneDecision& decision : DecideRetention(listing_, policy, summaries_)) {
       EXPECT_THAT(decision.reasons, Not(IsEmpty())) << decision.entry.name;
       if (decision.keep) names.push_back(decision.entry.name);
     }
     return names;
   }
   std::vector<std::string> ReasonsFor(std::size_t i, const RetentionPolicy& policy) const {
-    return DecideRetention(listing_, policy, facts_).at(i).reasons;
+    return DecideRetention(listing_, policy, summaries_).at(i).reasons;
   }
 
   SeriesListing listing_;
-  std::vector<CheckpointFacts> facts_;
+  std::vector<CheckpointSummary> summaries_;
 };
 
 TEST(RetentionPolicyTest, RefusesAPolicyThatIsNone) {
@@ -217,10 +217,10 @@ TEST_F(RetentionTest, WhatIsNotCommittedIsNeitherCountedNorDeleted) {
   EXPECT_THAT(ReasonsFor(4, {}), ElementsAre(HasSubstr("does not say how new it is: bits")));
 }
 
-TEST(RetentionPolicyTest, AsksForAllFactsOnlyIfItNeedsThem) {
-  EXPECT_FALSE(NeedsAllFacts({.keep_every_n_steps = 5}));
-  EXPECT_TRUE(NeedsAllFacts({.keep_per_period = {{std::chrono::hours(1), 1}}}));
-  EXPECT_TRUE(NeedsAllFacts({.keep_best = KeepBest{.metric = "metric.x"}}));
+TEST(RetentionPolicyTest, AsksForAllSummariesOnlyIfItNeedsThem) {
+  EXPECT_FALSE(NeedsAllSummaries({.keep_every_n_steps = 5}));
+  EXPECT_TRUE(NeedsAllSummaries({.keep_per_period = {{std::chrono::hours(1), 1}}}));
+  EXPECT_TRUE(NeedsAllSummaries({.keep_best = KeepBest{.metric = "metric.x"}}));
 }
 
 }  // namespace
