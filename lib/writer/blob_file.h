@@ -14,12 +14,11 @@
 #include "lib/codec/chunk_codec.h"
 #include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
-#include "lib/format/chunk_table.h"
 #include "lib/format/file_header.h"
-#include "lib/format/trailer.h"
-#include "lib/metadata/manifest_builder.h"
+#include "lib/metadata/tensor_table.h"
 #include "lib/pipeline/engine_parts.h"
 #include "lib/pipeline/file_stream.h"
+#include "lib/writer/blob_layout.h"
 #include "lib/writer/in_flight_chunks.h"
 #include "lib/writer/later_copies.h"
 #include "lib/writer/source_reader.h"
@@ -27,15 +26,6 @@
 #include "sealpoint/storage.h"
 
 namespace sealpoint::internal {
-
-// How a shard's bytes are cut and coded.
-struct ShardEncoding {
-  std::uint64_t raw_size = 0;
-  std::uint64_t chunk_size = 0;
-  std::uint32_t element_size = 1;
-  Codec codec = Codec::kNone;
-  int codec_level = 1;
-};
 
 // One blob that is being written (spec/container.md §5): header, then shards as they come, then
 // table, manifest and trailer. It is written strictly forward and never read back or seeked in, so
@@ -69,15 +59,8 @@ class BlobFile {
   BlobFile(const BlobFile&) = delete;
   BlobFile& operator=(const BlobFile&) = delete;
 
-  const BlobId& id() const { return header_.id; }
-  // Length the file would have if it were finished now, but for the alignment of its end.
-  std::uint64_t projected_size() const;
-  // Room that one more shard or object needs at most, its declaration included, beside its payload
-  // and records.
-  static std::uint64_t RoomToDeclare(const TensorFacts& tensor);
-  static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
-  // What its payload and records need.
-  static std::uint64_t RoomForBytes(const ShardEncoding& encoding);
+  const BlobId& id() const { return layout_.id(); }
+  std::uint64_t projected_size() const { return layout_.projected_size(); }
 
   // Devices also compute the digests of their memory, before the copy, and the two are compared.
   void CheckCopies() { checks_copies_ = true; }
@@ -99,7 +82,7 @@ class BlobFile {
   // Preconditions: checked arguments (tensor_checks.h); no object of the name was added.
   Status AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
                   const ShardEncoding& encoding);
-  void AddEmptyTensor(std::uint32_t tensor) { Declare(tensor); }
+  void AddEmptyTensor(std::uint32_t tensor) { layout_.DeclareTensor(tensor); }
   Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
                    const ShardEncoding& encoding);
 
@@ -114,42 +97,30 @@ class BlobFile {
   static Result<std::unique_ptr<WritableFile>> CreateFile(EngineParts& engine, Directory& directory,
                                                           const BlobId& id);
 
-  void Declare(std::uint32_t tensor);
-  // Appends its chunks. Their digests are known, and their records made, by CompleteBorrowed.
-  Status AppendBorrowedChunks(SourceReader& source, const ShardEncoding& encoding,
-                              std::uint64_t chunk_count);
+  // Appends its chunks. Their digests are known by CompleteBorrowed.
+  Status AppendBorrowedChunks(SourceReader& source, const ShardEncoding& encoding);
   // The same where there is no file yet: CompleteBorrowed copies them, on several threads, and Bind
   // hashes the copies.
-  Status AppendLaterCopiedChunks(SourceReader& source, const ShardEncoding& encoding,
-                                 std::uint64_t chunk_count);
+  Status AppendLaterCopiedChunks(SourceReader& source, const ShardEncoding& encoding);
   // Appends the chunks; returns the number of the first record.
   Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
-  Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
-                     const Digest* expected);
-  Status AppendRawChunk(SourceReader& source, ChunkRecord& record);
-  Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding, ChunkRecord& record,
-                          const Digest* expected);
+  Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, const SourceChunk& chunk);
+  Status AppendRawChunk(SourceReader& source, const SourceChunk& chunk);
+  Status AppendCodedChunk(SourceReader& source, const ShardEncoding& encoding,
+                          const SourceChunk& chunk);
   // Queues the copies of a chunk, which is hashed later (CompleteOldest).
-  Status AppendInFlightChunk(SourceReader& source, const ChunkRecord& record,
-                             const Digest* expected);
-  // The chunk's raw bytes, hashed; of device memory once they are there.
-  Status TakeChunk(SourceReader& source, MutableByteSpan raw, ChunkRecord& record,
-                   const Digest* expected);
+  Status AppendInFlightChunk(SourceReader& source, const SourceChunk& chunk);
+  // The chunk's raw bytes, and their digest; of device memory once they are there.
+  Result<Digest> TakeChunk(SourceReader& source, MutableByteSpan raw, const Digest* expected);
   // Has the device compute the digests of the next raw_size bytes: one per chunk; null if that
   // was not asked for, or is not possible.
   Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
-  ChunkRecord RecordOfChunk(const ShardEncoding& encoding, std::uint64_t chunk,
-                            std::uint64_t offset) const;
-  void AppendRecord(const ChunkRecord& record);
-  // Appends group list and records, whose memory is given back.
-  Status AppendTable(Trailer& trailer);
 
   EngineParts& engine_;
   DeviceCopies& copies_;
   bool checks_copies_ = false;
   bool has_slot_ = false;
-  FileHeader header_;
-  Bytes header_bytes_;
+  BlobLayout layout_;
   std::unique_ptr<WritableFile> file_;  // absent while it is held
   // Chunks whose records lack the digests.
   struct BorrowedChunks {
@@ -161,17 +132,8 @@ class BlobFile {
   FileStream stream_;
   Hasher hasher_;
   std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
-  Bytes records_;
   InFlightChunks in_flight_;
   std::deque<std::vector<Digest>> device_digests_;  // by shard
-  std::uint32_t shard_count_ = 0;
-  std::uint64_t raw_bytes_ = 0;
-  std::uint64_t manifest_estimate_ = 0;
-  const TensorTable& tensors_;
-  ManifestBuilder manifest_;
-  // Made by AppendTail.
-  EncodedManifest encoded_manifest_;
-  Bytes trailer_bytes_;
 };
 
 }  // namespace sealpoint::internal

@@ -190,7 +190,7 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
-  const std::uint64_t to_declare = BlobFile::RoomToDeclare(FactsOf(tensor));
+  const std::uint64_t to_declare = BlobLayout::RoomToDeclare(FactsOf(tensor));
   const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t payload_max =
       options_.size_max_bytes > reserved ? options_.size_max_bytes - reserved : 0;
@@ -201,7 +201,7 @@ Status BlobWriterImpl::AddChecked(const TensorSpec& tensor, const Region& region
     const std::uint64_t end = std::min(region.element_count(), begin + elements_max);
     const Region piece = SubRun(region, begin, end);
     const ShardEncoding encoding = EncodingOf(tensor, piece);
-    const std::uint64_t room = to_declare + BlobFile::RoomForBytes(encoding);
+    const std::uint64_t room = to_declare + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddShard(number, piece, reader, encoding));
     bytes_staged_ += encoding.raw_size;
@@ -217,7 +217,7 @@ Status BlobWriterImpl::AddEmpty(const TensorSpec& tensor) {
       return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
     }
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
-    const std::uint64_t room = BlobFile::RoomToDeclare(FactsOf(tensor));
+    const std::uint64_t room = BlobLayout::RoomToDeclare(FactsOf(tensor));
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom(tensor.group, room));
     blob->AddEmptyTensor(number);
     return {};
@@ -240,7 +240,7 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
                                  .codec = codec,
                                  .codec_level = 1};
     const std::uint64_t room =
-        BlobFile::RoomToDeclare(name, media_type) + BlobFile::RoomForBytes(encoding);
+        BlobLayout::RoomToDeclare(name, media_type) + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom("", room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
     if (!defers_copies_) SEALPOINT_RETURN_IF_ERROR(CompleteBorrowed());

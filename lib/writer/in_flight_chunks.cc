@@ -3,13 +3,11 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/format/constants.h"
 
 namespace sealpoint::internal {
 
-void InFlightChunks::BeginChunk(const ChunkRecord& record, std::size_t number,
-                                const Digest* expected) {
-  chunks_.push_back({record, number, expected, record.raw_size});
+void InFlightChunks::BeginChunk(const SourceChunk& chunk, std::size_t record) {
+  chunks_.push_back({record, chunk.expected, chunk.raw_size});
 }
 
 void InFlightChunks::AddBytes(ByteSpan bytes, std::uint64_t offset,
@@ -22,7 +20,7 @@ std::optional<std::uint64_t> InFlightChunks::first_offset() const {
   return parts_.front().offset;
 }
 
-Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
+Status InFlightChunks::CompleteOldest(BlobLayout& layout) {
   SEALPOINT_CHECK(!parts_.empty() && !chunks_.empty());
   const Part part = parts_.front();
   SEALPOINT_RETURN_IF_ERROR(copies_.Wait(part.arrival));
@@ -31,9 +29,9 @@ Status InFlightChunks::CompleteOldest(MutableByteSpan records) {
   Chunk& chunk = chunks_.front();
   chunk.bytes_left -= part.bytes.size();
   if (chunk.bytes_left > 0) return {};
-  chunk.record.raw_digest = hasher_.Finish();
-  const Status status = CheckArrived(chunk.record.raw_digest, chunk.expected);
-  EncodeRecord(chunk.record, records.subspan(chunk.number * kRecordSize, kRecordSize));
+  const Digest digest = hasher_.Finish();
+  const Status status = CheckArrived(digest, chunk.expected);
+  layout.SetDigest(chunk.record, digest);
   chunks_.pop_front();
   return status;
 }

@@ -9,12 +9,19 @@
 
 #include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
-#include "lib/format/chunk_table.h"
+#include "lib/writer/blob_layout.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+// A chunk as it lies in memory.
+struct SourceChunk {
+  std::uint64_t raw_size = 0;
+  // Its digest as the device computed it, or null; read when all of the chunk has arrived.
+  const Digest* expected = nullptr;
+};
 
 // The chunks of one blob whose bytes are on their way from a device into staging memory. They are
 // hashed once they have arrived, in the order of the file, while later copies are still running.
@@ -24,22 +31,20 @@ class InFlightChunks {
  public:
   explicit InFlightChunks(DeviceCopies& copies) : copies_(copies) {}
 
-  // The next chunk. `expected` is its digest as the device computed it, or null; read when all its
-  // copies have arrived.
-  void BeginChunk(const ChunkRecord& record, std::size_t number, const Digest* expected);
+  void BeginChunk(const SourceChunk& chunk, std::size_t record);
   // The next bytes of the chunk begun last, at `offset` of the file.
   void AddBytes(ByteSpan bytes, std::uint64_t offset, const DeviceCopies::Point& arrival);
 
   // Where the oldest that has not been completed lies in the file.
   std::optional<std::uint64_t> first_offset() const;
-  // Waits for the oldest bytes and hashes them; the last ones of a chunk complete its record in
-  // `records`. Errors: Device, also if the digests differ. Precondition: there is one.
-  Status CompleteOldest(MutableByteSpan records);
+  // Waits for the oldest bytes and hashes them; with the last ones of a chunk its record in
+  // `layout` gets its digest. Errors: Device, also if the digests differ. Precondition: there is
+  // one.
+  Status CompleteOldest(BlobLayout& layout);
 
  private:
   struct Chunk {
-    ChunkRecord record{};
-    std::size_t number = 0;
+    std::size_t record = 0;
     const Digest* expected = nullptr;
     std::uint64_t bytes_left = 0;  // to be hashed
   };

@@ -11,7 +11,6 @@
 
 #include "lib/base/macros.h"
 #include "lib/digest/hasher.h"
-#include "lib/format/chunk_table.h"
 #include "lib/pipeline/thread_pool.h"
 
 namespace sealpoint::internal {
@@ -37,12 +36,12 @@ void LaterCopies::Make(int threads) {
   SEALPOINT_CHECK(done.ok());
 }
 
-void LaterCopies::Hash(MutableByteSpan records) {
+void LaterCopies::Hash(BlobLayout& layout) {
   SEALPOINT_CHECK(!has_unmade());
   Hasher hasher;
   for (const Copy& copy : copies_) {
     for (const MutableByteSpan piece : copy.to) hasher.Update(piece);
-    SetRawDigest(records.subspan(copy.record * kRecordSize, kRecordSize), hasher.Finish());
+    layout.SetDigest(copy.record, hasher.Finish());
   }
   copies_.clear();
   made_count_ = 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "lib/writer/blob_layout.h"
 #include "sealpoint/bytes.h"
 
 namespace sealpoint::internal {
@@ -20,9 +21,9 @@ class LaterCopies {
   bool has_unmade() const { return made_count_ < copies_.size(); }
   // Makes the copies that were added since; `threads` is at least 1.
   void Make(int threads);
-  // Puts the digests of all that was copied into the encoded `records`, and forgets them.
-  // Precondition: none is unmade.
-  void Hash(MutableByteSpan records);
+  // Gives `layout` the digests of all that was copied, and forgets them. Precondition: none is
+  // unmade.
+  void Hash(BlobLayout& layout);
 
  private:
   struct Copy {

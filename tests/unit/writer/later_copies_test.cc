@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "lib/format/chunk_table.h"
 #include "tests/support/container/mini_container.h"
@@ -32,23 +33,33 @@ TEST(LaterCopiesTest, AreHashedAsTheyWereCopied) {
   const Bytes before = NoiseBytes(4, 1000);
   Bytes from = before;
   Bytes to(1000);
-  Bytes records(3 * kRecordSize);
-  EncodeRecord({.stored_size = 600, .raw_size = 600}, MutableByteSpan(records).first(kRecordSize));
-  EncodeRecord({.stored_size = 400, .raw_size = 400}, MutableByteSpan(records).last(kRecordSize));
+  const TensorTable tensors;
+  BlobLayout layout({}, tensors);
+  ASSERT_TRUE(layout.AddShard({.raw_size = 1000, .chunk_size = 600}).ok());
+  layout.AddChunk({.stored_size = 600});
+  layout.AddChunk({.stored_size = 400});
   LaterCopies copies;
   const MutableByteSpan room(to);
   copies.Add(ByteSpan(from).first(600), {room.first(100), room.subspan(100, 500)}, 0);
   EXPECT_TRUE(copies.has_unmade());
   copies.Make(2);
   EXPECT_FALSE(copies.has_unmade());
-  copies.Add(ByteSpan(from).last(400), {room.last(400)}, 2);
+  copies.Add(ByteSpan(from).last(400), {room.last(400)}, 1);
   copies.Make(2);
   std::ranges::fill(from, std::byte{0});
   EXPECT_EQ(to, before);
-  copies.Hash(records);
-  EXPECT_EQ(DecodeRecord(ByteSpan(records).first(kRecordSize)).value().raw_digest,
+  copies.Hash(layout);
+  std::vector<Bytes> pieces;
+  ASSERT_TRUE(layout
+                  .End([&](std::uint64_t, ByteSpan bytes) -> Status {
+                    pieces.emplace_back(bytes.begin(), bytes.end());
+                    return {};
+                  })
+                  .ok());
+  const ByteSpan records = pieces[1];
+  EXPECT_EQ(DecodeRecord(records.first(kRecordSize)).value().raw_digest,
             ComputeDigest(ByteSpan(before).first(600)));
-  EXPECT_EQ(DecodeRecord(ByteSpan(records).last(kRecordSize)).value().raw_digest,
+  EXPECT_EQ(DecodeRecord(records.last(kRecordSize)).value().raw_digest,
             ComputeDigest(ByteSpan(before).last(400)));
 }
 
