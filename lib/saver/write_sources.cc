@@ -4,6 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
+#include "lib/transfer/intake_set.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
 #include "lib/writer/tensor_checks.h"
@@ -18,7 +19,7 @@ BlobWriterImpl::Expected ExpectedOf(const SavePlan& plan, const Sources& sources
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
     const std::uint64_t size = shard.run.size() * ElementSize(kind);
-    if (BlobFile::MayBorrow(view, kind.codec, size) && view.is_dense()) {
+    if (IntakeSet::MayBorrow(view, kind.codec, size) && view.is_dense()) {
       expected.borrowable_bytes += size;
     }
     expected.has_device_memory = expected.has_device_memory || !view.is_host();

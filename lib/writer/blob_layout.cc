@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/writer/blob_layout.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -28,12 +27,6 @@ std::uint64_t PaddingTo(std::uint64_t alignment, std::uint64_t offset) {
 }
 
 }  // namespace
-
-std::uint64_t ShardEncoding::chunk_count() const { return DivideRoundUp(raw_size, chunk_size); }
-
-std::uint64_t ShardEncoding::raw_size_of(std::uint64_t chunk) const {
-  return std::min(chunk_size, raw_size - chunk * chunk_size);
-}
 
 BlobLayout::BlobLayout(const FileHeader& header, const TensorTable& tensors)
     : header_(header), header_bytes_(kHeaderSize), tensors_(tensors), manifest_(tensors) {

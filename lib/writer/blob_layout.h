@@ -12,8 +12,8 @@
 #include "lib/format/trailer.h"
 #include "lib/metadata/manifest_builder.h"
 #include "lib/metadata/tensor_table.h"
+#include "lib/transfer/shard_encoding.h"
 #include "sealpoint/bytes.h"
-#include "sealpoint/codec.h"
 #include "sealpoint/digest.h"
 #include "sealpoint/id.h"
 #include "sealpoint/region.h"
@@ -21,29 +21,9 @@
 
 namespace sealpoint::internal {
 
-// How a shard's bytes are cut and coded.
-struct ShardEncoding {
-  std::uint64_t raw_size = 0;
-  std::uint64_t chunk_size = 0;
-  std::uint32_t element_size = 1;
-  Codec codec = Codec::kNone;
-  int codec_level = 1;
-
-  std::uint64_t chunk_count() const;
-  std::uint64_t raw_size_of(std::uint64_t chunk) const;
-};
-
-// A chunk as it is stored: encoded, or as it is.
-struct StoredChunk {
-  std::uint64_t stored_size = 0;
-  Codec codec = Codec::kNone;
-  Digest raw_digest{};     // may be set later
-  Digest stored_digest{};  // if it is encoded
-};
-
 // Where each byte of a blob lies (spec/container.md §5): header, shards as they come, table,
 // manifest, trailer. Arithmetic only: it knows no payload and no file.
-class BlobLayout {
+class BlobLayout final : public ChunkSink {
  public:
   // Borrows the tensors, which may grow meanwhile.
   BlobLayout(const FileHeader& header, const TensorTable& tensors);
@@ -69,10 +49,8 @@ class BlobLayout {
     std::uint32_t first_record = 0;
   };
   Result<ShardPlace> AddShard(const ShardEncoding& encoding);
-  // The next chunk of the shard begun last. Returns the number of its record.
-  std::size_t AddChunk(const StoredChunk& chunk);
-  // Of raw bytes, by the number of the record.
-  void SetDigest(std::size_t record, const Digest& raw);
+  std::size_t AddChunk(const StoredChunk& chunk) override;
+  void SetDigest(std::size_t record, const Digest& raw) override;
 
   // What the manifest says.
   void DeclareTensor(std::uint32_t tensor);

@@ -99,7 +99,7 @@ Status BlobWriterImpl::Run(const Step& step) {
   // After an error the caller may free its memory: nothing may read it any more.
   if (!failure_.ok()) {
     copies_.Stop();
-    static_cast<void>(CompleteBorrowed());
+    static_cast<void>(Release());
   }
   return failure_;
 }
@@ -112,7 +112,7 @@ Status BlobWriterImpl::Add(const TensorSpec& tensor, const Region& region,
     if (!defers_copies_) copies_.ForgetStreams();
     Status added = AddChecked(tensor, region, source);
     if (added.ok() && !defers_copies_) added = copies_.WaitForAll();
-    if (added.ok() && !defers_copies_) added = CompleteBorrowed();
+    if (added.ok() && !defers_copies_) added = Release();
     return std::move(added).AtTensor(tensor.name);
   });
 }
@@ -131,25 +131,20 @@ Status BlobWriterImpl::AwaitCopies() {
   return Run([this]() -> Status {
     ReserveStaging();
     SEALPOINT_RETURN_IF_ERROR(copies_.WaitForAll());
-    return CompleteBorrowed();
+    return Release();
   });
 }
 
-Status BlobWriterImpl::CompleteBorrowed() {
+Status BlobWriterImpl::Release() {
   Status first;
-  for (OpenBlob& blob : full_) KeepFirst(first, blob.file->CompleteBorrowed());
-  for (auto& [group, blob] : open_) KeepFirst(first, blob.file->CompleteBorrowed());
+  for (OpenBlob& blob : full_) KeepFirst(first, blob.file->Release());
+  for (auto& [group, blob] : open_) KeepFirst(first, blob.file->Release());
   return first;
 }
 
 Result<bool> BlobWriterImpl::Drain() {
-  const auto complete = [](BlobFile& file) -> Result<bool> {
-    if (!file.has_in_flight()) return false;
-    SEALPOINT_RETURN_IF_ERROR(file.CompleteOldest());
-    return true;
-  };
   for (auto& [group, blob] : open_) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool has_completed, complete(*blob.file));
+    SEALPOINT_ASSIGN_OR_RETURN(const bool has_completed, blob.file->CompleteOldest());
     if (has_completed) return true;
   }
   return false;
@@ -243,7 +238,7 @@ Status BlobWriterImpl::AddObject(std::string_view name, std::string_view media_t
         BlobLayout::RoomToDeclare(name, media_type) + BlobLayout::RoomForBytes(encoding);
     SEALPOINT_ASSIGN_OR_RETURN(BlobFile* const blob, BlobWithRoom("", room));
     SEALPOINT_RETURN_IF_ERROR(blob->AddObject(name, media_type, SourceReader(bytes), encoding));
-    if (!defers_copies_) SEALPOINT_RETURN_IF_ERROR(CompleteBorrowed());
+    if (!defers_copies_) SEALPOINT_RETURN_IF_ERROR(Release());
     bytes_staged_ += encoding.raw_size;
     if (options_.on_progress) options_.on_progress(bytes_staged_);
     return {};
@@ -271,7 +266,6 @@ Result<BlobFile*> BlobWriterImpl::OpenNewBlob(const std::string& group) {
                      : BlobFile::CreateHeld(context(), options_.step);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, std::move(created));
   file->SetDrain([this] { return Drain(); });
-  if (checks_copies_) file->CheckCopies();
   OpenBlob blob{.number = blobs_.size(), .file = std::move(file)};
   blobs_.push_back({.id = blob.file->id(), .has_file = directory_ != nullptr});
   return open_.emplace(group, std::move(blob)).first->second.file.get();

@@ -50,7 +50,7 @@ class BlobWriterImpl final : public BlobWriter {
   Status AwaitCopies();
   struct Expected {
     std::uint64_t bytes = 0;
-    std::uint64_t borrowable_bytes = 0;  // of these, see BlobFile::MayBorrow
+    std::uint64_t borrowable_bytes = 0;  // of these, see IntakeSet::MayBorrow
     bool has_device_memory = false;
   };
   // What will be added. How many
@@ -99,7 +99,7 @@ class BlobWriterImpl final : public BlobWriter {
   Status Run(const Step& step);
 
   Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
-  BlobFile::Context context() { return {engine_, copies_, *tensors_}; }
+  BlobFile::Context context() { return {engine_, copies_, *tensors_, checks_copies_}; }
   // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
   // it is different later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
@@ -111,8 +111,8 @@ class BlobWriterImpl final : public BlobWriter {
   Status CloseBlob(OpenBlob& blob);
   // Waits for some in-flight bytes of any blob and hashes them; false if there are none.
   Result<bool> Drain();
-  // Waits until no blob reads a source any more that it writes from where it lies.
-  Status CompleteBorrowed();
+  // See Intake; of all blobs.
+  Status Release();
   Status BindBlob(OpenBlob& blob, const AttemptId& attempt);
 
   EngineParts& engine_;
