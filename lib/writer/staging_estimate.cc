@@ -12,7 +12,7 @@ namespace sealpoint::internal {
 
 void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
   AddEmpty(tensor);
-  // BlobWriterImpl::AddChecked cuts a shard that is larger than a blob into parts of at least half
+  // StateWriter::AddChecked cuts a shard that is larger than a blob into parts of at least half
   // a blob, or of a chunk.
   const std::uint64_t part = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
   const std::uint64_t parts = raw_size / part + 1;
