@@ -13,8 +13,8 @@
 
 namespace sealpoint::internal {
 
-void BackgroundSave::SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status) {
-  writer_ = std::move(writer);
+void BackgroundSave::SetStaged(std::unique_ptr<StagedWriter> writer, Status status) {
+  staged_writer_ = std::move(writer);
   staged_ = std::move(status);
 }
 
@@ -46,6 +46,7 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   recorder_.End();
   if (result.ok()) result->report = recorder_.report();
   broken = run.broken();
+  staged_writer_.reset();
   writer_.reset();
   return result;
 }
@@ -64,17 +65,18 @@ Result<CommitInfo> BackgroundSave::TakeSteps(Engine& engine, SaveRun& run) {
   }
   if (!status.ok()) return status;
   recorder_.Begin(Phase::kWriteBlobs, tensor_bytes);
-  const bool is_held = writer_ != nullptr;
-  Status local_status = is_held ? BindHeld(engine, run) : Stream(run);
+  Status local_status = staged_writer_ ? Bind(engine, run) : Stream(run);
   return run.Commit(writer_.get(), std::move(local_status));
 }
 
-Status BackgroundSave::BindHeld(Engine& engine, const SaveRun& run) {
+Status BackgroundSave::Bind(Engine& engine, const SaveRun& run) {
   SEALPOINT_ASSIGN_OR_RETURN(auto directory,
                              engine.storage().OpenDirectory(run.attempt().directory));
-  SEALPOINT_RETURN_IF_ERROR(writer_->Bind(std::move(directory), run.attempt().id));
-  writer_->AwaitWrites();
-  return {};
+  StagedWriter::Bound bound =
+      std::move(*staged_writer_).Bind(std::move(directory), run.attempt().id);
+  staged_writer_.reset();
+  writer_ = std::move(bound.writer);
+  return bound.status;
 }
 
 Status BackgroundSave::Stream(const SaveRun& run) {
@@ -83,7 +85,7 @@ Status BackgroundSave::Stream(const SaveRun& run) {
 }
 
 Result<CommitInfo> BackgroundSave::Refuse(const Status& reason) {
-  writer_.reset();
+  staged_writer_.reset();
   return reason;
 }
 

@@ -12,6 +12,7 @@
 #include "lib/observe/phase_recorder.h"
 #include "lib/saver/save_run.h"
 #include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/staged_writer.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/deadline.h"
@@ -23,12 +24,13 @@ namespace sealpoint::internal {
 
 // One background save. The training thread stages the payload, the background thread runs the steps
 // of the commit, and either may wait for the other. There are two ways to stage:
-//   held: the memory budget holds everything that this rank writes. The training thread fills a
+//   whole: the memory budget holds everything that this rank writes. The training thread fills a
 //   writer that has no directory yet; then the save is queued, and Run binds the writer to one.
 //   streamed: the budget is smaller. The save is queued first; Run makes the directory and a writer
 //   in it; the training thread fills that writer while it writes, and Run waits for SetStaged.
-// Members without a lock are handed over: writer_ and staged_ belong to the training thread before
-// the save is queued and (streamed) between is_bound and SetStaged, else to the background thread.
+// Members without a lock are handed over: the writers and staged_ belong to the training thread
+// before the save is queued and (streamed) between is_bound and SetStaged, else to the background
+// thread.
 class BackgroundSave {
  public:
   BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options)
@@ -42,8 +44,8 @@ class BackgroundSave {
   PhaseRecorder& recorder() { return recorder_; }
   std::uint64_t tensor_bytes = 0;  // that this rank writes
 
-  // Before it is queued: `writer` holds everything, or `status` says why not.
-  void SetHeld(std::unique_ptr<BlobWriterImpl> writer, Status status);
+  // Before it is queued: `writer` has everything, or `status` says why not.
+  void SetStaged(std::unique_ptr<StagedWriter> writer, Status status);
   // Streamed: once this is true, the training thread fills writer() and calls SetStaged. The writer
   // is null if an earlier step failed.
   bool is_bound() const;
@@ -76,7 +78,7 @@ class BackgroundSave {
 
  private:
   Result<CommitInfo> TakeSteps(Engine& engine, SaveRun& run);
-  Status BindHeld(Engine& engine, const SaveRun& run);
+  Status Bind(Engine& engine, const SaveRun& run);
   Status Stream(const SaveRun& run);
   Status WaitForStaging();
 
@@ -87,6 +89,7 @@ class BackgroundSave {
   std::atomic<bool> has_begun_ = false;
   PhaseRecorder recorder_;
   PolledDeadline deadline_;
+  std::unique_ptr<StagedWriter> staged_writer_;  // absent when streamed, and once it is bound
   std::unique_ptr<BlobWriterImpl> writer_;
 
   mutable std::mutex mutex_;

@@ -11,8 +11,8 @@
 #include "lib/base/wire.h"
 #include "lib/device/device_copies.h"
 #include "lib/digest/hasher.h"
+#include "lib/transfer/source_reader.h"
 #include "lib/writer/declaration_summary.h"
-#include "lib/writer/source_reader.h"
 #include "lib/writer/tensor_checks.h"
 #include "sealpoint/digest.h"
 

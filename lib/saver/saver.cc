@@ -29,8 +29,9 @@
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
 #include "lib/saver/write_sources.h"
-#include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/commit_steps.h"
+#include "lib/writer/staged_writer.h"
+#include "lib/writer/state_writer.h"
 
 namespace sealpoint {
 namespace internal {
@@ -108,11 +109,11 @@ class SaverImpl final : public Saver {
   Status StageInBackground(const SaveTarget& target, const SaveOptions& options,
                            const Sources& held_sources,
                            const std::shared_ptr<BackgroundSave>& save);
-  std::unique_ptr<BlobWriterImpl> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
-                                                 const Sources& sources,
-                                                 PhaseRecorder& recorder) const;
+  std::unique_ptr<StagedWriter> ReserveStaging(const SavePlan& plan, const SaveOptions& options,
+                                               const Sources& sources,
+                                               PhaseRecorder& recorder) const;
   void Stream(const std::shared_ptr<BackgroundSave>& save, const Sources& sources);
-  Status Write(BlobWriterImpl& writer, const Sources& sources) const;
+  Status Write(StateWriter& writer, const Sources& sources) const;
 
   Engine& engine_;
   Communicator& comm_;
@@ -204,12 +205,12 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   PhaseRecorder& recorder = save->recorder();
   const Status local_status = CheckArguments(options, held_sources);
   auto local_plan = MakeFirstPlan(local_status, held_sources);
-  std::unique_ptr<BlobWriterImpl> held;
+  std::unique_ptr<StagedWriter> staged;
   const auto reserve = [&](const Sources& sources) {
     if (local_plan.ok() && local_plan->plan) {
-      held = ReserveStaging(*local_plan->plan, options, sources, recorder);
+      staged = ReserveStaging(*local_plan->plan, options, sources, recorder);
     }
-    return held == nullptr;
+    return staged == nullptr;
   };
   bool is_short = reserve(held_sources);
   SEALPOINT_ASSIGN_OR_RETURN(
@@ -232,15 +233,15 @@ Status SaverImpl::StageInBackground(const SaveTarget& target, const SaveOptions&
   save->tensor_bytes = plan_->tensor_bytes;
   if (any.is_short_of_memory) {
     // Earlier saves hold the staging memory: they must end first, and in this order on all ranks.
-    held.reset();
+    staged.reset();
     recorder.End();
     queue_->Drain();
     Stream(save, sources);
   } else {
     recorder.Begin(Phase::kSnapshot, plan_->tensor_bytes);
-    Status staged = Write(*held, sources);
+    Status written = Write(*staged, sources);
     recorder.End();  // the snapshot ends now; the background thread may take the save up much later
-    save->SetHeld(std::move(held), std::move(staged));
+    save->SetStaged(std::move(staged), std::move(written));
     queue_->Add(save);
   }
   return {};
@@ -256,20 +257,19 @@ void SaverImpl::Stream(const std::shared_ptr<BackgroundSave>& save, const Source
 }
 
 // Precondition: the ranks agreed on plan_.
-Status SaverImpl::Write(BlobWriterImpl& writer, const Sources& sources) const {
+Status SaverImpl::Write(StateWriter& writer, const Sources& sources) const {
   return WriteSources(options_, writer, *plan_, sources);
 }
 
 // Null if the budget does not hold all that this rank writes.
-std::unique_ptr<BlobWriterImpl> SaverImpl::ReserveStaging(const SavePlan& plan,
-                                                          const SaveOptions& options,
-                                                          const Sources& sources,
-                                                          PhaseRecorder& recorder) const {
+std::unique_ptr<StagedWriter> SaverImpl::ReserveStaging(const SavePlan& plan,
+                                                        const SaveOptions& options,
+                                                        const Sources& sources,
+                                                        PhaseRecorder& recorder) const {
   EngineParts& parts = InternalAccess::PartsOf(engine_);
   const std::uint64_t count = BuffersFor(parts, options_, plan, sources);
   if (!parts.TryReserve(count)) return nullptr;
-  return std::make_unique<BlobWriterImpl>(parts, count,
-                                          WriterOptionsOf(options_, options, recorder));
+  return std::make_unique<StagedWriter>(parts, count, WriterOptionsOf(options_, options, recorder));
 }
 
 Status SaverImpl::OpenQueue() {

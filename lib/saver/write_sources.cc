@@ -4,6 +4,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/internal_access.h"
 #include "lib/base/macros.h"
+#include "lib/transfer/intake_set.h"
 #include "lib/writer/declaration_summary.h"
 #include "lib/writer/staging_estimate.h"
 #include "lib/writer/tensor_checks.h"
@@ -11,14 +12,15 @@
 namespace sealpoint::internal {
 namespace {
 
-BlobWriterImpl::Expected ExpectedOf(const SavePlan& plan, const Sources& sources) {
+ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& plan,
+                         const Sources& sources) {
   const DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
-  BlobWriterImpl::Expected expected{.bytes = plan.tensor_bytes};
+  ExpectedState expected{.bytes = plan.tensor_bytes, .checks_copies = options.check_device_copies};
   for (const PlannedShard& shard : plan.shards) {
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
     const std::uint64_t size = shard.run.size() * ElementSize(kind);
-    if (BlobFile::MayBorrow(view, kind.codec, size) && view.is_dense()) {
+    if (IntakeSet::MayBorrow(view, kind.codec, size) && view.is_dense()) {
       expected.borrowable_bytes += size;
     }
     expected.has_device_memory = expected.has_device_memory || !view.is_host();
@@ -48,15 +50,12 @@ Status CheckSources(const Sources& sources) {
   return {};
 }
 
-Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const SavePlan& plan,
+Status WriteSources(const SaverOptions& options, StateWriter& writer, const SavePlan& plan,
                     const Sources& sources) {
-  writer.DeferCopies();
-  if (options.check_device_copies) writer.CheckCopies();
   const Declaration& declaration = sources.declaration();
   const DeclarationSummary& summary = InternalAccess::SummaryOf(declaration);
   TensorSpec tensor;
-  writer.Expect(ExpectedOf(plan, sources));
-  const auto add_shards = [&](const BlobWriterImpl::AddOne& add) -> Status {
+  const auto for_each_shard = [&](const StateWriter::AddShard& add) -> Status {
     for (const PlannedShard& shard : plan.shards) {
       const HeldView held = summary.held(shard.slot);
       held.CopyTo(tensor);
@@ -71,17 +70,21 @@ Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const S
     }
     return {};
   };
-  SEALPOINT_RETURN_IF_ERROR(writer.AddDeclared(add_shards));
-  for (const std::size_t slot : plan.empty_slots) {
-    summary.held(slot).CopyTo(tensor);
-    SEALPOINT_RETURN_IF_ERROR(writer.AddEmpty(tensor));
-  }
-  for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
-    const HeldObject& object = declaration.objects()[i];
-    SEALPOINT_RETURN_IF_ERROR(
-        writer.AddObject(object.name, object.media_type, *sources.objects()[i], object.codec));
-  }
-  return writer.AwaitCopies();
+  const auto add_rest = [&]() -> Status {
+    for (const std::size_t slot : plan.empty_slots) {
+      summary.held(slot).CopyTo(tensor);
+      SEALPOINT_RETURN_IF_ERROR(writer.AddEmptyTensor(tensor));
+    }
+    for (std::size_t i = 0; i < declaration.objects().size(); ++i) {
+      const HeldObject& object = declaration.objects()[i];
+      SEALPOINT_RETURN_IF_ERROR(writer.AddNamedObject(object.name, object.media_type,
+                                                      *sources.objects()[i], object.codec));
+    }
+    return {};
+  };
+  return writer.AddState({.expected = ExpectedOf(options, plan, sources),
+                          .for_each_shard = for_each_shard,
+                          .add_rest = add_rest});
 }
 
 std::uint64_t BuffersFor(const EngineParts& engine, const SaverOptions& options,

@@ -6,7 +6,7 @@
 
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/save_plan.h"
-#include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/state_writer.h"
 #include "sealpoint/declaration.h"
 #include "sealpoint/saver.h"
 #include "sealpoint/status.h"
@@ -19,7 +19,7 @@ Status CheckSources(const Sources& sources);
 // Gives the writer what this rank writes: the shards of the plan, empty tensors and all objects.
 // When it returns, the sources may change: everything was copied, device memory too.
 // Preconditions: CheckSources passed; the plan is that of the declaration.
-Status WriteSources(const SaverOptions& options, BlobWriterImpl& writer, const SavePlan& plan,
+Status WriteSources(const SaverOptions& options, StateWriter& writer, const SavePlan& plan,
                     const Sources& sources);
 
 // The number of staging buffers that hold all of it at once.

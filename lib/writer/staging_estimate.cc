@@ -5,25 +5,25 @@
 
 #include "lib/base/checked_math.h"
 #include "lib/format/constants.h"
-#include "lib/writer/blob_file.h"
+#include "lib/writer/blob_layout.h"
 #include "lib/writer/tensor_checks.h"
 
 namespace sealpoint::internal {
 
 void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size) {
   AddEmpty(tensor);
-  // BlobWriterImpl::AddChecked cuts a shard that is larger than a blob into parts of at least half
+  // StateWriter::AddChecked cuts a shard that is larger than a blob into parts of at least half
   // a blob, or of a chunk.
   const std::uint64_t part = std::max(blob_size_max_ / 2, tensor.chunk_size_bytes);
   const std::uint64_t parts = raw_size / part + 1;
   streamed_ += raw_size + parts * kLargeShardAlignment;
   projected_ +=
-      BlobFile::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
-      parts * BlobFile::RoomToDeclare(FactsOf(tensor));
+      BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
+      parts * BlobLayout::RoomToDeclare(FactsOf(tensor));
 }
 
 void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
-  projected_ += BlobFile::RoomToDeclare(FactsOf(tensor));
+  projected_ += BlobLayout::RoomToDeclare(FactsOf(tensor));
   if (!groups_.contains(tensor.group)) groups_.insert(tensor.group);
 }
 
@@ -31,8 +31,8 @@ void StagingEstimate::AddObject(std::string_view name, std::string_view media_ty
                                 std::uint64_t raw_size) {
   streamed_ += raw_size + kLargeShardAlignment;
   projected_ +=
-      BlobFile::RoomForBytes({.raw_size = raw_size, .chunk_size = kChunkSizeDefaultBytes}) +
-      BlobFile::RoomToDeclare(name, media_type);
+      BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = kChunkSizeDefaultBytes}) +
+      BlobLayout::RoomToDeclare(name, media_type);
   groups_.insert("");
 }
 

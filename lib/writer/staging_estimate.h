@@ -11,8 +11,8 @@
 
 namespace sealpoint::internal {
 
-// How many staging buffers a BlobWriterImpl without a directory fills at most, computed before the
-// first byte is copied. Must count every byte that BlobFile puts into its stream.
+// How many staging buffers a StagedWriter fills at most, computed before the
+// first byte is copied. Must count every byte that BlobStream puts into its stream.
 class StagingEstimate {
  public:
   StagingEstimate(std::uint64_t blob_size_max_bytes, std::uint64_t buffer_size_bytes)

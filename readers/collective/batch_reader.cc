@@ -12,13 +12,13 @@ namespace sealpoint::internal {
 struct BatchReader::Packing {
   const std::vector<ChunkToRead>& to_read;
   const ReadingBatch& batch;
-  Parcel& parcel;
+  BatchData& data;
   std::vector<std::uint64_t> begins{};  // in the message of its requester, of each part
   std::vector<std::size_t> firsts{};    // in `begins`, of the first part of each chunk
 
-  Packing(const std::vector<ChunkToRead>& chunks, const ReadingBatch& of, Parcel& into,
+  Packing(const std::vector<ChunkToRead>& chunks, const ReadingBatch& of, BatchData& into,
           std::size_t rank_count)
-      : to_read(chunks), batch(of), parcel(into) {
+      : to_read(chunks), batch(of), data(into) {
     std::vector<std::uint64_t> sizes(rank_count);
     for (std::size_t i = batch.begin.chunk; i < to_read.size() && i <= batch.end.chunk; ++i) {
       firsts.push_back(begins.size());
@@ -29,9 +29,9 @@ struct BatchReader::Packing {
         size += requester.parts.size_bytes();
       }
     }
-    parcel.messages.resize(rank_count);
+    data.messages.resize(rank_count);
     for (std::size_t rank = 0; rank < rank_count; ++rank) {
-      SetSize(parcel.messages[rank], sizes[rank]);
+      SetSize(data.messages[rank], sizes[rank]);
     }
   }
 
@@ -54,7 +54,7 @@ struct BatchReader::Packing {
     for (std::size_t j = FirstOf(i); j < EndOf(i); ++j) {
       const ChunkToRead::Requester& requester = to_read[i].requesters[j];
       const std::uint64_t begin = begins[firsts[i - batch.begin.chunk] + j - FirstOf(i)];
-      const MutableByteSpan message = parcel.messages[static_cast<std::size_t>(requester.rank)];
+      const MutableByteSpan message = data.messages[static_cast<std::size_t>(requester.rank)];
       requester.parts.Pack(raw, message.subspan(begin, requester.parts.size_bytes()));
     }
   }
@@ -68,15 +68,15 @@ BatchReader::BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& p
       ranges_(checkpoint.OpenRanges(plan, threads)) {}
 
 Status BatchReader::Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-                         RangesAhead& ahead, Parcel& parcel) {
-  const Packing packing(to_read, batch, parcel, rank_count_);
-  parcel.bytes_read = 0;
+                         RangesAhead& ahead, BatchData& data) {
+  const Packing packing(to_read, batch, data, rank_count_);
+  data.bytes_read = 0;
   std::size_t chunk_count = 0;
   for (const PlanRange& range : batch.ranges) {
-    parcel.bytes_read += range.size;
+    data.bytes_read += range.size;
     chunk_count += range.chunk_count;
   }
-  parcel.own.assign(holds_own_ ? chunk_count : 0, {});
+  data.own.assign(holds_own_ ? chunk_count : 0, {});
   if (batch.begin.requester > 0) packing.Pack(batch.begin.chunk, kept_);
   const auto take = [&](const PlanChunk& chunk, ByteSpan raw, bool is_in_place) {
     return Take(packing, chunk, raw, is_in_place);
@@ -98,7 +98,7 @@ Status BatchReader::Take(const Packing& packing, const PlanChunk& chunk, ByteSpa
   if (goes_on) kept_.assign(raw.begin(), raw.end());
   if (!holds_own_) return is_in_place ? Status() : CopyOut(plan_, chunk, raw);
   const std::size_t begin = packing.batch.begin.chunk + (packing.batch.begin.requester > 0 ? 1 : 0);
-  packing.parcel.own[i - begin] = {number, Bytes(raw.begin(), raw.end())};
+  packing.data.own[i - begin] = {number, Bytes(raw.begin(), raw.end())};
   return {};
 }
 

@@ -18,7 +18,7 @@
 namespace sealpoint::internal {
 
 // What was read in one batch.
-struct Parcel {
+struct BatchData {
   struct OwnChunk {
     std::size_t chunk = 0;  // in this rank's plan
     Bytes raw{};
@@ -37,10 +37,10 @@ class BatchReader {
   BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
               int rank_count, bool holds_own);
 
-  // `parcel` is overwritten; its memory is reused. Errors: those of reading and converting.
+  // `data` is overwritten; its memory is reused. Errors: those of reading and converting.
   // `ahead` has the ranges of this batch and its neighbours.
   Status Read(const std::vector<ChunkToRead>& to_read, const ReadingBatch& batch,
-              RangesAhead& ahead, Parcel& parcel);
+              RangesAhead& ahead, BatchData& data);
   // Borrows this and the ranges.
   std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
     return ranges_->Ahead(ranges);

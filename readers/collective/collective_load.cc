@@ -172,20 +172,20 @@ void CollectiveLoad::CopyToDestinations(const PlanChunk& chunk, ByteSpan raw) {
       Status(std::move(status).AtPath(checkpoint_.BlobPath(chunk.blob)).AtOffset(chunk.offset));
 }
 
-Status CollectiveLoad::Exchange(Passing& passing, CollectiveLoadReport& report) {
-  for (const Parcel::OwnChunk& own : passing.parcel.own) {
+Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& report) {
+  for (const BatchData::OwnChunk& own : current.data.own) {
     CopyToDestinations(plan_.chunks[own.chunk], own.raw);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(
-      const std::uint64_t received,
-      ExchangeChunks(
-          comm_, passing.parcel.messages, passing.window->expected,
-          [&](const ExpectedChunk& expected, ByteSpan packed) { Deliver(expected, packed); }));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t received,
+                             ExchangeChunks(comm_, current.data.messages, current.window->expected,
+                                            [&](const ExpectedChunk& expected, ByteSpan packed) {
+                                              Deliver(expected, packed);
+                                            }));
   FinishCopies();
   report.bytes_received += received;
   ++report.exchange_count;
-  const bool is_last = passing.number + 1 == passing.window->batch_count;
-  return is_last ? passing.window->expected.CheckAllArrived() : Status();
+  const bool is_last = current.number + 1 == current.window->batch_count;
+  return is_last ? current.window->expected.CheckAllArrived() : Status();
 }
 
 Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) {
@@ -200,8 +200,8 @@ Status CollectiveLoad::Run(PhaseRecorder& phases, CollectiveLoadReport& report) 
 
 // Puts `next` to the batch after that of `last`, in the next window if there is no more; false if
 // that was the last of the order.
-Result<bool> CollectiveLoad::AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
-                                       std::uint64_t end) {
+Result<bool> CollectiveLoad::AdvanceTo(SharedBatch& next, const SharedBatch& last,
+                                       std::uint64_t& begin, std::uint64_t end) {
   next.window = last.window;
   next.number = last.number + 1;
   while (next.window == nullptr || next.number == next.window->batch_count) {
@@ -215,15 +215,15 @@ Result<bool> CollectiveLoad::AdvanceTo(Passing& next, const Passing& last, std::
 }
 
 // While a batch is verified and exchanged, the storage fetches the next ones of its window.
-Status CollectiveLoad::Read(Passing& passing, BatchReader& reader) {
-  Window& window = *passing.window;
+Status CollectiveLoad::Read(SharedBatch& current, BatchReader& reader) {
+  Window& window = *current.window;
   if (window.ahead == nullptr) {
     for (const ReadingBatch& batch : window.batches) {
       window.ranges.insert(window.ranges.end(), batch.ranges.begin(), batch.ranges.end());
     }
     window.ahead = reader.Ahead(window.ranges);
   }
-  return reader.Read(window.to_read, passing.batch(), *window.ahead, passing.parcel);
+  return reader.Read(window.to_read, current.batch(), *window.ahead, current.data);
 }
 
 // Windows and their batches are the same on all ranks, also when this one has nothing to read in
@@ -233,24 +233,24 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
   delivered_ = OpenDevices();
   bytes_done_ = report.bytes_read;
   BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size(), has_devices());
-  Passing passing;  // is exchanged while `next` is read
-  Passing next;
+  SharedBatch current;  // is exchanged while `next` is read
+  SharedBatch next;
   BackgroundJob job;
   for (std::uint64_t begin = 0;;) {
-    SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, passing, begin, order.end()));
-    if (!reads && passing.window == nullptr) return {};
-    next.parcel.bytes_read = 0;
+    SEALPOINT_ASSIGN_OR_RETURN(const bool reads, AdvanceTo(next, current, begin, order.end()));
+    if (!reads && current.window == nullptr) return {};
+    next.data.bytes_read = 0;
     job.Begin([&, reads] {  // also after a return from this block, which waits for it
       return reads ? Read(next, reader) : Status();
     });
-    if (passing.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(passing, report));
+    if (current.window != nullptr) SEALPOINT_RETURN_IF_ERROR(Exchange(current, report));
     const Status read = job.Wait();
-    report.bytes_read += next.parcel.bytes_read;
-    bytes_done_ += next.parcel.bytes_read;
+    report.bytes_read += next.data.bytes_read;
+    bytes_done_ += next.data.bytes_read;
     phases.Progress(bytes_done_);
     if (delivered_.ok()) delivered_ = read.ok() ? phases.failure() : read;
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, delivered_));
-    std::swap(passing, next);
+    std::swap(current, next);
   }
 }
 

@@ -58,10 +58,10 @@ class CollectiveLoad {
     std::unique_ptr<RangesAhead> ahead{};
   };
   // A batch that is read, and then exchanged.
-  struct Passing {
+  struct SharedBatch {
     std::shared_ptr<Window> window{};  // null: none
     std::size_t number = 0;            // in the window
-    Parcel parcel{};
+    BatchData data{};
 
     ReadingBatch batch() const {
       return number < window->batches.size() ? window->batches[number] : ReadingBatch();
@@ -82,11 +82,11 @@ class CollectiveLoad {
   Result<std::shared_ptr<Window>> AgreeOnWindow(std::uint64_t begin, std::uint64_t end);
   std::uint64_t EndOfShare(std::uint64_t end);
   std::uint64_t BatchSizeMax() const;
-  Result<bool> AdvanceTo(Passing& next, const Passing& last, std::uint64_t& begin,
+  Result<bool> AdvanceTo(SharedBatch& next, const SharedBatch& last, std::uint64_t& begin,
                          std::uint64_t end);
   Status AskReaders(Window& window);
-  static Status Read(Passing& passing, BatchReader& reader);
-  Status Exchange(Passing& passing, CollectiveLoadReport& report);
+  static Status Read(SharedBatch& current, BatchReader& reader);
+  Status Exchange(SharedBatch& current, CollectiveLoadReport& report);
   Status OpenDevices();
   Status TakeStaging();
   void FinishCopies();

@@ -10,6 +10,7 @@
 
 #include "readers/load/chunk_reader.h"
 #include "readers/load/copies_to_devices.h"
+#include "readers/load/delivery.h"
 #include "readers/load/direct_read.h"
 
 namespace sealpoint::internal {
@@ -29,11 +30,6 @@ struct DeviceStaging {
                               std::uint64_t memory_budget_bytes, bool with_digests);
   std::uint64_t bytes_per_window() const { return window_bytes + digest_bytes + buffer_bytes; }
   std::uint64_t thread_bytes() const { return window_count * bytes_per_window(); }
-};
-
-struct DeviceBytes {
-  std::uint64_t verified = 0;       // in device memory
-  std::uint64_t read_directly = 0;  // of these: by DirectFiles
 };
 
 // One thread of a plan with destinations in device memory: reads and verifies a range in a window

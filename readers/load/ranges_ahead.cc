@@ -25,8 +25,8 @@ std::pair<std::size_t, std::size_t> RangesAhead::Take(std::size_t i) {
     bytes += ranges_[end++].size;
   }
   const std::lock_guard lock(mutex_);
-  const std::size_t begin = told_;
-  told_ = std::max(begin, end);
+  const std::size_t begin = advised_;
+  advised_ = std::max(begin, end);
   return {begin, end};
 }
 

@@ -31,7 +31,7 @@ class RangesAhead {
   BlobFiles& files_;
   const std::span<const PlanRange> ranges_;
   std::mutex mutex_;
-  std::size_t told_ = 0;  // so many of the ranges
+  std::size_t advised_ = 0;  // so many of the ranges
 };
 
 }  // namespace sealpoint::internal

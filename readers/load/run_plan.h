@@ -10,16 +10,12 @@
 
 #include "lib/observe/phase_recorder.h"
 #include "readers/load/chunk_reader.h"
-#include "readers/load/device_reader.h"
+#include "readers/load/delivery.h"
 #include "readers/load/ranges_ahead.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
-
-// How many of `threads` the budget allows, at least one: each needs a range, and twice the largest
-// decoded chunk, since undoing the byte split takes a second buffer.
-int AffordableThreads(const ReadPlanData& plan, int threads, std::uint64_t memory_budget_bytes);
 
 // Fetches and verifies ranges of one plan, some at a time, with files and decoders that stay open.
 // Thread safety: one call at a time.

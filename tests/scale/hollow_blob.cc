@@ -26,7 +26,7 @@ using internal::DivideRoundUp;
 using internal::kHeaderSize;
 using internal::kRecordSize;
 
-// The chunk records of these shards as BlobFile lays them out, and where the chunks end.
+// The chunk records of these shards as BlobLayout lays them out, and where the chunks end.
 struct EncodedRecords {
   Bytes records{};
   std::uint64_t chunks_end = kHeaderSize;

@@ -51,36 +51,6 @@ class BorrowedMemoryTest : public ::testing::Test {
   std::atomic<int> late_writes_{0};
 };
 
-TEST_F(BorrowedMemoryTest, ComesBackBetweenSmallTensors) {
-  const Bytes bytes = NoiseBytes(1, kBorrowedSize);
-  const Bytes small = NoiseBytes(2, 300);
-  const auto writer = Writer();
-  const auto add = [&](const std::string& name, const Bytes& from) {
-    return writer->Add(ByteTensor(name, from.size()), Slice(0, from.size()),
-                       MemoryView::Host(from));
-  };
-  ASSERT_TRUE(add("a", small).ok());
-  ASSERT_TRUE(add("w", bytes).ok());
-  ASSERT_TRUE(add("b", small).ok());
-  ASSERT_TRUE(writer->AddObject("o", "text/plain", bytes, Codec::kNone).ok());
-  EXPECT_EQ(Commit(*writer, "w"), bytes);
-  const auto checkpoint = OpenFrom(storage_, kDir);
-  EXPECT_EQ(LoadWhole(*checkpoint, "a"), small);
-  EXPECT_EQ(LoadWhole(*checkpoint, "b"), small);
-  EXPECT_EQ(checkpoint->ReadObject("o").value(), bytes);
-}
-
-// As many chunks as lie in several rounds of digests.
-TEST_F(BorrowedMemoryTest, OfMoreChunksThanAreCountedAtOnceComesBack) {
-  storage_->Heal();
-  const Bytes bytes = NoiseBytes(3, 17 * kMiB + 5);
-  const auto writer = Writer();
-  ASSERT_TRUE(
-      writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes))
-          .ok());
-  EXPECT_EQ(Commit(*writer, "w"), bytes);
-}
-
 TEST_F(BorrowedMemoryTest, MayChangeAfterAdd) {
   Bytes bytes = NoiseBytes(4, kBorrowedSize);
   const Bytes before = bytes;

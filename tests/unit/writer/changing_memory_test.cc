@@ -5,11 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
-#include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/staged_writer.h"
 #include "sealpoint/blob_writer.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/process/temp_dir.h"
@@ -61,8 +62,8 @@ struct WritePath {
   std::size_t size = kMiB;
   Codec codec = Codec::kNone;
   bool is_strided = false;
-  bool is_held = false;   // copied at once, written later: a save in the background
-  bool is_posix = false;  // written past the page cache where the file system can
+  bool is_staged = false;  // copied at once, written later: a save in the background
+  bool is_posix = false;   // written past the page cache where the file system can
 };
 
 class ChangingMemoryTest : public ::testing::TestWithParam<WritePath> {
@@ -83,17 +84,19 @@ class ChangingMemoryTest : public ::testing::TestWithParam<WritePath> {
     const MemoryView source = GetParam().is_strided
                                   ? MemoryView::Host(memory.data(), size, {-1}, size - 1)
                                   : MemoryView::Host(memory.data(), size);
-    if (!GetParam().is_held) {
+    if (!GetParam().is_staged) {
       const auto writer = BlobWriter::Create(*engine_, directory_).value();
       EXPECT_TRUE(writer->Add(tensor, Slice(0, size), source).ok());
       return writer->Finish().value();
     }
     internal::EngineParts& parts = InternalAccess::PartsOf(*engine_);
     EXPECT_TRUE(parts.TryReserve(4));
-    internal::BlobWriterImpl writer(parts, 4, {});
-    EXPECT_TRUE(writer.Add(tensor, Slice(0, size), source).ok());
-    EXPECT_TRUE(writer.Bind(storage_->OpenDirectory(directory_).value(), AttemptId{}).ok());
-    return writer.Finish().value();
+    internal::StagedWriter writer(parts, 4, {});
+    EXPECT_TRUE(writer.AddTensor(tensor, Slice(0, size), source).ok());
+    const auto bound =
+        std::move(writer).Bind(storage_->OpenDirectory(directory_).value(), AttemptId{});
+    EXPECT_TRUE(bound.status.ok());
+    return bound.writer->Finish().value();
   }
 
   const TempDir folder_;
@@ -123,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(WritePath{.name = "Unstaged"}, WritePath{.name = "Small", .size = kMiB / 2},
                       WritePath{.name = "Strided", .is_strided = true},
                       WritePath{.name = "Coded", .codec = Codec::kZstd},
-                      WritePath{.name = "Held", .is_held = true},
-                      WritePath{.name = "HeldAndCoded", .codec = Codec::kZstd, .is_held = true},
+                      WritePath{.name = "Staged", .is_staged = true},
+                      WritePath{.name = "StagedAndCoded", .codec = Codec::kZstd, .is_staged = true},
                       WritePath{.name = "Posix", .is_posix = true}),
     [](const auto& instance) { return instance.param.name; });
 

@@ -8,13 +8,13 @@
 
 #include "lib/base/internal_access.h"
 #include "lib/pipeline/engine_parts.h"
-#include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/staged_writer.h"
 #include "tests/support/state/saved_state.h"
 
 namespace sealpoint::testing {
 namespace {
 
-using internal::BlobWriterImpl;
+using internal::StagedWriter;
 using internal::StagingEstimate;
 
 constexpr std::uint64_t kBufferSize = 4 * kKiB;
@@ -60,18 +60,18 @@ TEST(StagingEstimateTest, IsNeverTooSmallAndSeldomMuchTooLarge) {
         [&](const TensorSpec& tensor) { room.AddEmpty(tensor); },
         [&](const std::string& name, std::uint64_t size) { room.AddObject(name, "a/b", size); });
     ASSERT_TRUE(InternalAccess::PartsOf(*engine).TryReserve(room.buffer_count()));
-    BlobWriterImpl writer(InternalAccess::PartsOf(*engine), room.buffer_count(),
-                          {.size_max_bytes = kMiB});
+    StagedWriter writer(InternalAccess::PartsOf(*engine), room.buffer_count(),
+                        {.size_max_bytes = kMiB});
     RandomState(seed).ForEach(
         [&](const TensorSpec& tensor, std::uint64_t size) {
-          const Status added =
-              writer.Add(tensor, Slice(0, size), MemoryView::Host(std::span(memory).first(size)));
+          const Status added = writer.AddTensor(tensor, Slice(0, size),
+                                                MemoryView::Host(std::span(memory).first(size)));
           ASSERT_TRUE(added.ok()) << added.ToString();
         },
-        [&](const TensorSpec& tensor) { ASSERT_TRUE(writer.AddEmpty(tensor).ok()); },
+        [&](const TensorSpec& tensor) { ASSERT_TRUE(writer.AddEmptyTensor(tensor).ok()); },
         [&](const std::string& name, std::uint64_t size) {
           ASSERT_TRUE(
-              writer.AddObject(name, "a/b", ByteSpan(memory).first(size), Codec::kNone).ok());
+              writer.AddNamedObject(name, "a/b", ByteSpan(memory).first(size), Codec::kNone).ok());
         });
     const std::uint64_t used = engine->stats().mapped_bytes / kBufferSize;
     ASSERT_LE(used, room.buffer_count()) << "seed " << seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_WRITER_SOURCE_READER_H_
-#define SEALPOINT_LIB_WRITER_SOURCE_READER_H_
+#ifndef SEALPOINT_LIB_TRANSFER_SOURCE_READER_H_
+#define SEALPOINT_LIB_TRANSFER_SOURCE_READER_H_
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace sealpoint::internal {
 // strided memory is gathered, a part at a time, into a small buffer that stays in the cache.
 class SourceReader {
  public:
-  // Precondition: CheckSource passed. Borrows the memory.
+  // Precondition: the memory is that of the region. Borrows the memory.
   SourceReader(const Region& region, std::uint32_t element_size, const MemoryView& source);
   // The bytes [begin, end) of the dense source, without a view: objects.
   explicit SourceReader(ByteSpan bytes);
@@ -46,4 +46,4 @@ class SourceReader {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_WRITER_SOURCE_READER_H_
+#endif  // SEALPOINT_LIB_TRANSFER_SOURCE_READER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/writer/source_reader.h"
+#include "lib/transfer/source_reader.h"
 
 #include <algorithm>
 

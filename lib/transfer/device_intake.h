@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_DEVICE_INTAKE_H_
+#define SEALPOINT_LIB_TRANSFER_DEVICE_INTAKE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "lib/device/device_copies.h"
+#include "lib/digest/hasher.h"
+#include "lib/transfer/intake.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+
+// Copies device memory into the stream. Bytes are hashed once they have arrived, in the order of
+// the file, while later copies are still running; until then the stream does not write them
+// (FileStream::HoldFrom).
+class DeviceIntake final : public Intake {
+ public:
+  explicit DeviceIntake(const IntakeContext& context) : context_(context) {}
+  Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
+  Result<bool> CompleteOldest() override;
+
+  // Has the device compute the digests of the next raw_size bytes, one per chunk, which are there
+  // when copies queued later have arrived; null if that was not asked for, or is not possible.
+  Result<const Digest*> QueueDigests(const SourceReader& source, const ShardEncoding& encoding);
+  // Copies the next bytes and waits for them. Returns their digest. `expected` is what the device
+  // computed, or null.
+  Result<Digest> CopyNow(SourceReader& source, MutableByteSpan to, const Digest* expected);
+
+ private:
+  struct Chunk {
+    std::size_t record = 0;
+    const Digest* expected = nullptr;
+    std::uint64_t bytes_left = 0;  // to be hashed
+  };
+  struct Part {
+    ByteSpan bytes{};
+    std::uint64_t offset = 0;  // in the file
+    DeviceCopies::Point arrival{};
+  };
+  Status QueueChunk(SourceReader& source, std::uint64_t size);
+  void HoldStream();
+
+  const IntakeContext context_;
+  Hasher hasher_;
+  std::deque<Chunk> chunks_;
+  std::deque<Part> parts_;                          // of the chunks, in their order
+  std::deque<std::vector<Digest>> device_digests_;  // by shard
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_DEVICE_INTAKE_H_

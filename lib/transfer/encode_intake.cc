@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/transfer/encode_intake.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/macros.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+EncodeIntake::~EncodeIntake() {
+  if (codec_) context_.engine.codecs.Return(std::move(codec_));
+}
+
+Status EncodeIntake::Begin(SourceReader& source, const ShardEncoding& encoding) {
+  if (!codec_) codec_ = context_.engine.codecs.Take();
+  const Digest* expected = nullptr;
+  if (!source.view().is_host()) {
+    SEALPOINT_ASSIGN_OR_RETURN(expected, device_.QueueDigests(source, encoding));
+  }
+  const std::uint64_t chunk_count = encoding.chunk_count();
+  for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) {
+    SEALPOINT_RETURN_IF_ERROR(AppendChunk(source, encoding, encoding.raw_size_of(chunk),
+                                          expected == nullptr ? nullptr : expected + chunk));
+  }
+  return {};
+}
+
+Status EncodeIntake::AppendChunk(SourceReader& source, const ShardEncoding& encoding,
+                                 std::uint64_t size, const Digest* expected) {
+  // One buffer for both sides: a thread that held one and waited for a second might wait for ever.
+  const std::uint64_t raw_room = AlignUp(size, kDirectIoAlignmentBytes);
+  const std::size_t bound = ChunkCodec::EncodedSizeBound(size);
+  SEALPOINT_ASSIGN_OR_RETURN(const StagingBuffer scratch,
+                             context_.engine.pool->AcquireScratch(raw_room + bound));
+  const MutableByteSpan raw = scratch.bytes().first(size);
+  const MutableByteSpan out = scratch.bytes().subspan(raw_room, bound);
+  const Result<Digest> raw_digest = TakeChunk(source, raw, expected);
+  if (!raw_digest.ok()) {
+    context_.copies.Stop();  // nothing may write into the scratch buffer any more
+    return raw_digest.error();
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::size_t stored_size,
+      codec_->Encode(encoding.codec, encoding.codec_level, encoding.element_size, raw, out));
+  StoredChunk chunk{.stored_size = size, .raw_digest = *raw_digest};
+  if (stored_size >= size) {
+    context_.chunks.AddChunk(chunk);
+    return context_.stream.Append(raw);
+  }
+  SEALPOINT_RETURN_IF_ERROR(context_.stream.Append(out.first(stored_size), hasher_));
+  chunk.codec = encoding.codec;
+  chunk.stored_size = stored_size;
+  chunk.stored_digest = hasher_.Finish();
+  context_.chunks.AddChunk(chunk);
+  return {};
+}
+
+Result<Digest> EncodeIntake::TakeChunk(SourceReader& source, MutableByteSpan raw,
+                                       const Digest* expected) {
+  if (!source.view().is_host()) return device_.CopyNow(source, raw, expected);
+  for (std::uint64_t done = 0; done < raw.size();) {
+    const ByteSpan piece = source.Next(raw.size() - done);
+    hasher_.CopyAndUpdate(piece, raw.subspan(done, piece.size()));
+    done += piece.size();
+  }
+  return hasher_.Finish();
+}
+
+}  // namespace sealpoint::internal

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_ENCODE_INTAKE_H_
+#define SEALPOINT_LIB_TRANSFER_ENCODE_INTAKE_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "lib/codec/chunk_codec.h"
+#include "lib/digest/hasher.h"
+#include "lib/transfer/device_intake.h"
+#include "lib/transfer/intake.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+
+// Encodes chunks of any memory: each is copied and hashed, encoded, and appended to the stream.
+class EncodeIntake final : public Intake {
+ public:
+  // What lies on a device is brought by `device`.
+  EncodeIntake(const IntakeContext& context, DeviceIntake& device)
+      : context_(context), device_(device) {}
+  ~EncodeIntake() override;
+  EncodeIntake(const EncodeIntake&) = delete;
+  EncodeIntake& operator=(const EncodeIntake&) = delete;
+
+  Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
+
+ private:
+  Status AppendChunk(SourceReader& source, const ShardEncoding& encoding, std::uint64_t size,
+                     const Digest* expected);
+  // The chunk's raw bytes, and their digest.
+  Result<Digest> TakeChunk(SourceReader& source, MutableByteSpan raw, const Digest* expected);
+
+  const IntakeContext context_;
+  DeviceIntake& device_;
+  Hasher hasher_;
+  std::unique_ptr<ChunkCodec> codec_;  // of the engine; absent until a chunk is coded
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_ENCODE_INTAKE_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_
+#define SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "lib/digest/hasher.h"
+#include "lib/transfer/intake.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+
+// Copies host memory into the stream and hashes it in the same pass, strided memory gathered first.
+class CopyIntake final : public Intake {
+ public:
+  explicit CopyIntake(const IntakeContext& context) : context_(context) {}
+  Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
+
+ private:
+  const IntakeContext context_;
+  Hasher hasher_;
+};
+
+// Writes dense host memory block by block without a staging buffer: a copy there would be a second
+// one, and one that no cache holds. Precondition: the stream has a file that is not direct.
+class BorrowIntake final : public Intake {
+ public:
+  explicit BorrowIntake(const IntakeContext& context) : context_(context) {}
+  ~BorrowIntake() override;  // Waits: the digests are being filled in.
+  BorrowIntake(const BorrowIntake&) = delete;
+  BorrowIntake& operator=(const BorrowIntake&) = delete;
+
+  Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
+  Status Release() override;
+
+ private:
+  struct Part {
+    std::size_t first_record = 0;
+    std::vector<Digest> digests{};  // filled in by jobs of the stream until WaitForBorrowed
+  };
+
+  const IntakeContext context_;
+  std::deque<Part> parts_;
+};
+
+// Copies dense host memory into buffers that stay with a stream that has no file yet. Begin only
+// notes what is to be copied; Release makes all copies together on several threads; the digests are
+// computed before the writes begin. So who waits for the copies does not wait for the digests.
+class SnapshotIntake final : public Intake {
+ public:
+  explicit SnapshotIntake(const IntakeContext& context) : context_(context) {}
+  Status Begin(SourceReader& source, const ShardEncoding& encoding) override;
+  Status Release() override;
+  void BeforeWrites() override;
+
+ private:
+  struct Copy {
+    ByteSpan from{};  // empty once it is made
+    std::vector<MutableByteSpan> to{};
+    std::size_t record = 0;
+  };
+  static void Run(Copy& copy);
+
+  const IntakeContext context_;
+  std::vector<Copy> copies_;
+  std::size_t made_count_ = 0;
+};
+
+// Copies past the caches, where the processor can: for memory that nobody looks at soon. Twice as
+// fast as memcpy of a few MiB, and what is in the caches stays there. Precondition: equal sizes, no
+// overlap.
+void CopyPastCaches(ByteSpan from, MutableByteSpan to);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_HOST_INTAKE_H_

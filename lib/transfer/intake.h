@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_INTAKE_H_
+#define SEALPOINT_LIB_TRANSFER_INTAKE_H_
+
+#include <cstddef>
+
+#include "lib/device/device_copies.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/pipeline/file_stream.h"
+#include "lib/transfer/shard_encoding.h"
+#include "lib/transfer/source_reader.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What the intakes of one file work with. All of it outlives them (`copies` unless it was stopped).
+struct IntakeContext {
+  EngineParts& engine;
+  DeviceCopies& copies;
+  FileStream& stream;  // of the file
+  ChunkSink& chunks;   // its table
+  // Devices also compute the digests of their memory, before the copy, and the two are compared.
+  bool checks_copies = false;
+};
+
+// One way of bytes from memory into the stream of a file. Each byte has its place in the file when
+// Begin returns. Whether it has been read, is in the stream and was hashed by then, or later, is
+// where the ways differ:
+//
+//   after           the source is free   digests are known
+//   Begin           copied, encoded      copied, encoded
+//   Release         all others           borrowed
+//   BeforeWrites                         snapshot
+//   Complete                             all
+//
+// An error ends the file: the stream keeps it, and only Release and destruction are allowed.
+// Thread safety: one caller at a time.
+class Intake {
+ public:
+  virtual ~Intake() = default;
+
+  // Takes the next raw_size bytes of the source: the chunks of the shard that `chunks` began last.
+  // The memory is borrowed until Release.
+  virtual Status Begin(SourceReader& source, const ShardEncoding& encoding) = 0;
+  // When it returns, also with an error, no source is read any more. What devices copy has arrived
+  // only when its DeviceCopies have been waited for.
+  virtual Status Release() { return {}; }
+  // In a file that began without a place, once: the next thing that happens is that it is written,
+  // and that the buffers go.
+  virtual void BeforeWrites() {}
+  // Completes the oldest bytes whose buffer cannot be written before; false if there are none.
+  virtual Result<bool> CompleteOldest() { return false; }
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_INTAKE_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_INTAKE_SET_H_
+#define SEALPOINT_LIB_TRANSFER_INTAKE_SET_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/transfer/device_intake.h"
+#include "lib/transfer/encode_intake.h"
+#include "lib/transfer/host_intake.h"
+#include "lib/transfer/intake.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/memory_view.h"
+
+namespace sealpoint::internal {
+
+// What the stream of a file is when its first shard comes.
+enum class StreamTarget : std::uint8_t { kNone, kBufferedFile, kDirectFile };
+
+// The intakes of one file.
+class IntakeSet {
+ public:
+  IntakeSet(const IntakeContext& context, StreamTarget target);
+
+  // The way that a shard of this memory takes.
+  Intake& Choose(const SourceReader& source, const ShardEncoding& encoding);
+  // Whether a dense shard in this memory needs no staging buffer in a file that is not direct.
+  static bool MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size);
+
+  // See Intake.
+  Status Release();
+  void BeforeWrites();
+  Result<bool> CompleteOldest();
+  Status Complete();
+
+ private:
+  CopyIntake copy_;
+  BorrowIntake borrow_;
+  SnapshotIntake snapshot_;
+  DeviceIntake device_;
+  EncodeIntake encode_;
+  Intake& large_;  // for large dense host memory
+  // Those that complete something later, in this order.
+  const std::array<Intake*, 3> late_{&device_, &borrow_, &snapshot_};
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_INTAKE_SET_H_

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_SHARD_ENCODING_H_
+#define SEALPOINT_LIB_TRANSFER_SHARD_ENCODING_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/base/checked_math.h"
+#include "sealpoint/codec.h"
+#include "sealpoint/digest.h"
+
+namespace sealpoint::internal {
+
+// How a shard's bytes are cut and coded.
+struct ShardEncoding {
+  std::uint64_t raw_size = 0;
+  std::uint64_t chunk_size = 0;
+  std::uint32_t element_size = 1;
+  Codec codec = Codec::kNone;
+  int codec_level = 1;
+
+  std::uint64_t chunk_count() const { return DivideRoundUp(raw_size, chunk_size); }
+  std::uint64_t raw_size_of(std::uint64_t chunk) const {
+    return std::min(chunk_size, raw_size - chunk * chunk_size);
+  }
+};
+
+// A chunk as it is stored: encoded, or as it is.
+struct StoredChunk {
+  std::uint64_t stored_size = 0;
+  Codec codec = Codec::kNone;
+  Digest raw_digest{};     // may be set later
+  Digest stored_digest{};  // if it is encoded
+};
+
+// Takes what an intake found out of the chunks that it brought: the table of their file.
+class ChunkSink {
+ public:
+  // The next chunk of the shard begun last. Returns the number of its record.
+  virtual std::size_t AddChunk(const StoredChunk& chunk) = 0;
+  // Of raw bytes, by the number of the record.
+  virtual void SetDigest(std::size_t record, const Digest& raw) = 0;
+
+ protected:
+  ~ChunkSink() = default;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_SHARD_ENCODING_H_

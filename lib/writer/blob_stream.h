@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_BLOB_STREAM_H_
+#define SEALPOINT_LIB_WRITER_BLOB_STREAM_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "lib/device/device_copies.h"
+#include "lib/format/file_header.h"
+#include "lib/metadata/tensor_table.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/pipeline/file_stream.h"
+#include "lib/transfer/intake_set.h"
+#include "lib/transfer/source_reader.h"
+#include "lib/writer/blob_layout.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/region.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// The bytes of one blob on their way from memory into its file: header, then shards as they come,
+// then the rest. They are written strictly forward and never read back or seeked in, so that the
+// same bytes could go to a pipe or an object store; only the header of a staged blob is replaced,
+// in memory, before its first byte is written. After the first error only Release and destruction
+// are allowed.
+class BlobStream {
+ public:
+  // What a blob works with, which outlives it (`copies` unless it was stopped): the tensors are
+  // those of all blobs of a writer; copies bring what lies in device memory.
+  struct Context {
+    EngineParts& engine;
+    DeviceCopies& copies;
+    const TensorTable& tensors;
+    bool checks_copies = false;  // see IntakeContext
+    // See FileStream.
+    std::function<Result<bool>()> drain{};
+  };
+  // A header with a fresh id.
+  static Result<FileHeader> MakeHeader(const AttemptId& attempt, std::uint64_t step);
+
+  // Into `file`, which outlives it.
+  static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
+                                                    const FileHeader& header, WritableFile& file);
+  // Without a file: what is added stays in staging buffers, which were set apart
+  // (EngineParts::TryReserve), until Bind.
+  static Result<std::unique_ptr<BlobStream>> CreateStaged(const Context& context,
+                                                          const FileHeader& header);
+  // Lets the writes begin, once. Nothing may be added any more.
+  void Bind(WritableFile& file, const AttemptId& attempt);
+
+  const BlobId& id() const { return layout_.id(); }
+  std::uint64_t projected_size() const { return layout_.projected_size(); }
+  StreamTarget target() const { return target_; }  // as it was created
+
+  // Appends a shard of a tensor of the table, the next raw_size bytes of `source`, and declares it.
+  // Preconditions: checked arguments (tensor_checks.h); no object of the name was added.
+  Status AddShard(std::uint32_t tensor, const Region& region, SourceReader& source,
+                  const ShardEncoding& encoding);
+  void AddEmptyTensor(std::uint32_t tensor) { layout_.DeclareTensor(tensor); }
+  Status AddObject(std::string_view name, std::string_view media_type, SourceReader source,
+                   const ShardEncoding& encoding);
+  // See Intake.
+  Status Release() { return intakes_.Release(); }
+  Result<bool> CompleteOldest() { return intakes_.CompleteOldest(); }
+
+  // Table, manifest, trailer; flush. Nothing can be added any more, and the tensors are not needed.
+  Status End();
+  // Afterwards, once. See BlobLayout.
+  Bytes TakeSummary() { return layout_.TakeSummary(); }
+
+  // See FileStream. What is still in a buffer is written by End.
+  bool WaitForWrites(std::chrono::milliseconds longest) { return stream_.WaitForWrites(longest); }
+  std::uint64_t bytes_written() const { return stream_.bytes_written(); }
+
+ private:
+  BlobStream(const Context& context, const FileHeader& header, StreamTarget target);
+  // Appends the chunks; returns the number of the first record.
+  Result<std::uint32_t> AppendShard(SourceReader& source, const ShardEncoding& encoding);
+
+  const StreamTarget target_;
+  BlobLayout layout_;
+  FileStream stream_;
+  IntakeSet intakes_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_BLOB_STREAM_H_

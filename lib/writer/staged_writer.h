@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_STAGED_WRITER_H_
+#define SEALPOINT_LIB_WRITER_STAGED_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/writer/blob_writer_impl.h"
+#include "lib/writer/state_writer.h"
+#include "sealpoint/id.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// A writer whose directory is not known yet: what is added stays in staging buffers until Bind.
+class StagedWriter final : public StateWriter {
+ public:
+  // Takes over `reserved_buffer_count` buffers that EngineParts::TryReserve set apart, at least
+  // what StagingEstimate says of all that will be added.
+  StagedWriter(EngineParts& engine, std::uint64_t reserved_buffer_count, BlobWriterOptions options);
+  ~StagedWriter() override;
+
+  // Names the directory and the attempt: the files are created, and each full buffer is written,
+  // or its write failed, when this returns; calls on_progress. The writer that comes back is to be
+  // finished, or after an error abandoned. Errors: NotFound, Io, NoSpace; those of a step before.
+  struct Bound {
+    std::unique_ptr<BlobWriterImpl> writer;
+    Status status;
+  };
+  Bound Bind(std::unique_ptr<Directory> directory, const AttemptId& attempt) &&;
+
+ private:
+  Result<OpenedBlob> OpenBlob() override;
+  Status PutAside(const OpenedBlob& full) override;
+
+  EngineParts& engine_;
+  std::uint64_t reserved_buffer_count_;
+  std::vector<std::unique_ptr<BlobStream>> blobs_;  // in order of creation
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_STAGED_WRITER_H_

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_WRITER_STATE_WRITER_H_
+#define SEALPOINT_LIB_WRITER_STATE_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/macros.h"
+#include "lib/device/device_copies.h"
+#include "lib/metadata/tensor_table.h"
+#include "lib/pipeline/engine_parts.h"
+#include "lib/writer/blob_stream.h"
+#include "sealpoint/blob_writer.h"
+#include "sealpoint/memory_view.h"
+#include "sealpoint/region.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// What is known of a state before it is added.
+struct ExpectedState {
+  std::uint64_t bytes = 0;
+  std::uint64_t borrowable_bytes = 0;  // of these, see IntakeSet::MayBorrow
+  bool has_device_memory = false;
+  bool checks_copies = false;  // see SaverOptions::check_device_copies
+};
+
+// Puts tensors and objects into blobs by their groups. StagedWriter does so before the directory is
+// known, BlobWriterImpl in one: they say what a new blob is, and what becomes of a full one. The
+// first error stays. Thread safety: one caller at a time.
+class StateWriter {
+ public:
+  virtual ~StateWriter() = default;
+  StateWriter(const StateWriter&) = delete;
+  StateWriter& operator=(const StateWriter&) = delete;
+
+  // Adds one tensor or object; the memory may change when it returns. See BlobWriter.
+  Status AddTensor(const TensorSpec& tensor, const Region& region, const MemoryView& source);
+  Status AddEmptyTensor(const TensorSpec& tensor);
+  Status AddNamedObject(std::string_view name, std::string_view media_type, ByteSpan bytes,
+                        Codec codec);
+
+  // Adds what the functions say, of a declaration and its sources: shards were checked when they
+  // were declared and bound. Device memory is only queued, and large host memory may be read from
+  // where it lies, until all is waited for at once: the sources may change when this returns.
+  using AddShard = std::function<Status(const TensorSpec& tensor, const Region& region,
+                                        const MemoryView& source)>;
+  struct State {
+    ExpectedState expected{};
+    std::function<Status(const AddShard& add)> for_each_shard{};
+    // Adds the rest by AddEmptyTensor and AddNamedObject.
+    std::function<Status()> add_rest{};
+  };
+  Status AddState(const State& state);
+
+ protected:
+  struct OpenedBlob {
+    std::size_t number = 0;  // in the order of creation
+    BlobStream* stream = nullptr;
+  };
+  // What outlives the change from a staged writer to one with a directory, and never moves.
+  struct Core {
+    Core(EngineParts& engine_parts, BlobWriterOptions writer_options);
+
+    EngineParts& engine;
+    BlobWriterOptions options;
+    std::map<std::string, OpenedBlob> open{};                                // by group, one each
+    std::vector<OpenedBlob> full{};                                          // not ended yet
+    std::unique_ptr<TensorTable> tensors = std::make_unique<TensorTable>();  // as first added
+    std::set<std::string, std::less<>> objects{};
+    std::uint64_t bytes_staged = 0;
+    Status failure{};
+    bool is_finished = false;
+    bool checks_copies = false;
+    DeviceCopies copies;
+  };
+
+  explicit StateWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+  // A blob to add to, which the writer owns.
+  virtual Result<OpenedBlob> OpenBlob() = 0;
+  // Nothing more is added to it.
+  virtual Status PutAside(const OpenedBlob& full) = 0;
+
+  BlobStream::Context BlobContext() const;
+  // Runs one step, unless one failed before; keeps the first error.
+  template <typename Step>
+  Status Run(const Step& step) {
+    SEALPOINT_RETURN_IF_ERROR(CheckRuns());
+    core_->failure = step();
+    if (!core_->failure.ok()) StopReading();
+    return core_->failure;
+  }
+  // Not ended, in the order in which they are.
+  std::vector<OpenedBlob> Blobs() const;
+  // See Intake; of all blobs.
+  Status Release();
+  // Nothing is read or copied any more, whatever failed. The blobs may go then.
+  void StopCopies();
+
+  std::unique_ptr<Core> core_;
+
+ private:
+  Status CheckRuns() const;
+  // After an error the caller may free its memory: nothing may read it any more.
+  void StopReading();
+  Status AddChecked(const TensorSpec& tensor, const Region& region, const MemoryView& source);
+  // The tensor's number in the table, to which it is added when it comes first; InvalidArgument if
+  // it is different later.
+  Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
+  // The open blob of a group with `room` bytes to spare, after putting a fuller one aside.
+  Result<BlobStream*> BlobWithRoom(const std::string& group, std::uint64_t room);
+  void ReserveStaging(const ExpectedState& expected);
+  void Progress(std::uint64_t bytes);
+
+  bool is_adding_state_ = false;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_WRITER_STATE_WRITER_H_
