@@ -5,12 +5,12 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/exchange/match.h"
-#include "lib/exchange/metadata_objects.h"
-#include "lib/exchange/slabs.h"
+#include "lib/interop/match.h"
+#include "lib/interop/metadata_objects.h"
+#include "lib/interop/slabs.h"
 #include "lib/layout/region_algebra.h"
 #include "sealpoint/blob_writer.h"
-#include "sealpoint/exchange.h"
+#include "sealpoint/interop.h"
 
 namespace sealpoint {
 namespace internal {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_SLABS_H_
-#define SEALPOINT_LIB_EXCHANGE_SLABS_H_
+#ifndef SEALPOINT_LIB_INTEROP_SLABS_H_
+#define SEALPOINT_LIB_INTEROP_SLABS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -44,4 +44,4 @@ class Slabs {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_SLABS_H_
+#endif  // SEALPOINT_LIB_INTEROP_SLABS_H_

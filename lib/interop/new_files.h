@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_NEW_FILES_H_
-#define SEALPOINT_LIB_EXCHANGE_NEW_FILES_H_
+#ifndef SEALPOINT_LIB_INTEROP_NEW_FILES_H_
+#define SEALPOINT_LIB_INTEROP_NEW_FILES_H_
 
 #include <cstdint>
 #include <memory>
@@ -43,4 +43,4 @@ class NewFiles {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_NEW_FILES_H_
+#endif  // SEALPOINT_LIB_INTEROP_NEW_FILES_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_EXCHANGE_H_
-#define SEALPOINT_EXCHANGE_H_
+#ifndef SEALPOINT_INTEROP_H_
+#define SEALPOINT_INTEROP_H_
 
 #include <cstdint>
 #include <functional>
@@ -97,4 +97,4 @@ SEALPOINT_EXPORT Result<ExportReport> ExportSafetensors(const Checkpoint& checkp
 
 }  // namespace sealpoint
 
-#endif  // SEALPOINT_EXCHANGE_H_
+#endif  // SEALPOINT_INTEROP_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/match.h"
+#include "lib/interop/match.h"
 
 #include <numeric>
 #include <set>
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "readers/load/selection.h"
+#include "lib/base/name_pattern.h"
 #include "sealpoint/bytes.h"
 
 namespace sealpoint::internal {

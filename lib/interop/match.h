@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_MATCH_H_
-#define SEALPOINT_LIB_EXCHANGE_MATCH_H_
+#ifndef SEALPOINT_LIB_INTEROP_MATCH_H_
+#define SEALPOINT_LIB_INTEROP_MATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,4 +22,4 @@ Status CheckBufferSize(std::uint64_t size_bytes);
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_MATCH_H_
+#endif  // SEALPOINT_LIB_INTEROP_MATCH_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_MODEL_LAYOUT_H_
-#define SEALPOINT_LIB_EXCHANGE_MODEL_LAYOUT_H_
+#ifndef SEALPOINT_LIB_INTEROP_MODEL_LAYOUT_H_
+#define SEALPOINT_LIB_INTEROP_MODEL_LAYOUT_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ Result<std::vector<PlannedFile>> LayOutModel(const LayoutOptions& options, Strin
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_MODEL_LAYOUT_H_
+#endif  // SEALPOINT_LIB_INTEROP_MODEL_LAYOUT_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/slabs.h"
+#include "lib/interop/slabs.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_METADATA_OBJECTS_H_
-#define SEALPOINT_LIB_EXCHANGE_METADATA_OBJECTS_H_
+#ifndef SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_
+#define SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_
 
 #include <string>
 #include <string_view>
@@ -35,4 +35,4 @@ Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_METADATA_OBJECTS_H_
+#endif  // SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/base64.h"
+#include "lib/interop/base64.h"
 
 #include <cstdint>
 

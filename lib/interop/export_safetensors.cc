@@ -5,13 +5,13 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/exchange/match.h"
-#include "lib/exchange/metadata_objects.h"
-#include "lib/exchange/model_layout.h"
-#include "lib/exchange/new_files.h"
-#include "lib/exchange/slabs.h"
+#include "lib/interop/match.h"
+#include "lib/interop/metadata_objects.h"
+#include "lib/interop/model_layout.h"
+#include "lib/interop/new_files.h"
+#include "lib/interop/slabs.h"
 #include "lib/storage/path.h"
-#include "sealpoint/exchange.h"
+#include "sealpoint/interop.h"
 
 namespace sealpoint {
 namespace internal {

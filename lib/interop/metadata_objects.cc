@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/metadata_objects.h"
+#include "lib/interop/metadata_objects.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
-#include "lib/exchange/base64.h"
+#include "lib/interop/base64.h"
 #include "lib/safetensors/json_reader.h"
 #include "lib/safetensors/json_text.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_LIB_EXCHANGE_BASE64_H_
-#define SEALPOINT_LIB_EXCHANGE_BASE64_H_
+#ifndef SEALPOINT_LIB_INTEROP_BASE64_H_
+#define SEALPOINT_LIB_INTEROP_BASE64_H_
 
 #include <optional>
 #include <string>
@@ -17,4 +17,4 @@ std::optional<Bytes> DecodeBase64(std::string_view text);
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_LIB_EXCHANGE_BASE64_H_
+#endif  // SEALPOINT_LIB_INTEROP_BASE64_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/metadata_objects.h"
+#include "lib/interop/metadata_objects.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

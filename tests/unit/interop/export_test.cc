@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sealpoint/blob_writer.h"
-#include "sealpoint/exchange.h"
+#include "sealpoint/interop.h"
 #include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/write_file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/new_files.h"
+#include "lib/interop/new_files.h"
 
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sealpoint/exchange.h"
+#include "sealpoint/interop.h"
 #include "tests/support/safetensors/safetensors_file.h"
 #include "tests/support/storage/failing_storage.h"
 #include "tests/support/storage/write_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/exchange/model_layout.h"
+#include "lib/interop/model_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
