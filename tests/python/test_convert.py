@@ -57,7 +57,9 @@ def test_every_pair(source, to, sources, tmp_path):
     assert (report.source_format, report.format, report.unprotected_count) == (source, to, 0)
     assert report.verified_bytes >= report.raw_bytes > 1000
     if to in ("hf", "safetensors"):  # these have the tree, so that nothing is lost on the way back
-        assert convert(made, tmp_path / "back", to="torch", verify=True).unprotected_count == report.tensor_count
+        back = convert(made, tmp_path / "back", to="torch", verify=True)
+        empty_count = sum("empty" in name for name in contents(made)[1])  # of which nothing can be damaged
+        assert back.unprotected_count == report.tensor_count - empty_count
         made = tmp_path / "back"
     if to == "sealpoint":
         assert sealpoint.verify(made).ok

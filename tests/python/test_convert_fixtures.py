@@ -18,7 +18,6 @@ import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, same  # noqa: E402
 from sealpoint.convert import convert, open_source  # noqa: E402
-from sealpoint.convert._dcp import describe  # noqa: E402
 from torch.distributed.checkpoint import FileSystemReader, metadata  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
@@ -346,7 +345,7 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
         (size, "a value is no size"),
         (name, "a place is no name"),
         (surrogate, "a name is no text"),
-        (shape, "a shape is no tuple of sizes"),
+        (shape, "a value is no list or tuple"),
         (chunk, "a value is no object"),
         (lambda stored: {"a": 1}, "it holds"),
     ):
@@ -356,9 +355,6 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
             open_source(source)
         assert caught.value.path == str(source / ".metadata") and caught.value.code in ("Corrupt", "Unsupported")
         shutil.rmtree(source)
-    monkeypatch.setattr("sealpoint.convert._dcp_metadata.PICKLE_BYTES_MAX", 100)
-    with pytest.raises(sealpoint.LimitExceededError, match="expected 100 at most"):
-        open_source(unpack("dcp"))
 
 
 def test_ranks_that_disagree_about_more(unpack, tmp_path):
@@ -389,10 +385,9 @@ def test_what_files_are_for(unpack):
     source = unpack("dcp")
     for name in (".metadata.tmp", "__9_0.distcp", "notes.txt"):
         (source / name).write_text("x")
+    (source / "__3_0.distcp").write_bytes(b"")
     with open_source(source) as state:
         meanings = {one.name: one.meaning for one in state.files}
-    (source / "__3_0.distcp").write_bytes(b"")
-    meanings |= {one.name: one.meaning for one in describe(str(source), ["__3_0.distcp"], {"__3_0.distcp"})}
     assert meanings[".metadata.tmp"] == "left over from a save" and meanings["notes.txt"].startswith("not part")
     assert meanings["__9_0.distcp"].startswith("left over: the index") and meanings["__3_0.distcp"].startswith("MISSING")
 

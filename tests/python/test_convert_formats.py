@@ -176,7 +176,7 @@ def test_parts_of_dcp_in_safetensors(tmp_path):
     report = convert(tmp_path / "hf", tmp_path / "c", verify=True)
     assert sealpoint.open(tmp_path / "c")["w"].tobytes() == raw(w) and "last part is missing" in report.notes[0]
     write(2, (3, 0), w[3:5])
-    with pytest.raises(sealpoint.CorruptError, match="25 elements of 30 are stored"):
+    with pytest.raises(sealpoint.CorruptError, match=r"none of them have the element at \[2, 0\]"):
         open_source(tmp_path / "hf")
     write(2, (1, 0), w[1:5])
     with pytest.raises(sealpoint.CorruptError, match="two boxes share the element at"):
@@ -551,7 +551,7 @@ def test_damaged_directories_of_hugging_face(tmp_path):
     index = tmp_path / "hf/model.safetensors.index.json"
     for content, message in (
         ("{}", "not an index"),
-        ('{"weight_map": {"w": 3}}', "something else than names"),
+        ('{"weight_map": {"w": 3}}', "no string begins"),
         ("{", "not an index"),
         ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "no file that it names has it"),
     ):

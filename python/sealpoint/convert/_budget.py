@@ -31,8 +31,3 @@ class Budget:
             f"its values take more than {self.max} bytes of memory, which is what its files have and {MEMORY_BYTES}",
             path=path,
         )
-
-
-def cost_of_text(data: bytes) -> int:
-    """Of UTF-8 as a string of Python, which takes up to 4 bytes per character if one is not ASCII."""
-    return len(data) if data.isascii() else 4 * len(data)

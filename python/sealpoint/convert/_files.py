@@ -11,16 +11,13 @@ from collections.abc import Callable
 
 from sealpoint._errors import (
     AlreadyExistsError,
-    CorruptError,
     Error,
     IncompleteError,
     IoError,
     NoSpaceError,
     NotACheckpointError,
     NotFoundError,
-    UnsupportedError,
 )
-from sealpoint.convert._budget import Budget
 
 _KEPT_OPEN_MAX = 256
 # What one call of pread returns on Linux, at most.
@@ -44,7 +41,6 @@ class File:
 
     def __init__(self, path: str, files: FileSet) -> None:
         self.path = path
-        self.budget = files.budget
         self._files = files
         descriptor = self._open()
         self._kept: int | None = descriptor if files.may_keep() else None
@@ -110,7 +106,6 @@ class FileSet:
     """The files of a source, opened once each."""
 
     def __init__(self) -> None:
-        self.budget = Budget()
         self._files: dict[str, File] = {}
         self._lock = threading.Lock()
 
@@ -132,33 +127,6 @@ class FileSet:
             for file in self._files.values():
                 file.close()
             self._files.clear()
-
-
-def check_inside(name: str, where: str) -> None:
-    """Errors: CorruptError (a file of the directory names another by a path out of it)."""
-    parts = name.split("/")
-    if not name or name.startswith("/") or ".." in parts or parts[-1] in ("", ".") or "\0" in name:
-        raise CorruptError(f"file is named {name!a:.200}, expected a relative path within the directory", path=where)
-
-
-def check_links(directory: str, name: str) -> None:
-    """For formats whose files others write: no payload is that of another directory.
-
-    Errors: UnsupportedError (the file is reached by a symbolic link that leads out of the directory).
-    """
-    path = os.path.join(directory, name)
-    if not os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), "")):
-        raise UnsupportedError(
-            "a symbolic link that leads out of the directory, expected a file within it; copy the directory with its "
-            "links followed (cp -rL)",
-            path=path,
-        )
-
-
-def join_inside(directory: str, name: str, where: str) -> str:
-    """The path of a file that a file of this directory names. Errors: CorruptError (a path out of the directory)."""
-    check_inside(name, where)
-    return os.path.join(directory, *name.split("/"))
 
 
 def size_at(path: str) -> int:

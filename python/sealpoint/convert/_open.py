@@ -4,33 +4,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._places import describe_folder
+from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
-from sealpoint._tree import Node, parse, rank_object, text_of
-from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.convert import _safetensors
-from sealpoint.convert._dcp import METADATA, open_dcp
-from sealpoint.convert._files import FileSet, io_error, size_at
-from sealpoint.convert._megatron import is_megatron, latest, open_megatron
+from sealpoint._tree import text_of
+from sealpoint.convert._files import FileSet, io_error
 from sealpoint.convert._sealpoint_source import open_sealpoint
-from sealpoint.convert._select import leaves, pattern, without
-from sealpoint.convert._source import LeftOut, Opener, State, unread_of
-from sealpoint.convert._torch_legacy import open_legacy_file
-from sealpoint.convert._torch_zip import LEGACY, MAGIC, open_torch_file
+from sealpoint.convert._select import leaves, without
+from sealpoint.convert._source import FileInfo, ForeignTensor, LeftOut, State, Unread, unread_of
 
-# How files begin that are not read; what they are.
-_OTHERS = (
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    (b"GGUF", "a GGUF file"),
-    (b"\x93NUMPY", "an array of numpy (.npy)"),
-    (b"\x1f\x8b", "compressed by gzip; decompress it"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd; decompress it"),
-)
+_SHOWN_BYTES = 8
 
 
 def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[str] = ()) -> State:
@@ -57,12 +45,10 @@ def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str], g
     """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
     check(drop_unknown=drop_unknown, per_rank=per_rank)
     text = path_of(path)
+    patterns = [one.replace("\\", "\\\\") for one in per_rank]
     files = FileSet()
     try:
-        own = [pattern(one) for one in per_rank]
-        state = _open(text, Opener(files, drop_unknown, lambda name: any(one.fullmatch(name) for one in own), goes_on))
-        _take_rank_values(state)
-        _check_tree(state)
+        state = _open(text, files, lambda one: read_foreign(one, drop_unknown, goes_on, patterns))
     except BaseException as error:
         files.close()
         if isinstance(error, OSError) and not isinstance(error, Error):
@@ -109,49 +95,32 @@ def _make_text(error: Error) -> None:
             setattr(error, member, value.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
-def _open(path: str, opener: Opener) -> State:
+def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
     if os.path.isdir(path):
-        return _open_directory(path, opener)
+        return _open_directory(path, files, read)
     if not os.path.lexists(path):
         raise NotFoundError("no such file or directory", path=path)
-    file = opener.files.open(path)
-    opener.files.budget.allow(file.size)
-    head = file.read(0, min(file.size, len(LEGACY)))
-    if head.startswith(MAGIC):
-        return open_torch_file(path, opener)
-    if head == LEGACY:
-        return open_legacy_file(path, opener)
-    if _safetensors.looks_like(file) or path.endswith(".safetensors"):
-        return _safetensors.open_file(path, opener)
-    for magic, what in _OTHERS:
-        if head.startswith(magic):
-            raise UnsupportedError(f"{what}, expected a checkpoint", path=path)
-    if head[:1] == b"\x80":
-        raise UnsupportedError("a plain pickle, which is a program; expected a checkpoint", path=path)
-    raise NotACheckpointError(f"begins with {head[:8].hex()}, as no known format does", path=path)
+    file = files.open(path)
+    foreign = read(path)
+    if foreign is None:
+        head = file.read(0, min(file.size, _SHOWN_BYTES))
+        raise NotACheckpointError(f"begins with {head.hex()}, as no known format does", path=path)
+    return _state_of(foreign, path, files)
 
 
-def _open_directory(path: str, opener: Opener) -> State:
+def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
     names = os.listdir(path)
     check_one(path)
-    opener.files.budget.allow(sum(size_at(os.path.join(path, name)) for name in names))
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
-    newest = latest(path, opener)
+    newest = newest_megatron_iteration(path)
     if newest is not None:
-        state = _open_directory(newest, opener)
+        state = _open_directory(newest, files, read)
         state.notes.append(f"the newest of the iterations: {os.path.basename(newest)}")
         return state
-    if is_megatron(path, opener):
-        return open_megatron(path, opener)
-    if METADATA in names or any(name.startswith("__") and name.endswith(METADATA) for name in names):
-        return open_dcp(path, opener)
-    if any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names):
-        return _safetensors.open_directory(path, opener)
-    if any(name.endswith(".distcp") for name in names):
-        raise NotACheckpointError(
-            "files of torch.distributed.checkpoint without .metadata: a save that did not end", path=path
-        )
+    foreign = read(path)
+    if foreign is not None:
+        return _state_of(foreign, path, files)
     own = Series(path).newest()
     if own is not None:
         state = open_sealpoint(own.entry.path)
@@ -163,44 +132,18 @@ def _open_directory(path: str, opener: Opener) -> State:
     raise NotACheckpointError("no file of a known format in the directory", path=path)
 
 
-def _check_tree(state: State) -> None:
-    """Errors: CorruptError (no tree of a state)."""
-    try:
-        if entries_of(state.tree) is None:
-            raise CorruptError("the tree is no mapping", path=state.path)
-        _check(state)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, Error):
-            raise
-        raise CorruptError(f"the tree has a malformed node: {error!r:.100}", path=state.path) from None
-
-
-def _take_rank_values(state: State) -> None:
-    """From the objects that have them. Errors: CorruptError."""
-    while (name := rank_object(len(state.rank_values))) in state.objects:
-        values = parse(state.objects.pop(name)[1])
-        if not isinstance(values, dict):
-            raise CorruptError("values of a rank are no mapping", path=state.path, object=name)
-        state.rank_values.append(values)
-
-
-def _check(state: State) -> None:
-    """That each tensor of the tree is there, and no tensor has no place. Errors: CorruptError, UnsupportedError."""
-    named: set[str] = set()
-    stack: list[Node] = [state.tree, *(list(values.values()) for values in state.rank_values)]
-    while stack:
-        node = stack.pop()
-        if kind_of(node) == "tensor":
-            if node.get("name") not in state.tensors:
-                raise CorruptError(
-                    "the tree names a tensor that is not there", path=state.path, tensor=str(node.get("name"))
-                )
-            named.add(node["name"])
-        elif isinstance(node, dict):
-            entries = entries_of(node)
-            stack.extend(entries.values() if entries is not None else node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-    for name in state.tensors:
-        if name not in named:
-            raise CorruptError("the tree has no place for it", path=state.path, tensor=name)
+def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
+    unread = [Unread(error, is_beside) for error, is_beside in foreign.unread()]
+    return State(
+        foreign.format,
+        path,
+        foreign.take_tree(unread),
+        {tensor[0]: ForeignTensor(*tensor, foreign, files) for tensor in foreign.tensors()},
+        [FileInfo(*file) for file in foreign.files()],
+        foreign.objects(),
+        foreign.take_rank_values(unread),
+        foreign.step,
+        notes=foreign.notes(),
+        digest=foreign.digest,
+        left_out=[LeftOut(*one) for one in foreign.left_out()],
+    )

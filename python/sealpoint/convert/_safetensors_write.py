@@ -13,11 +13,15 @@ from sealpoint._errors import LimitExceededError, UnsupportedError
 from sealpoint.convert._boxes import whole
 from sealpoint.convert._dtypes import ITEM_SIZE, TO_SAFETENSORS
 from sealpoint.convert._layout import Layout, Part
-from sealpoint.convert._safetensors import HEADER_BYTES_MAX, METADATA, OBJECT_KEY, TREE_KEY
 from sealpoint.convert._source import State, Tensor, flat_tree, size_of
 
 # transformers' for files of Hugging Face: decimal.
 SHARD_BYTES_DEFAULT = 5_000_000_000
+# That of the format's own reader.
+HEADER_BYTES_MAX = 100_000_000
+# The object that __metadata__ of others is, and what is an object in it.
+METADATA = "safetensors.metadata"
+TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
 
 
 def lay_out_file(state: State, name: str) -> Layout:

@@ -10,7 +10,9 @@ from sealpoint import _tree
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
 from sealpoint._checkpoint import open as open_checkpoint
-from sealpoint._errors import CorruptError
+from sealpoint._errors import CorruptError, Error
+from sealpoint._tree import Node, parse, rank_object
+from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.convert import _boxes
 from sealpoint.convert._boxes import Box, Extents
 from sealpoint.convert._dtypes import ITEM_SIZE
@@ -65,6 +67,8 @@ def open_sealpoint(path: str) -> State:
         state.tree = node
     state.objects, state.step, state.provenance = objects, checkpoint.step, checkpoint.provenance
     state.close = checkpoint.close
+    _take_rank_values(state)
+    _check_tree(state)
     return state
 
 
@@ -85,3 +89,46 @@ def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
             meaning = "not part of the checkpoint, not read"
         infos.append(FileInfo(name, os.path.getsize(full) if os.path.isfile(full) else 0, meaning))
     return infos
+
+
+def _check_tree(state: State) -> None:
+    """Errors: CorruptError (no tree of a state)."""
+    try:
+        if entries_of(state.tree) is None:
+            raise CorruptError("the tree is no mapping", path=state.path)
+        _check(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, Error):
+            raise
+        raise CorruptError(f"the tree has a malformed node: {error!r:.100}", path=state.path) from None
+
+
+def _take_rank_values(state: State) -> None:
+    """From the objects that have them. Errors: CorruptError."""
+    while (name := rank_object(len(state.rank_values))) in state.objects:
+        values = parse(state.objects.pop(name)[1])
+        if not isinstance(values, dict):
+            raise CorruptError("values of a rank are no mapping", path=state.path, object=name)
+        state.rank_values.append(values)
+
+
+def _check(state: State) -> None:
+    """That each tensor of the tree is there, and no tensor has no place. Errors: CorruptError, UnsupportedError."""
+    named: set[str] = set()
+    stack: list[Node] = [state.tree, *(list(values.values()) for values in state.rank_values)]
+    while stack:
+        node = stack.pop()
+        if kind_of(node) == "tensor":
+            if node.get("name") not in state.tensors:
+                raise CorruptError(
+                    "the tree names a tensor that is not there", path=state.path, tensor=str(node.get("name"))
+                )
+            named.add(node["name"])
+        elif isinstance(node, dict):
+            entries = entries_of(node)
+            stack.extend(entries.values() if entries is not None else node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    for name in state.tensors:
+        if name not in named:
+            raise CorruptError("the tree has no place for it", path=state.path, tensor=name)

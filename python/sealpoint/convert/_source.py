@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 from sealpoint._dtypes import numpy
 from sealpoint._errors import CorruptError, Error, LimitExceededError
+from sealpoint._sealpoint import Foreign
 from sealpoint._tree import KIND, MEDIA_TYPE, Node, dump, rank_object
 from sealpoint.convert import _boxes
 from sealpoint.convert._boxes import Box, Extents
 from sealpoint.convert._dtypes import ITEM_SIZE
 from sealpoint.convert._files import File, FileSet
-from sealpoint.convert._zip import Entry, crc_error
 
 _BLOCK_BYTES = 4 << 20
 
@@ -54,6 +54,15 @@ def size_of(tensor: Tensor) -> int:
     return math.prod(tensor.shape) * ITEM_SIZE[tensor.dtype]
 
 
+class Entry(NamedTuple):
+    """Bytes of a file that lie together. ``crc``: None if its writer computed none."""
+
+    name: str
+    begin: int
+    size: int
+    crc: int | None
+
+
 class Portion(NamedTuple):
     """A box of a tensor in a file. ``begin``: in bytes from that of the entry.
 
@@ -72,21 +81,12 @@ class Portion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FileTensor:
-    """A tensor whose elements are those of portions of files."""
+    """A tensor whose elements are those of portions of files, which tile it."""
 
     name: str
     dtype: str
     shape: Extents
     portions: Sequence[Portion]
-
-    def __post_init__(self) -> None:
-        """Errors: CorruptError (the portions do not tile the tensor)."""
-        gap = None
-        if not any(portion.run for portion in self.portions):
-            gap = _boxes.gap_of([portion.box for portion in self.portions], self.shape)
-        if gap is not None:
-            path = self.portions[0].file.path if self.portions else None
-            raise CorruptError(f"parts of the tensor do not fit together: {gap}", path=path, tensor=self.name)
 
     @property
     def boxes(self) -> Sequence[Box]:
@@ -100,6 +100,51 @@ class FileTensor:
 
     def reader(self, memory_bytes: int) -> Reader:
         return _FileReader(self, memory_bytes)
+
+
+class ForeignTensor:
+    """A tensor of a foreign checkpoint, of which the library says where its parts are."""
+
+    def __init__(
+        self, name: str, dtype: str, shape: Extents, has_items: bool, foreign: Foreign, files: FileSet
+    ) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self._has_items = has_items  # which are looked into when it is read
+        self._foreign, self._files = foreign, files
+        self._opened: FileTensor | None = None
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        boxes = self._foreign.boxes(self.name)
+        return [_boxes.whole(self.shape)] if boxes is None else [Box(*box) for box in boxes]
+
+    @property
+    def is_protected(self) -> bool:
+        """Of items known once it was read; until then they are expected to have digests."""
+        return (self._has_items and self._opened is None) or self._open().is_protected
+
+    def reader(self, memory_bytes: int) -> Reader:
+        """Errors: those of the items that its parts may be; CorruptError (an item holds something else)."""
+        return self._open().reader(memory_bytes)
+
+    def _open(self) -> FileTensor:
+        if self._opened is None:
+            portions = [self._portion(*part) for part in self._foreign.parts(self.name)]
+            self._opened = FileTensor(self.name, self.dtype, self.shape, portions)
+        return self._opened
+
+    def _portion(
+        self,
+        box: tuple[Extents, Extents],
+        path: str,
+        entry: tuple[str, int, int, int | None],
+        begin: int,
+        strides: Extents | None,
+        run: tuple[int, int] | None,
+        flips_sign: bool,
+    ) -> Portion:
+        sign_mask = bytes(ITEM_SIZE[self.dtype] - 1) + b"\x80" if flips_sign else None
+        return Portion(Box(*box), self._files.open(path), Entry(*entry), begin, strides, run, sign_mask)
 
 
 class _Check:
@@ -121,7 +166,8 @@ class _Check:
             self._file.read_into(self._entry.begin + self._at, part)
             self.add(self._at, part)
         if self._crc != self._entry.crc:
-            raise crc_error(self._file.path, self._entry, self._crc)
+            message = f"CRC-32 of {self._entry.name!a} is {self._crc:08x}, expected {self._entry.crc or 0:08x}"
+            raise CorruptError(message, path=self._file.path, offset=self._entry.begin)
 
 
 class _FileReader:
@@ -237,10 +283,6 @@ def _slices(box: Box) -> tuple[slice, ...]:
     return tuple(slice(x, x + n) for x, n in zip(*box, strict=True))
 
 
-# How the meaning of a file begins that belongs to another save.
-LEFT_OVER = "left over"
-
-
 class FileInfo(NamedTuple):
     """A file of a source, by its path within it, and what it is for."""
 
@@ -255,10 +297,9 @@ class Unread(dict[str, Node]):
     ``is_beside``: of a file beside those of the format, of which a value of an unknown class is left out.
     """
 
-    def __init__(self, error: Error) -> None:
+    def __init__(self, error: Error, is_beside: bool) -> None:
         super().__init__({KIND: "unread"})
-        self.error = error
-        self.is_beside = False
+        self.error, self.is_beside = error, is_beside
 
 
 def unread_of(node: Node) -> Iterator[Unread]:
@@ -329,15 +370,3 @@ def flat_tree(names: Sequence[str]) -> dict[str, Node]:
     """The tree of a state that is one mapping from names to tensors."""
     tree = {name: {KIND: "tensor", "name": name} for name in names}
     return {KIND: "dict", "items": [[key, node] for key, node in tree.items()]} if KIND in tree else tree
-
-
-class Opener(NamedTuple):
-    """What readers of formats are given.
-
-    ``goes_on``: what cannot be read of a directory becomes a node ``Unread``, so that a selection may leave it out.
-    """
-
-    files: FileSet
-    drop_unknown: bool
-    is_per_rank: Callable[[str], bool]
-    goes_on: bool
