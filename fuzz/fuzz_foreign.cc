@@ -74,7 +74,8 @@ void WalkValues(const Pickled& root, std::size_t pickle_size) {
 void CheckPickle(std::string_view data, bool keeps_unknown) {
   try {
     foreign::Budget budget;
-    foreign::PickleDecoder decoder(data, foreign::IsKnownMetadataClass, budget, "p", 0, keeps_unknown);
+    foreign::PickleDecoder decoder(data, foreign::IsKnownMetadataClass, budget, "p", 0,
+                                   keeps_unknown);
     WalkValues(decoder.Decode(), data.size());
   } catch (const foreign::Failure& failure) {
     RequireBlame(failure.status, false);

@@ -17,7 +17,7 @@ import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, same  # noqa: E402
-from sealpoint.convert import convert, open_source  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from torch.distributed.checkpoint import FileSystemReader, metadata  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
@@ -96,7 +96,7 @@ def test_what_each_rank_has_of_its_own(unpack, tmp_path):
         assert contents(tmp_path / f"back-{to}") == contents(tmp_path / "c")
         assert sp.load_full(tmp_path / f"back-{to}")["lr"] == [0.1, 0.5, 0.1, 0.25]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sealpoint.convert._source.State.all_objects", property(lambda self: self.objects))
+        patched.setattr("sealpoint.interop._source.State.all_objects", property(lambda self: self.objects))
         with pytest.raises(sealpoint.MismatchError, match="values of ranks in the destination differ"):
             convert(tmp_path / "c", tmp_path / "lossy", drop=["model.plain"], verify=True)
     with pytest.raises(sealpoint.UnsupportedError, match="of which each rank has its own") as caught:
@@ -277,7 +277,7 @@ def test_flattened_optimizer_states_of_old_megatron(item_bytes, tmp_path, monkey
     whole = torch.arange(24.0).reshape(4, 6)
     flattened = whole.reshape(2, 2, 2, 3).transpose(1, 2).reshape(2, 2, 6).contiguous()
     torch.save({"optimizer.state.exp_avg.w": flattened, "w": whole}, tmp_path / "a")
-    monkeypatch.setattr("sealpoint.convert._torch_write.ITEM_BYTES_MAX", item_bytes)
+    monkeypatch.setattr("sealpoint.interop._torch_write.ITEM_BYTES_MAX", item_bytes)
     convert(tmp_path / "a", tmp_path / "m", to="megatron")
 
     def add(stored):
@@ -288,8 +288,8 @@ def test_flattened_optimizer_states_of_old_megatron(item_bytes, tmp_path, monkey
         with pytest.raises(sealpoint.CorruptError, match="no grid of"):
             contents(tmp_path / "m")
         return
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MAX", 20)
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MIN", 20)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MAX", 20)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MIN", 20)
     convert(tmp_path / "m", tmp_path / "c", verify=True)
     same(
         {"optimizer.state.exp_avg.w": whole, "w": whole},

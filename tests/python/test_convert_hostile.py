@@ -16,7 +16,7 @@ import pytest
 import sealpoint
 from convert_states import contents
 from sealpoint import _tree
-from sealpoint.convert import convert, open_source
+from sealpoint.interop import convert, open_source
 
 
 class Attack:
@@ -464,7 +464,7 @@ def test_memory_of_a_hostile_file_is_bounded(tmp_path):
     ]
     code = """if True:
         import resource, sys
-        from sealpoint.convert import convert
+        from sealpoint.interop import convert
         import sealpoint
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for path in sys.argv[1:]:
@@ -502,9 +502,9 @@ def test_zips_of_64_bits(tmp_path, monkeypatch):
 
 def test_zips_of_64_bits_that_we_write(tmp_path):
     """Entries of 5 GiB, of which only what is between them is written."""
-    from sealpoint.convert._boxes import whole
-    from sealpoint.convert._layout import Layout, ZipLayout
-    from sealpoint.convert._source import FileTensor
+    from sealpoint.interop._boxes import whole
+    from sealpoint.interop._layout import Layout, ZipLayout
+    from sealpoint.interop._source import FileTensor
 
     layout = Layout()
     file = layout.add_file("a")
@@ -685,8 +685,8 @@ def test_malformed_trees(tmp_path):
 
 
 def test_boxes_that_are_no_grid(monkeypatch):
-    from sealpoint.convert import _boxes
-    from sealpoint.convert._boxes import Box, gap_of
+    from sealpoint.interop import _boxes
+    from sealpoint.interop._boxes import Box, gap_of
 
     steps = [Box((0, 0), (2, 1)), Box((2, 0), (1, 1)), Box((0, 1), (1, 2)), Box((1, 1), (2, 2))]
     assert gap_of(steps, (3, 3)) is None

@@ -14,7 +14,7 @@ import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 from convert_states import contents, same, zoo  # noqa: E402
-from sealpoint.convert import convert, open_source  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from test_convert_hostile import Attack  # noqa: E402
 from test_inspect_formats import check_same  # noqa: E402
 

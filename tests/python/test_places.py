@@ -11,7 +11,7 @@ import pytest
 import sealpoint
 from conftest import blob_of
 from sealpoint import _places
-from sealpoint.convert import convert
+from sealpoint.interop import convert
 
 FOREIGN = {
     "torch": "a file of torch.save",

@@ -81,7 +81,8 @@ class Inspection {
     return ShowForeign(ReadForeign(options_.path, {.drop_unknown = true}), none);
   }
 
-  ExitStatus ShowForeign(const Result<std::optional<ForeignCheckpoint>>& state, const Status& none) {
+  ExitStatus ShowForeign(const Result<std::optional<ForeignCheckpoint>>& state,
+                         const Status& none) {
     if (!state) return Fail(state.error());
     if (!*state) return Fail(none);
     const Result<std::vector<ForeignValue>> values = ForeignValues(**state);

@@ -64,7 +64,8 @@ void PrintForeign(const ForeignCheckpoint& state, const std::vector<ForeignValue
     PrintLine("", "value", "", Printable(value.name) + " = " + Printable(value.brief));
   }
   for (const auto& [name, object] : state.objects) {
-    PrintLine(Grouped(object.bytes.size()), "object", Printable(object.media_type), Printable(name));
+    PrintLine(Grouped(object.bytes.size()), "object", Printable(object.media_type),
+              Printable(name));
   }
   Print("files:\n");
   for (const ForeignFile& file : state.files) {
@@ -97,7 +98,8 @@ void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignV
   json.End();
   json.BeginArray("objects");
   for (const auto& [name, object] : state.objects) {
-    json.Element({{"name", name}, {"media_type", object.media_type}, {"bytes", object.bytes.size()}});
+    json.Element(
+        {{"name", name}, {"media_type", object.media_type}, {"bytes", object.bytes.size()}});
   }
   json.End();
   json.BeginArray("files");

@@ -24,8 +24,7 @@ constexpr std::uint64_t kObject = 256;
 constexpr std::uint64_t kKept = 160;  // what is kept out of order
 }  // namespace pickle_cost
 
-// Memory for what files describe: as much as the files have bytes, and 64 MiB. Costs are those that
-// sealpoint.convert counts, so that both readers refuse the same.
+// Memory for what files describe: as much as the files have bytes, and 64 MiB.
 class Budget {
  public:
   // The files of the checkpoint have so many bytes.

@@ -82,13 +82,16 @@ ForeignNode TorchValues::Tensor(const Pickled& value) {
   ForeignTensor described{.dtype = tensor.dtype, .shape = tensor.shape};
   if (!is_empty) {
     known_.emplace(tensor, name);
-    const std::string& first = storages_.try_emplace(tensor.key, name).first->second;
-    if (first != name) {
-      shared_.push_back(StrCat(name, " shares memory with ", first, "; each is kept by itself"));
+    const auto [first, is_first] = storages_.try_emplace(tensor.key, name);
+    if (!is_first) {
+      shared_.push_back(
+          StrCat(name, " shares memory with ", first->second, "; each is kept by itself"));
     }
+    added_.push_back({.name = name, .stored = tensor, .is_first = is_first});
     described.parts.push_back(archive_.PartOf(tensor));
+  } else {
+    added_.push_back({.name = name, .stored = std::nullopt});
   }
-  added_.push_back(name);
   state_.tensors[name] = std::move(described);
   return TensorNode(name);
 }

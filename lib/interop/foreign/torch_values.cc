@@ -141,10 +141,11 @@ ForeignNode TorchValues::WithNotes(const Pickled& value) {
 
 void TorchValues::TakeBack(std::size_t added) {
   for (; added_.size() > added; added_.pop_back()) {
-    const auto is_its = [&](const auto& entry) { return entry.second == added_.back(); };
-    state_.tensors.erase(added_.back());
-    std::erase_if(known_, is_its);
-    std::erase_if(storages_, is_its);
+    const Added& last = added_.back();
+    state_.tensors.erase(last.name);
+    if (!last.stored) continue;
+    known_.erase(*last.stored);
+    if (last.is_first) storages_.erase(last.stored->key);
   }
 }
 

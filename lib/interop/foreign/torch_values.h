@@ -48,6 +48,12 @@ class TorchValues {
     TorchValues& values_;
     const std::uint64_t size_;
   };
+  // A tensor of the state; of an empty one not where it is stored.
+  struct Added {
+    std::string name;
+    std::optional<StoredTensor> stored;
+    bool is_first = false;  // of its storage
+  };
   struct Entries {
     std::vector<std::pair<ForeignNode, ForeignNode>> nodes;
     std::map<std::string, std::size_t> positions;  // by key
@@ -92,8 +98,8 @@ class TorchValues {
   std::uint64_t places_ = 0;
   std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
   std::map<std::string, std::string> storages_;  // the first name of each
-  std::vector<std::string> added_;               // names of tensors
-  std::vector<std::string> shared_;              // notes, which come last
+  std::vector<Added> added_;
+  std::vector<std::string> shared_;  // notes, which come last
 };
 
 }  // namespace sealpoint::internal::foreign

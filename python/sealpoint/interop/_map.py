@@ -17,12 +17,12 @@ from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, NotFoundError
 from sealpoint._tree import KIND, Node, text_of
 from sealpoint._tree_paths import kind_of
-from sealpoint.convert import _boxes
-from sealpoint.convert._boxes import Box, Extents
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._files import read_whole
-from sealpoint.convert._select import _with_tree, as_mapping, leaves, pattern
-from sealpoint.convert._source import Reader, State, Tensor
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import read_whole
+from sealpoint.interop._select import _with_tree, as_mapping, leaves, pattern
+from sealpoint.interop._source import Reader, State, Tensor
 
 _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
 

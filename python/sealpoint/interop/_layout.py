@@ -7,9 +7,9 @@ import struct
 import zlib
 from typing import NamedTuple
 
-from sealpoint.convert._boxes import Box
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._source import Tensor
+from sealpoint.interop._boxes import Box
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._source import Tensor
 
 _ALIGNMENT = 64
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF

@@ -13,10 +13,10 @@ from sealpoint._places import describe_folder
 from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import text_of
-from sealpoint.convert._files import FileSet, io_error
-from sealpoint.convert._sealpoint_source import open_sealpoint
-from sealpoint.convert._select import leaves, without
-from sealpoint.convert._source import FileInfo, ForeignTensor, LeftOut, State, Unread, unread_of
+from sealpoint.interop._files import FileSet, io_error
+from sealpoint.interop._sealpoint_source import open_sealpoint
+from sealpoint.interop._select import leaves, without
+from sealpoint.interop._source import FileInfo, ForeignTensor, LeftOut, State, Unread, unread_of
 
 _SHOWN_BYTES = 8
 

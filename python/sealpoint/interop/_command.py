@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_error, write_line
 from sealpoint._sealpoint import printable
-from sealpoint.convert import _copy, _listing
-from sealpoint.convert._convert import FORMATS, THREADS_DEFAULT, Report, convert
-from sealpoint.convert._open import open_source
-from sealpoint.convert._safetensors_write import SHARD_BYTES_DEFAULT
+from sealpoint.interop import _copy, _listing
+from sealpoint.interop._convert import FORMATS, THREADS_DEFAULT, Report, convert
+from sealpoint.interop._open import open_source
+from sealpoint.interop._safetensors_write import SHARD_BYTES_DEFAULT
 
 _UNITS = {
     "": 1,

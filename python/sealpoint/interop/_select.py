@@ -12,7 +12,7 @@ from sealpoint import _tree
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.convert._source import State, Tensor
+from sealpoint.interop._source import State, Tensor
 
 # What trainings call the state of their optimizers.
 OPTIMIZER = (

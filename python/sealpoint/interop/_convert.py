@@ -15,17 +15,17 @@ from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, Mi
 from sealpoint._save import Codec
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import flatten
-from sealpoint.convert import _buckets, _copy, _destination, _safetensors_write, _torch_write
-from sealpoint.convert._cast import cast
-from sealpoint.convert._files import io_error
-from sealpoint.convert._layout import Layout
-from sealpoint.convert._map import apply_rules, read_rules
-from sealpoint.convert._map_back import apply_back
-from sealpoint.convert._megatron import MARKER
-from sealpoint.convert._open import check_read, open_source, open_unchecked
-from sealpoint.convert._select import rename as rename_leaves
-from sealpoint.convert._select import renamer, select
-from sealpoint.convert._source import FileInfo, LeftOut, State, size_of
+from sealpoint.interop import _buckets, _copy, _destination, _safetensors_write, _torch_write
+from sealpoint.interop._cast import cast
+from sealpoint.interop._files import io_error
+from sealpoint.interop._layout import Layout
+from sealpoint.interop._map import apply_rules, read_rules
+from sealpoint.interop._map_back import apply_back
+from sealpoint.interop._megatron import MARKER
+from sealpoint.interop._open import check_read, open_source, open_unchecked
+from sealpoint.interop._select import rename as rename_leaves
+from sealpoint.interop._select import renamer, select
+from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -146,7 +146,7 @@ def convert(
             checked as they are before a conversion.
         progress: a function (what, bytes done, bytes in all), called now and then on any thread.
 
-    Errors: those of ``sealpoint.convert.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
+    Errors: those of ``sealpoint.interop.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
     something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing, or no
     directory for the destination), NoSpaceError (before a byte is written, if that is known), IoError.
     """

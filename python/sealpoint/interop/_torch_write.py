@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from sealpoint._errors import UnsupportedError
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, flatten, kind_of
-from sealpoint.convert import _pickle_write as pw
-from sealpoint.convert._boxes import Box, slabs, whole
-from sealpoint.convert._dtypes import ITEM_SIZE, TO_TORCH
-from sealpoint.convert._layout import Layout, ZipLayout
-from sealpoint.convert._megatron import COMMON, COMMON_KEY, MARKER
-from sealpoint.convert._source import State, Tensor
+from sealpoint.interop import _pickle_write as pw
+from sealpoint.interop._boxes import Box, slabs, whole
+from sealpoint.interop._dtypes import ITEM_SIZE, TO_TORCH
+from sealpoint.interop._layout import Layout, ZipLayout
+from sealpoint.interop._megatron import COMMON, COMMON_KEY, MARKER
+from sealpoint.interop._source import State, Tensor
 
 # A larger tensor becomes several items, as a rank that reads a part of one reads the item.
 ITEM_BYTES_MAX = 256 << 20

@@ -17,13 +17,13 @@ from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError
 from sealpoint._tree import KIND, Node
 from sealpoint._tree_paths import entries_of
-from sealpoint.convert import _boxes
-from sealpoint.convert._boxes import Box, Extents
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._files import read_whole
-from sealpoint.convert._megatron import COMMON_KEY
-from sealpoint.convert._select import _with_tree, as_mapping
-from sealpoint.convert._source import Reader, State, Tensor
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import read_whole
+from sealpoint.interop._megatron import COMMON_KEY
+from sealpoint.interop._select import _with_tree, as_mapping
+from sealpoint.interop._source import Reader, State, Tensor
 
 VERSION = 1
 _MEMBER = "sealpoint_buckets"

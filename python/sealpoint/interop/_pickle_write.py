@@ -11,8 +11,8 @@ from typing import Any
 
 from sealpoint._errors import CorruptError, Error, UnsupportedError
 from sealpoint._tree import KIND, Node, Path, text_of
-from sealpoint.convert._boxes import Extents
-from sealpoint.convert._dtypes import ITEM_SIZE, OF_TORCH, TO_NUMPY_CODE, TO_STORAGE, TO_TORCH
+from sealpoint.interop._boxes import Extents
+from sealpoint.interop._dtypes import ITEM_SIZE, OF_TORCH, TO_NUMPY_CODE, TO_STORAGE, TO_TORCH
 
 _CLASS = re.compile(r"megatron(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DEVICE = re.compile(r"([a-z_]+)(?::(\d{1,6}))?")

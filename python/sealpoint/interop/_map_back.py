@@ -11,12 +11,12 @@ from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, NotFoundError
 from sealpoint._tree import KIND, Node, text_of
 from sealpoint._tree_paths import kind_of
-from sealpoint.convert import _boxes
-from sealpoint.convert._boxes import Box, Extents
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._map import Rule, first_rule, put
-from sealpoint.convert._select import _with_tree, as_mapping, leaves
-from sealpoint.convert._source import Reader, State, Tensor
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._map import Rule, first_rule, put
+from sealpoint.interop._select import _with_tree, as_mapping, leaves
+from sealpoint.interop._source import Reader, State, Tensor
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, MismatchError
-from sealpoint.convert._boxes import Box
-from sealpoint.convert._dtypes import ITEM_SIZE, OF_TORCH
-from sealpoint.convert._source import Reader, State, Tensor
+from sealpoint.interop._boxes import Box
+from sealpoint.interop._dtypes import ITEM_SIZE, OF_TORCH
+from sealpoint.interop._source import Reader, State, Tensor
 
 _BLOCK = 1 << 16  # elements that are cast at once, so that what is between takes little memory
 _OF_NUMPY = {"f16": "f2", "f32": "f4", "f64": "f8"}

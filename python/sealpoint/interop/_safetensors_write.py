@@ -10,10 +10,10 @@ from typing import Any
 
 from sealpoint import _tree
 from sealpoint._errors import LimitExceededError, UnsupportedError
-from sealpoint.convert._boxes import whole
-from sealpoint.convert._dtypes import ITEM_SIZE, TO_SAFETENSORS
-from sealpoint.convert._layout import Layout, Part
-from sealpoint.convert._source import State, Tensor, flat_tree, size_of
+from sealpoint.interop._boxes import whole
+from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
+from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._source import State, Tensor, flat_tree, size_of
 
 # transformers' for files of Hugging Face: decimal.
 SHARD_BYTES_DEFAULT = 5_000_000_000

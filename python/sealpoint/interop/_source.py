@@ -13,10 +13,10 @@ from sealpoint._dtypes import numpy
 from sealpoint._errors import CorruptError, Error, LimitExceededError
 from sealpoint._sealpoint import Foreign
 from sealpoint._tree import KIND, MEDIA_TYPE, Node, dump, rank_object
-from sealpoint.convert import _boxes
-from sealpoint.convert._boxes import Box, Extents
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._files import File, FileSet
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import File, FileSet
 
 _BLOCK_BYTES = 4 << 20
 

@@ -15,11 +15,11 @@ from sealpoint._errors import CancelledError, CorruptError, Error
 from sealpoint._save import BlobWriter, Codec, commit
 from sealpoint._sealpoint import CommitInfo
 from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
-from sealpoint.convert import _boxes
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._files import attempt, io_error
-from sealpoint.convert._layout import Layout, Part
-from sealpoint.convert._source import State, Tensor, size_of
+from sealpoint.interop import _boxes
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import attempt, io_error
+from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._source import State, Tensor, size_of
 
 MEMORY_DEFAULT_BYTES = 256 << 20
 _SLAB_BYTES_MAX = 16 << 20

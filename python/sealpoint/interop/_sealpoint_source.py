@@ -13,10 +13,10 @@ from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import CorruptError, Error
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
-from sealpoint.convert import _boxes
-from sealpoint.convert._boxes import Box, Extents
-from sealpoint.convert._dtypes import ITEM_SIZE
-from sealpoint.convert._source import FileInfo, Reader, State, flat_tree
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._source import FileInfo, Reader, State, flat_tree
 
 
 class SealpointTensor:

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Iterator
 
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
-from sealpoint.convert._files import attempt, io_error
+from sealpoint.interop._files import attempt, io_error
 
 _SUFFIX = re.compile(r"\.partial-[0-9a-f]{8}")
 _NAMES_MAX = 16  # that are tried, if other programs take them

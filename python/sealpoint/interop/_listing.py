@@ -10,9 +10,9 @@ from sealpoint import _tree
 from sealpoint._sealpoint import printable
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
-from sealpoint.convert._budget import Budget
-from sealpoint.convert._select import leaves
-from sealpoint.convert._source import State, size_of
+from sealpoint.interop._budget import Budget
+from sealpoint.interop._select import leaves
+from sealpoint.interop._source import State, size_of
 
 _SHOWN_MAX = 61
 _VALUE_COST = 256  # of one that is listed, in bytes of memory
