@@ -45,6 +45,7 @@ class SEALPOINT_EXPORT ForeignNode {
   };
 
   ForeignNode() = default;  // null
+  // NOLINTBEGIN(google-explicit-constructor): as JSON is written
   ForeignNode(std::nullptr_t) {}
   ForeignNode(bool value) : value_(value) {}
   ForeignNode(std::int64_t value) : value_(value) {}
@@ -56,6 +57,7 @@ class SEALPOINT_EXPORT ForeignNode {
   ForeignNode(List items);
   ForeignNode(Members members);
   ForeignNode(std::initializer_list<Member> members);  // which are moved
+  // NOLINTEND(google-explicit-constructor)
   ~ForeignNode();
   ForeignNode(ForeignNode&& other) noexcept;
   ForeignNode& operator=(ForeignNode&& other) noexcept;

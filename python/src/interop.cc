@@ -212,7 +212,10 @@ void BindInterop(nb::module_& m) {
           nb::sig(
               "def boxes(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]] | None"),
           "Of a tensor, offset and extent; None: they are not known before its parts.")
-      .def("parts", PartsOf, nb::arg("name"), nb::sig("def parts(self, name: str) -> list[tuple]"),
+      .def("parts", PartsOf, nb::arg("name"),
+           nb::sig("def parts(self, name: str) -> list[tuple[tuple[tuple[int, ...], tuple[int, "
+                   "...]], str, tuple[str, int, int, int | None], int, tuple[int, ...] | None, "
+                   "tuple[int, int] | None, bool]]"),
            "Where elements of a tensor are: box; path; name, begin, size and CRC-32 of the entry; "
            "begin in it; "
            "strides; run; whether signs are flipped. Any thread.")
@@ -227,10 +230,10 @@ void BindInterop(nb::module_& m) {
           [](Foreign& foreign, const nb::list& unread) {
             return TakeNode(std::move(foreign.checkpoint.tree), unread);
           },
-          nb::arg("unread"), nb::sig("def take_tree(self, unread: list) -> object"),
+          nb::arg("unread"), nb::sig("def take_tree(self, unread: object) -> object"),
           "Once. With one of `unread` for each that could not be read.")
       .def("take_rank_values", TakeRankValues, nb::arg("unread"),
-           nb::sig("def take_rank_values(self, unread: list) -> list[object]"));
+           nb::sig("def take_rank_values(self, unread: object) -> object"));
   m.def("read_foreign", Read, nb::arg("path"), nb::arg("drop_unknown"), nb::arg("goes_on"),
         nb::arg("per_rank"),
         nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "

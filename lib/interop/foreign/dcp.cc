@@ -88,7 +88,7 @@ class Branch {
   std::vector<PathPart> order_;
 };
 
-std::string TextOf(const TorchZip::Digest& digest) {
+std::string DigestText(const TorchZip::Digest& digest) {
   const auto& [name, size, crc] = digest;
   return StrCat(crc ? HexText(*crc, 8) : "none", " of '", Printable(name), "'");
 }
@@ -222,8 +222,8 @@ class Ranks {
       const auto [found, expected] = std::ranges::mismatch(others, digests);
       Differ(Code::kMismatch, rank, name,
              StrCat("rank ", rank, " stored other bytes than a rank before it: CRC-32 ",
-                    found == others.end() ? "of nothing" : TextOf(*found), ", expected ",
-                    expected == digests.end() ? "of nothing" : TextOf(*expected),
+                    found == others.end() ? "of nothing" : DigestText(*found), ", expected ",
+                    expected == digests.end() ? "of nothing" : DigestText(*expected),
                     "; if each rank has its own of it, say so by per_rank"));
     }
     for (const auto& [entry, size, crc] : digests) {

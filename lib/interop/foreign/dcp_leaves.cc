@@ -60,7 +60,8 @@ std::uint64_t CountOf(const Shape& extent) {
 void Unflatten(const Shape& stored, const Shape& true_shape, const std::string& path,
                ForeignPart& part) {
   const std::size_t ndim = true_shape.size();
-  bool fits = !part.flips_sign && stored.size() == ndim + 1 && part.box.extent.size() == ndim + 1;
+  bool fits = !part.flips_sign && !part.strides && stored.size() == ndim + 1 &&
+              part.box.extent.size() == ndim + 1;
   Box place;
   for (std::size_t d = 0; fits && d < ndim; ++d) {
     fits = stored[d] > 0 && true_shape[d] % stored[d] == 0 && part.box.extent[d] == 1;
@@ -74,7 +75,6 @@ void Unflatten(const Shape& stored, const Shape& true_shape, const std::string& 
   }
   const std::uint64_t begin = part.box.offset[ndim];
   part.run = {begin, begin + part.box.extent[ndim]};
-  part.strides.reset();
   part.box = std::move(place);
 }
 

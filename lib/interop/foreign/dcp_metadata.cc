@@ -119,18 +119,15 @@ class MetadataReader {
     Members members;
     if (state == nullptr) return members;
     if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
-    for (const auto& [key, value] : Counted(state->parts()->pairs)) {
+    CostOfParts(state->parts()->pairs.size());
+    for (const auto& [key, value] : state->parts()->pairs) {
       if (key->is(Kind::kText)) members[key->text] = value;
     }
     return members;
   }
 
   // What is walked over: pickles name one list in many places.
-  template <typename Parts>
-  const Parts& Counted(const Parts& parts) {
-    Cost(CappedMul(parts.size(), kPartCost));
-    return parts;
-  }
+  void CostOfParts(std::size_t count) { Cost(CappedMul(count, kPartCost)); }
   void Cost(std::uint64_t bytes) { budget_.Add(bytes, path_); }
 
   std::pair<PlaceKey, DcpPlace> PlaceOf(const Pickled& index, const Pickled& info) {
@@ -151,7 +148,8 @@ class MetadataReader {
       CheckLinks(std::filesystem::path(path_).parent_path().string(), place.file);
     }
     if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
-      for (const Pickled* const one : Counted(ItemsOf(*transforms))) {
+      CostOfParts(ItemsOf(*transforms).size());
+      for (const Pickled* const one : ItemsOf(*transforms)) {
         if (!one->is(Kind::kText)) Malformed("a transform is no text");
         place.transforms.emplace_back(one->text);
       }
@@ -258,7 +256,8 @@ class MetadataReader {
 
   void AddTrueShapes(const Pickled& data) {
     for (const auto& [name, described] : PairsOf(data)) {
-      for (const auto& [key, value] : Counted(PairsOf(*described))) {
+      CostOfParts(PairsOf(*described).size());
+      for (const auto& [key, value] : PairsOf(*described)) {
         const bool is_shape =
             key->is(Kind::kText) && key->text == "nd_reformulated_orig_global_shape";
         if (is_shape && !value->is(Kind::kNone))

@@ -37,12 +37,12 @@ namespace {
 
 ForeignNode NumberOfText(std::string_view text) {
   std::int64_t integer = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, integer);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto read = std::from_chars(begin, end, integer);
   if (read.ec == std::errc() && read.ptr == end) return integer;
   double real = 0;
-  const bool is_beyond =
-      std::from_chars(text.data(), end, real).ec == std::errc::result_out_of_range;
+  const bool is_beyond = std::from_chars(begin, end, real).ec == std::errc::result_out_of_range;
   if (is_beyond && text.find("e-") == text.npos && text.find("E-") == text.npos) {
     real = text.starts_with('-') ? -HUGE_VAL : HUGE_VAL;
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
@@ -12,7 +13,7 @@ from sealpoint._native import check_one
 from sealpoint._places import describe_folder
 from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
-from sealpoint._tree import text_of
+from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
 from sealpoint.interop._sealpoint_source import open_sealpoint
 from sealpoint.interop._select import leaves, without
@@ -133,15 +134,15 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
 
 
 def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
-    unread = [Unread(error, is_beside) for error, is_beside in foreign.unread()]
+    unread = [Unread(cast(Error, error), is_beside) for error, is_beside in foreign.unread()]
     return State(
         foreign.format,
         path,
-        foreign.take_tree(unread),
+        cast("dict[str, Node]", foreign.take_tree(unread)),
         {tensor[0]: ForeignTensor(*tensor, foreign, files) for tensor in foreign.tensors()},
         [FileInfo(*file) for file in foreign.files()],
         foreign.objects(),
-        foreign.take_rank_values(unread),
+        cast("list[dict[str, Node]]", foreign.take_rank_values(unread)),
         foreign.step,
         notes=foreign.notes(),
         digest=foreign.digest,
