@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sealpoint/exchange.h"
+#include "sealpoint/interop.h"
 #include "sealpoint/text.h"
 
 using namespace sealpoint;

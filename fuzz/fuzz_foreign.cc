@@ -12,18 +12,19 @@
 
 #include "fuzz/support/stored_zip.h"
 #include "fuzz/support/target.h"
+#include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/formats.h"
+#include "lib/interop/foreign/known_classes.h"
+#include "lib/interop/foreign/pickle.h"
+#include "sealpoint/interop.h"
 #include "sealpoint/storage.h"
 #include "tests/support/storage/write_file.h"
-#include "tools/ckpt-inspect/foreign/failure.h"
-#include "tools/ckpt-inspect/foreign/formats.h"
-#include "tools/ckpt-inspect/foreign/known_classes.h"
-#include "tools/ckpt-inspect/foreign/pickle.h"
 
 namespace sealpoint::fuzz {
 namespace {
 
-using tools::ForeignState;
-using tools::Pickled;
+namespace foreign = internal::foreign;
+using foreign::Pickled;
 
 // What an input of a few KiB may unfold to.
 constexpr std::uint64_t kTextMax = 256 * kMiB;
@@ -49,7 +50,7 @@ void WalkValues(const Pickled& root, std::size_t pickle_size) {
     const Pickled& value = *pending.back();
     pending.pop_back();
     if (!seen.insert(&value).second) continue;
-    Require(!tools::KindName(value.kind).empty(), "a value of no kind");
+    Require(!foreign::KindName(value.kind).empty(), "a value of no kind");
     if (value.parts() == nullptr) {
       Require(!value.is_sequence() && !value.is(Pickled::Kind::kObject), "a value without parts");
       continue;
@@ -72,52 +73,82 @@ void WalkValues(const Pickled& root, std::size_t pickle_size) {
 
 void CheckPickle(std::string_view data, bool keeps_unknown) {
   try {
-    tools::Budget budget;
-    tools::PickleDecoder decoder(data, tools::IsKnownMetadataClass, budget, "p", 0, keeps_unknown);
+    foreign::Budget budget;
+    foreign::PickleDecoder decoder(data, foreign::IsKnownMetadataClass, budget, "p", 0,
+                                   keeps_unknown);
     WalkValues(decoder.Decode(), data.size());
-  } catch (const tools::Failure& failure) {
+  } catch (const foreign::Failure& failure) {
     RequireBlame(failure.status, false);
   }
 }
 
-std::uint64_t NodeCount(const tools::Json& root) {
+std::uint64_t NodeCount(const ForeignCheckpoint& state) {
   std::uint64_t count = 0;
-  std::vector<const tools::Json*> pending = {&root};
+  std::vector<const ForeignNode*> pending = {&state.tree};
   while (!pending.empty()) {
-    const tools::Json& node = *pending.back();
+    const ForeignNode& node = *pending.back();
     pending.pop_back();
     ++count;
-    if (!node.is_structured()) continue;
-    for (const tools::Json& child : node) pending.push_back(&child);
+    if (node.if_list() != nullptr) {
+      for (const ForeignNode& child : *node.if_list()) pending.push_back(&child);
+    } else if (node.if_object() != nullptr) {
+      for (const auto& [key, child] : *node.if_object()) pending.push_back(&child);
+    } else if (node.if_unread() != nullptr) {
+      Require(node.if_unread()->position < state.unread.size(), "an error that is not there");
+    }
   }
   return count;
 }
 
-void CheckState(const ForeignState& state) {
+// Parts lie within their files, and say which elements they are.
+void CheckParts(const ForeignCheckpoint& state, const std::string& name,
+                const ForeignOptions& options) {
+  const auto parts = ResolveParts(state, name, options);
+  if (!parts.ok()) return RequireBlame(parts.error(), true);
+  for (const ForeignPart& part : *parts) {
+    Require(!part.is_item && part.file < state.paths.size(), "a part of no file");
+    Require(part.begin <= part.entry_size, "a part begins beyond its entry");
+    const std::size_t ndim = part.box.extent.size();
+    Require(ndim == state.tensors.at(name).shape.size() && part.box.offset.size() == ndim &&
+                (!part.strides || part.strides->size() == ndim),
+            "a part of other dimensions");
+  }
+}
+
+void CheckState(const ForeignCheckpoint& state, const ForeignOptions& options) {
   std::uint64_t text = 0;
   for (const auto& [name, tensor] : state.tensors) {
     const Result<std::uint64_t> count = ElementCount(tensor.shape);
     Require(count.ok() && *count <= ~std::uint64_t{0} / DTypeSizeBytes(tensor.dtype),
             "a tensor has more bytes than a number holds");
-    Require(tensor.part_count > 0 || *count == 0, "a tensor without parts");
+    Require(!tensor.parts.empty() || *count == 0, "a tensor without parts");
+    CheckParts(state, name, options);
     text += name.size();
   }
-  for (const tools::ForeignValue& value : state.values) {
+  const auto values = ForeignValues(state);
+  if (!values.ok()) return RequireBlame(values.error(), true);
+  for (const ForeignValue& value : *values) {
     Require(!value.brief.empty() && value.brief.size() <= 60, "a value is not brief");
     text += value.name.size();
   }
   for (const std::string& note : state.notes) text += note.size();
   Require(text <= kTextMax, "a few bytes unfold to many names");
-  Require(NodeCount(state.tree) <= kNodesMax, "a few bytes unfold to many values");
+  Require(NodeCount(state) <= kNodesMax, "a few bytes unfold to many values");
   Require(!state.files.empty() && !state.digest.empty(), "a state of no files");
 }
 
 void CheckPath(const std::shared_ptr<Storage>& storage, const std::string& path,
                bool is_directory) {
-  tools::SourceFiles files(storage);
-  const auto state = tools::ReadForeign(path, is_directory, files);
-  if (!state.ok()) return RequireBlame(state.error(), is_directory);
-  if (state->has_value()) CheckState(**state);
+  for (const bool goes_on : {false, true}) {
+    const ForeignOptions options{.storage = storage, .drop_unknown = !goes_on, .goes_on = goes_on};
+    foreign::SourceFiles files(options);
+    const auto state = foreign::ReadPath(path, is_directory, files);
+    if (!state.ok()) {
+      RequireBlame(state.error(), is_directory);
+    } else if (state->has_value()) {
+      CheckState(**state, options);
+    }
+  }
 }
 
 void CheckFile(std::string_view content) {

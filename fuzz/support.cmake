@@ -55,13 +55,6 @@ target_link_libraries(sealpoint_fuzz_differential PRIVATE sealpoint_headers seal
                                                           nlohmann_json::nlohmann_json)
 target_compile_definitions(sealpoint_fuzz_differential
                            PRIVATE SEALPOINT_SECOND_READER="${PROJECT_SOURCE_DIR}/readers/reference")
-# The tools have them; a build of only the targets does not.
-if(NOT TARGET sealpoint_foreign)
-  add_subdirectory(${PROJECT_SOURCE_DIR}/tools/ckpt-inspect/foreign ${PROJECT_BINARY_DIR}/tools/ckpt-inspect/foreign)
-endif()
-if(NOT TARGET sealpoint_fuzz_foreign)
-  add_library(sealpoint_fuzz_foreign ALIAS sealpoint_foreign)
-endif()
 
 add_executable(write_seeds ${fuzz}/write_seeds.cc ${fuzz}/support/foreign_seeds.cc)
 target_link_libraries(write_seeds PRIVATE sealpoint_warnings sealpoint_corpus)

@@ -31,7 +31,7 @@ STORAGE = re.compile(r"Sync|::fsync|Publish|::link|::rename|Close\(|::close|Dura
 EFFECT = re.compile(r"(?<![\w>])::\w+\(|\b(?!Is|Has|Outcome)[A-Z]\w*\(|\b(insert|emplace|erase|exchange)\(|\+\+|--")
 SLOW_SECONDS = 0.3  # tests that take longer are run behind all others
 TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS if kind != "background"]  # other runs of the same
-QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_exchange", "unit_safetensors", "unit_storage", "unit_format",
+QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_interop", "unit_safetensors", "unit_storage", "unit_format",
                  "unit_metadata", "unit_container", "unit_load", "unit_verify", "unit_transfer", "unit_writer",
                  "unit_series", "unit_saver", "unit_device", "unit_pipeline", "unit_load_device",
                  "crash_directory_sync", "fault_system_calls"]

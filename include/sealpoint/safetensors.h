@@ -18,7 +18,7 @@
 #include "sealpoint/status.h"
 #include "sealpoint/storage.h"
 
-// Models in the format safetensors, as Hugging Face has them: tensors without digests. exchange.h
+// Models in the format safetensors, as Hugging Face has them: tensors without digests. interop.h
 // makes checkpoints of them, and them of checkpoints.
 
 namespace sealpoint {

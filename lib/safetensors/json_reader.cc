@@ -63,7 +63,7 @@ JsonReader::Kind JsonReader::Peek() {
 
 void JsonReader::Begin(char opening) {
   if (!Take(opening)) return Fail("no object or array begins where one is expected");
-  if (++depth_ > kDepthMax) Fail("values are nested too deeply");
+  if (++depth_ > depth_max_) Fail("values are nested too deeply");
   is_first_ = true;
 }
 
@@ -144,35 +144,49 @@ bool JsonReader::SkipDigits() {
   return at_ > begin;
 }
 
-std::optional<std::uint64_t> JsonReader::ReadSize() {
+std::string_view JsonReader::ReadNumber() {
   SkipSpace();
-  const bool is_negative = Front() == '-';
-  at_ += is_negative ? 1 : 0;
   const std::size_t begin = at_;
+  if (Front() == '-') ++at_;
+  const std::size_t first = at_;
   if (!SkipDigits()) Fail("no number is where one is expected");
-  const std::string_view digits = text_.substr(begin, at_ - begin);
-  if (digits.size() > 1 && digits.front() == '0') Fail("a number begins with 0");
-  bool is_integer = true;
+  if (at_ - first > 1 && text_[first] == '0') Fail("a number begins with 0");
   if (Front() == '.') {
     ++at_;
-    is_integer = false;
     if (!SkipDigits()) Fail("a number has no digit behind its point");
   }
   if (Front() == 'e' || Front() == 'E') {
     ++at_;
-    is_integer = false;
     if (Front() == '+' || Front() == '-') ++at_;
     if (!SkipDigits()) Fail("a number has no digit in its exponent");
   }
+  return status_.ok() ? text_.substr(begin, at_ - begin) : std::string_view();
+}
+
+std::optional<std::uint64_t> JsonReader::ReadSize() {
+  std::string_view digits = ReadNumber();
+  const bool is_negative = digits.starts_with('-');
+  if (is_negative) digits.remove_prefix(1);
   std::optional<std::uint64_t> value = 0;
   for (const char digit : digits) {
+    if (!IsDigit(digit)) return std::nullopt;
     if (value) value = CheckedMul<std::uint64_t>(*value, 10);
     if (value) value = CheckedAdd<std::uint64_t>(*value, static_cast<std::uint64_t>(digit - '0'));
   }
-  const bool is_size = status_.ok() && is_integer && value.value_or(kSizeEnd) < kSizeEnd;
-  if (!is_size) return std::nullopt;
+  if (digits.empty() || value.value_or(kSizeEnd) >= kSizeEnd) return std::nullopt;
   if (is_negative && *value != 0) return std::nullopt;
   return value;
+}
+
+std::string_view JsonReader::ReadLiteral() {
+  SkipSpace();
+  for (const std::string_view literal : {"true", "false", "null"}) {
+    if (text_.substr(at_, literal.size()) != literal) continue;
+    at_ += literal.size();
+    return literal;
+  }
+  Fail("no value is where one is expected");
+  return {};
 }
 
 void JsonReader::SkipObject() {
@@ -198,12 +212,8 @@ void JsonReader::Skip() {  // recursive, to kDepthMax
       static_cast<void>(ReadSize());
       return;
     case Kind::kLiteral:
-      for (const std::string_view literal : {"true", "false", "null"}) {
-        if (text_.substr(at_, literal.size()) != literal) continue;
-        at_ += literal.size();
-        return;
-      }
-      break;
+      static_cast<void>(ReadLiteral());
+      return;
     case Kind::kNone:
       break;
   }

@@ -13,9 +13,9 @@
 namespace sealpoint::internal {
 
 // Reads JSON (RFC 8259) from front to back, without a tree of it in memory. Strict: UTF-8 without a
-// byte order mark, strings that are text, nesting of at most kDepthMax. After the first error every
-// call fails or yields nothing, and status() says what it was; a caller may look at it once, at the
-// end.
+// byte order mark, strings that are text, nesting of at most `depth_max`. After the first error
+// every call fails or yields nothing, and status() says what it was; a caller may look at it once,
+// at the end.
 //
 //   for (reader.BeginObject(); reader.NextKey(key);) { … read or skip one value … }
 //   reader.End(); return reader.status();
@@ -25,7 +25,8 @@ class JsonReader {
   static constexpr std::size_t kDepthMax = 64;
 
   // Borrows the text.
-  explicit JsonReader(std::string_view text) : text_(text) {}
+  explicit JsonReader(std::string_view text, std::size_t depth_max = kDepthMax)
+      : text_(text), depth_max_(depth_max) {}
 
   // Of the next value; kNone if there is none.
   Kind Peek();
@@ -38,6 +39,10 @@ class JsonReader {
   // True if there is another element, which is to be read then.
   bool NextElement();
   void ReadString(std::string& out);
+  // Any number: its text.
+  std::string_view ReadNumber();
+  // "true", "false" or "null".
+  std::string_view ReadLiteral();
   // Any number. Nothing if it is no integer from 0 to 2^62 - 1: that is not an error of the text.
   std::optional<std::uint64_t> ReadSize();
   // A value of any kind. That no key comes twice is checked.
@@ -62,6 +67,7 @@ class JsonReader {
   void SkipObject();
 
   std::string_view text_;
+  std::size_t depth_max_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   bool is_first_ = false;  // of the members of the object or array that was begun last

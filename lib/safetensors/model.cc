@@ -49,8 +49,7 @@ Result<Bytes> ReadHeaderText(const ReadableFile& file, std::uint64_t size_max) {
   return text;
 }
 
-// What it takes to read a header, in bytes of memory: a few of them could say a lot. Equal to that
-// of sealpoint.convert.
+// What it takes to read a header, in bytes of memory: a few of them could say a lot.
 std::uint64_t CostOf(std::string_view header) {
   const auto count = [header](char one) {
     return static_cast<std::uint64_t>(std::ranges::count(header, one));

@@ -14,7 +14,7 @@ import sealpoint
 from sealpoint import _sealpoint
 from sealpoint._command import STATUS_OF_VERDICT, Parser, run, write_line
 from sealpoint._sealpoint import printable
-from sealpoint.convert._command import COMMANDS
+from sealpoint.interop._command import COMMANDS
 
 _HELP = """\
 usage: sealpoint [--json] PATH                                  what a checkpoint of Sealpoint holds

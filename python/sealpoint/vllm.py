@@ -16,7 +16,7 @@ import torch
 from sealpoint._checkpoint import Path
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
-from sealpoint.convert._select import pattern, renamer
+from sealpoint.interop._select import pattern, renamer
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import _array_of
 

@@ -23,4 +23,5 @@ NB_MODULE(_sealpoint, m) {
   BindSeries(m);
   BindSaver(m);
   BindCollectiveReader(m);
+  BindInterop(m);
 }

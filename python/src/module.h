@@ -18,6 +18,7 @@ void BindVerify(nanobind::module_& m);
 void BindSeries(nanobind::module_& m);
 void BindSaver(nanobind::module_& m);
 void BindCollectiveReader(nanobind::module_& m);
+void BindInterop(nanobind::module_& m);
 
 }  // namespace sealpoint::python
 

@@ -3,7 +3,6 @@
 #define SEALPOINT_READERS_LOAD_SELECTION_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,26 +11,6 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
-
-// A pattern of names, as Checkpoint::MatchTensors describes it.
-class NamePattern {
- public:
-  // Errors: InvalidArgument (nothing after the last backslash).
-  static Result<NamePattern> Parse(std::string_view text);
-
-  // Precondition: well-formed UTF-8. Takes time for both lengths multiplied at most.
-  bool Matches(std::string_view name) const;
-  // What every name that matches begins with.
-  const std::string& prefix() const { return prefix_; }
-
- private:
-  // A byte, or one of these.
-  static constexpr std::uint16_t kAnyCharacter = 256;
-  static constexpr std::uint16_t kAnything = 257;
-
-  std::vector<std::uint16_t> parts_;
-  std::string prefix_;
-};
 
 // Numbers of tensors, half-open.
 struct TensorRange {

@@ -9,8 +9,8 @@ import math
 import random
 
 import numpy
-from sealpoint.convert import _boxes, open_source
-from sealpoint.convert._source import size_of
+from sealpoint.interop import _boxes, open_source
+from sealpoint.interop._source import size_of
 
 
 def zoo():

@@ -829,10 +829,10 @@ def case_groups_of_norms_and_biases(job):
 
 
 def convert(job, source, destination, **options):
-    import sealpoint.convert
+    import sealpoint.interop
 
     if job.rank == 0:
-        sealpoint.convert.convert(source, destination, **options)
+        sealpoint.interop.convert(source, destination, **options)
     dist.barrier()
     return destination
 

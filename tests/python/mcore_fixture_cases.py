@@ -17,7 +17,7 @@ import torch.distributed as dist  # noqa: E402
 from megatron.core import dist_checkpointing as dc  # noqa: E402
 from megatron.core.dist_checkpointing import ShardedObject, ShardedTensor  # noqa: E402
 from megatron.core.dist_checkpointing.validation import StrictHandling  # noqa: E402
-from sealpoint.convert import convert  # noqa: E402
+from sealpoint.interop import convert  # noqa: E402
 
 sealpoint.megatron.enable()
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"

@@ -10,7 +10,7 @@ import typing
 import numpy
 import pytest
 import sealpoint
-from sealpoint.convert import Format, convert, open_source
+from sealpoint.interop import Format, convert, open_source
 
 # None of them is right for any argument but those of ANYTHING; what is right for some (None, a name) fails or works.
 WRONG = [None, True, 5, -1, 1.5, 2**64, 10**30, "x", "\ud800", b"x", [], [None], {5: 5}, {"x": None}, ("a", 1), object()]

@@ -22,8 +22,8 @@ import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, load_safetensors, same, zoo  # noqa: E402
-from sealpoint.convert import convert, open_source  # noqa: E402
-from sealpoint.convert._dtypes import OF_TORCH  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
+from sealpoint.interop._dtypes import OF_TORCH  # noqa: E402
 from test_inspect_formats import check_same  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
@@ -57,7 +57,9 @@ def test_every_pair(source, to, sources, tmp_path):
     assert (report.source_format, report.format, report.unprotected_count) == (source, to, 0)
     assert report.verified_bytes >= report.raw_bytes > 1000
     if to in ("hf", "safetensors"):  # these have the tree, so that nothing is lost on the way back
-        assert convert(made, tmp_path / "back", to="torch", verify=True).unprotected_count == report.tensor_count
+        back = convert(made, tmp_path / "back", to="torch", verify=True)
+        empty_count = sum("empty" in name for name in contents(made)[1])  # of which nothing can be damaged
+        assert back.unprotected_count == report.tensor_count - empty_count
         made = tmp_path / "back"
     if to == "sealpoint":
         assert sealpoint.verify(made).ok
@@ -206,7 +208,7 @@ def test_what_dcp_stores_otherwise_is_noted(tmp_path):
 
 
 def test_large_tensors_become_several_items(tmp_path, monkeypatch):
-    from sealpoint.convert import _torch_write
+    from sealpoint.interop import _torch_write
 
     monkeypatch.setattr(_torch_write, "ITEM_BYTES_MAX", 100)
     monkeypatch.setattr(_torch_write, "FILE_BYTES_MAX", 3000)

@@ -9,7 +9,7 @@ import pytest
 import sealpoint
 from conftest import noise
 from convert_states import contents
-from sealpoint.convert import convert
+from sealpoint.interop import convert
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 GPT = [
@@ -56,8 +56,8 @@ def test_a_gpt_goes_to_hugging_face_and_comes_back(name, rules, tmp_path):
     ("axis", "shape"), [(0, (3, 4, 5)), (1, (4, 3, 5)), (2, (4, 5, 3)), (0, (3,)), (None, (4, 6)), (None, ())]
 )
 def test_every_axis(axis, shape, rules, tmp_path, monkeypatch):
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MAX", 28)
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MIN", 28)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MAX", 28)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MIN", 28)
     rule = {"from": "a.*", "to": "{1}.{layer}" if axis is not None else "{1}"} | ({} if axis is None else {"unstack": axis})
     source = saved(tmp_path, **{"a.w": shape})
     mapping = rules([rule])

@@ -7,7 +7,7 @@ import json
 import numpy
 import pytest
 import sealpoint
-from sealpoint.convert import _buckets, convert, open_source
+from sealpoint.interop import _buckets, convert, open_source
 
 GROUP = "optimizer.distributed.dp_group_idx_0"
 BUCKET = f"{GROUP}.gbuf_idx_0.dtype_(torch.bfloat16, torch.float32).bucket_idx_0"

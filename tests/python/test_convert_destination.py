@@ -13,7 +13,7 @@ import sealpoint
 import test_convert_hostile as hostile
 from conftest import noise
 from convert_states import contents
-from sealpoint.convert import _copy, _destination, convert, open_source
+from sealpoint.interop import _copy, _destination, convert, open_source
 
 FORMATS = ("sealpoint", "safetensors", "hf", "torch", "dcp")
 
@@ -181,7 +181,7 @@ def test_the_suffix_of_the_destination_names_the_format(model, tmp_path):
 # Runs each conversion in a process of its own, which is killed at one moment: at the first call of a function, or behind it.
 KILLS = """
 import os, signal, sys
-from sealpoint.convert import _copy, _destination, convert
+from sealpoint.interop import _copy, _destination, convert
 
 def kill(module, name, is_after, count):
     real = getattr(module, name)
@@ -289,7 +289,7 @@ def test_file_systems_without_locks(model, tmp_path, monkeypatch):
 SIGNALS = """
 import os, signal, sys, time
 from sealpoint.__main__ import main
-from sealpoint.convert import _copy, _destination
+from sealpoint.interop import _copy, _destination
 
 number, sent, add = int(sys.argv.pop(1)), [], _copy.Work.add
 

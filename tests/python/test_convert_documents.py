@@ -2,6 +2,7 @@
 """The commands of docs/convert.md are run as they stand, on checkpoints of the names that they have."""
 
 import hashlib
+import importlib
 import os
 import pathlib
 import re
@@ -10,10 +11,11 @@ import sys
 
 import pytest
 import sealpoint
+import sealpoint.interop
 from conftest import noise, raw
 from convert_states import contents, load_safetensors
 from sealpoint.__main__ import main
-from sealpoint.convert import convert
+from sealpoint.interop import convert
 
 PAGE = pathlib.Path(os.environ["SEALPOINT_SOURCE_DIR"], "docs/convert.md")
 
@@ -93,3 +95,9 @@ def test_formats_and_options_are_those_of_the_command(capsys, monkeypatch):
         assert option in output, option
     (formats,) = re.findall(r"--to \{([a-z,]+)\}", output.replace("\n", ""))[:1]
     assert sorted(formats.split(",")) == sorted(re.findall(r"^\| `([a-z]+)` \|", page.partition("## What is kept")[0], re.M))
+
+
+def test_the_former_name_of_the_package_works():
+    with pytest.warns(DeprecationWarning, match="now sealpoint.interop"):
+        former = importlib.import_module("sealpoint.convert")
+    assert former.convert is sealpoint.interop.convert and former.__all__ == sealpoint.interop.__all__

@@ -17,8 +17,7 @@ import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, same  # noqa: E402
-from sealpoint.convert import convert, open_source  # noqa: E402
-from sealpoint.convert._dcp import describe  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from torch.distributed.checkpoint import FileSystemReader, metadata  # noqa: E402
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
 
@@ -97,7 +96,7 @@ def test_what_each_rank_has_of_its_own(unpack, tmp_path):
         assert contents(tmp_path / f"back-{to}") == contents(tmp_path / "c")
         assert sp.load_full(tmp_path / f"back-{to}")["lr"] == [0.1, 0.5, 0.1, 0.25]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sealpoint.convert._source.State.all_objects", property(lambda self: self.objects))
+        patched.setattr("sealpoint.interop._source.State.all_objects", property(lambda self: self.objects))
         with pytest.raises(sealpoint.MismatchError, match="values of ranks in the destination differ"):
             convert(tmp_path / "c", tmp_path / "lossy", drop=["model.plain"], verify=True)
     with pytest.raises(sealpoint.UnsupportedError, match="of which each rank has its own") as caught:
@@ -278,7 +277,7 @@ def test_flattened_optimizer_states_of_old_megatron(item_bytes, tmp_path, monkey
     whole = torch.arange(24.0).reshape(4, 6)
     flattened = whole.reshape(2, 2, 2, 3).transpose(1, 2).reshape(2, 2, 6).contiguous()
     torch.save({"optimizer.state.exp_avg.w": flattened, "w": whole}, tmp_path / "a")
-    monkeypatch.setattr("sealpoint.convert._torch_write.ITEM_BYTES_MAX", item_bytes)
+    monkeypatch.setattr("sealpoint.interop._torch_write.ITEM_BYTES_MAX", item_bytes)
     convert(tmp_path / "a", tmp_path / "m", to="megatron")
 
     def add(stored):
@@ -289,8 +288,8 @@ def test_flattened_optimizer_states_of_old_megatron(item_bytes, tmp_path, monkey
         with pytest.raises(sealpoint.CorruptError, match="no grid of"):
             contents(tmp_path / "m")
         return
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MAX", 20)
-    monkeypatch.setattr("sealpoint.convert._copy._SLAB_BYTES_MIN", 20)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MAX", 20)
+    monkeypatch.setattr("sealpoint.interop._copy._SLAB_BYTES_MIN", 20)
     convert(tmp_path / "m", tmp_path / "c", verify=True)
     same(
         {"optimizer.state.exp_avg.w": whole, "w": whole},
@@ -346,7 +345,7 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
         (size, "a value is no size"),
         (name, "a place is no name"),
         (surrogate, "a name is no text"),
-        (shape, "a shape is no tuple of sizes"),
+        (shape, "a value is no list or tuple"),
         (chunk, "a value is no object"),
         (lambda stored: {"a": 1}, "it holds"),
     ):
@@ -356,9 +355,6 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
             open_source(source)
         assert caught.value.path == str(source / ".metadata") and caught.value.code in ("Corrupt", "Unsupported")
         shutil.rmtree(source)
-    monkeypatch.setattr("sealpoint.convert._dcp_metadata.PICKLE_BYTES_MAX", 100)
-    with pytest.raises(sealpoint.LimitExceededError, match="expected 100 at most"):
-        open_source(unpack("dcp"))
 
 
 def test_ranks_that_disagree_about_more(unpack, tmp_path):
@@ -389,10 +385,9 @@ def test_what_files_are_for(unpack):
     source = unpack("dcp")
     for name in (".metadata.tmp", "__9_0.distcp", "notes.txt"):
         (source / name).write_text("x")
+    (source / "__3_0.distcp").write_bytes(b"")
     with open_source(source) as state:
         meanings = {one.name: one.meaning for one in state.files}
-    (source / "__3_0.distcp").write_bytes(b"")
-    meanings |= {one.name: one.meaning for one in describe(str(source), ["__3_0.distcp"], {"__3_0.distcp"})}
     assert meanings[".metadata.tmp"] == "left over from a save" and meanings["notes.txt"].startswith("not part")
     assert meanings["__9_0.distcp"].startswith("left over: the index") and meanings["__3_0.distcp"].startswith("MISSING")
 

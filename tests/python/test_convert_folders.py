@@ -19,7 +19,7 @@ import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, same  # noqa: E402
-from sealpoint.convert import convert, open_source  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from test_inspect_formats import check_same  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:.*TypedStorage")

@@ -15,7 +15,7 @@ from conftest import DTYPES, noise, raw
 from convert_states import contents, load_safetensors
 from sealpoint import _dtypes
 from sealpoint.__main__ import main
-from sealpoint.convert import _cast, convert, open_source
+from sealpoint.interop import _cast, convert, open_source
 
 
 def run(*arguments, check=None):
@@ -176,7 +176,7 @@ def test_parts_of_dcp_in_safetensors(tmp_path):
     report = convert(tmp_path / "hf", tmp_path / "c", verify=True)
     assert sealpoint.open(tmp_path / "c")["w"].tobytes() == raw(w) and "last part is missing" in report.notes[0]
     write(2, (3, 0), w[3:5])
-    with pytest.raises(sealpoint.CorruptError, match="25 elements of 30 are stored"):
+    with pytest.raises(sealpoint.CorruptError, match=r"none of them have the element at \[2, 0\]"):
         open_source(tmp_path / "hf")
     write(2, (1, 0), w[1:5])
     with pytest.raises(sealpoint.CorruptError, match="two boxes share the element at"):
@@ -320,7 +320,7 @@ def test_damage_of_a_checkpoint(model, tmp_path):
 
 def test_what_verify_finds(model, tmp_path, monkeypatch):
     """A copy that goes wrong between source and destination."""
-    from sealpoint.convert import _copy
+    from sealpoint.interop import _copy
 
     write = _copy._write
 
@@ -339,7 +339,7 @@ def test_what_verify_finds(model, tmp_path, monkeypatch):
 
 def test_small_slabs(tmp_path, monkeypatch):
     """Tensors in many slabs, in both directions, and in boxes."""
-    from sealpoint.convert import _copy
+    from sealpoint.interop import _copy
 
     monkeypatch.setattr(_copy, "_SLAB_BYTES_MAX", 100)
     monkeypatch.setattr(_copy, "_SLAB_BYTES_MIN", 100)
@@ -358,7 +358,7 @@ MEMORY = """if True:
     import resource, sys
     sys.modules["torch"] = None  # an import of it would fail
     import numpy
-    from sealpoint.convert import convert
+    from sealpoint.interop import convert
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for destination, to in zip(sys.argv[2::2], sys.argv[3::2]):
         convert(sys.argv[1], destination, to=to, memory_bytes=32 << 20, threads=2)
@@ -429,7 +429,7 @@ def test_nothing_of_it_needs_torch(model, tmp_path):
     code = """if True:
         import sys
         sys.modules["torch"] = None
-        from sealpoint.convert import convert, open_source
+        from sealpoint.interop import convert, open_source
         for to in ("dcp", "torch", "hf", "safetensors"):
             convert(sys.argv[1], f"{sys.argv[2]}/{to}", to=to, verify=True)
             convert(f"{sys.argv[2]}/{to}", f"{sys.argv[2]}/{to}-back", verify=True)
@@ -463,7 +463,7 @@ def test_a_terminal_shows_rate_and_time(model, tmp_path):
 
 
 def test_commands_that_are_cut_short(model, tmp_path, capsys, monkeypatch):
-    from sealpoint.convert import _command
+    from sealpoint.interop import _command
 
     done = subprocess.run(
         f"{sys.executable} -m sealpoint ls {model} | head -c 0", shell=True, capture_output=True, check=False
@@ -535,7 +535,7 @@ def test_transposed_tensors_need_their_memory(tmp_path):
 
 
 def test_more_files_than_may_be_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("sealpoint.convert._files._KEPT_OPEN_MAX", 2)
+    monkeypatch.setattr("sealpoint.interop._files._KEPT_OPEN_MAX", 2)
     sealpoint.save({f"w{i}": noise((100,), "u1", seed=i) for i in range(8)}, tmp_path / "c")
     convert(tmp_path / "c", tmp_path / "hf", to="hf", max_shard_bytes=100, verify=True)
     convert(tmp_path / "hf", tmp_path / "d", verify=True)
@@ -551,7 +551,7 @@ def test_damaged_directories_of_hugging_face(tmp_path):
     index = tmp_path / "hf/model.safetensors.index.json"
     for content, message in (
         ("{}", "not an index"),
-        ('{"weight_map": {"w": 3}}', "something else than names"),
+        ('{"weight_map": {"w": 3}}', "no string begins"),
         ("{", "not an index"),
         ('{"weight_map": {"w": "model.safetensors", "v": "model.safetensors"}}', "no file that it names has it"),
     ):
@@ -578,7 +578,7 @@ def test_what_safetensors_cannot_name_or_hold(tmp_path, monkeypatch):
     with pytest.raises(sealpoint.UnsupportedError, match="F4 without dimensions"):
         convert(tmp_path / "d", tmp_path / "a", to="safetensors")
     sealpoint.save({f"w{i}": noise((4,), "f4") for i in range(9)}, tmp_path / "e")
-    monkeypatch.setattr("sealpoint.convert._safetensors_write.HEADER_BYTES_MAX", 100)
+    monkeypatch.setattr("sealpoint.interop._safetensors_write.HEADER_BYTES_MAX", 100)
     with pytest.raises(sealpoint.LimitExceededError, match="header of a would have .* bytes, expected 100 at most"):
         convert(tmp_path / "e", tmp_path / "a", to="safetensors")
 

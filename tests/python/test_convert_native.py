@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ library and the Python package make the same of safetensors: names, values, files, errors."""
+"""The C++ library and the Python package write the same: checkpoints of safetensors, and safetensors of checkpoints."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ import tarfile
 
 import pytest
 import sealpoint
-from sealpoint.convert import convert, open_source
+from sealpoint.interop import convert, open_source
 
 PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tests/python/safetensors_for_python"
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
@@ -29,10 +29,10 @@ def state_of(path):
     with open_source(path) as state:
         tensors = {}
         for name, tensor in state.tensors.items():
-            size = sealpoint.convert._source.size_of(tensor)
+            size = sealpoint.interop._source.size_of(tensor)
             data = bytearray(size)
             if size:
-                tensor.reader(1 << 20).read(sealpoint.convert._boxes.whole(tensor.shape), memoryview(data))
+                tensor.reader(1 << 20).read(sealpoint.interop._boxes.whole(tensor.shape), memoryview(data))
             tensors[name] = (tensor.dtype, tensor.shape, bytes(data))
         return tensors, state.tree, state.objects, state.rank_values
 
@@ -97,93 +97,3 @@ def test_a_checkpoint_becomes_the_same_files(source, tmp_path):
     assert sorted(os.listdir(tmp_path / "native")) == names
     for name in names:
         assert (tmp_path / "native" / name).read_bytes() == (tmp_path / "python" / name).read_bytes(), name
-
-
-U8 = entry("U8", [2], 0, 2)
-HOSTILE = {
-    "empty": b"",
-    "cut": write,
-    "not_json": b"{",
-    "bom": b"\xef\xbb\xbf{}",
-    "not_utf8": b'{"\xff":1}',
-    "surrogate": b'{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}',
-    "surrogate_in_metadata": b'{"__metadata__":{"a":"\\ud800"}}',
-    "array": b"[]",
-    "twice": b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":1}',
-    "deep": b"[" * 100_000,
-    "deep_entry": {"a": [[[[[[1]]]]]]},
-    "entry": {"a": {"dtype": "U8", "shape": [2]}},
-    "more": {"a": U8 | {"x": 1}},
-    "negative": {"a": entry("U8", [-2], 0, 2)},
-    "fraction": {"a": entry("U8", [2.0], 0, 2)},
-    "boolean": {"a": entry("U8", [True, 2], 0, 2)},
-    "huge": {"a": entry("U8", [1 << 61, 1 << 61], 0, 2)},
-    "huge_number": {"a": entry("U8", [1 << 80], 0, 2)},
-    "huge_and_empty": {"a": entry("U8", [1 << 61, 1 << 61, 0], 0, 0)},
-    "dtype": {"a": entry("F6_E2M3", [2], 0, 2)},
-    "dtype_number": {"a": entry(1, [2], 0, 2)},
-    "dtype_and_no_json": b'{"a":{"dtype":"X","shape":[0],"data_offsets":[0,0]},}',
-    "odd_f4": {"a": entry("F4", [2, 1], 0, 1)},
-    "scalar_f4": {"a": entry("F4", [], 0, 1)},
-    "size": {"a": entry("U16", [2], 0, 2)},
-    "beyond": {"a": entry("U8", [3], 0, 3)},
-    "hole": {"a": entry("U8", [1], 1, 2)},
-    "behind": {"a": entry("U8", [1], 0, 1)},
-    "overlap": {"a": U8, "b": U8},
-    "backwards": {"a": entry("U8", [2], 2, 0)},
-    "metadata": {"__metadata__": {"a": 1}},
-    "metadata_list": {"__metadata__": []},
-    "dimensions": {"a": entry("U8", [1] * 65, 0, 1)},
-    "object": {"__metadata__": {"sealpoint.object.x": "[]"}, "a": U8},
-    "tree": {"__metadata__": {"sealpoint.tree": "{"}, "a": U8},
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files_get_the_same_answer(name, tmp_path):
-    path = tmp_path / "x.safetensors"
-    if name in ("empty", "cut"):
-        path.write_bytes(b"" if name == "empty" else (100).to_bytes(8, "little") + b"{}")
-    else:
-        write(path, HOSTILE[name], b"ab" if isinstance(HOSTILE[name], dict) else b"")
-    try:
-        convert(path, tmp_path / "python")
-        expected = None
-    except sealpoint.Error as error:
-        expected = error.code
-    assert run("import", path, tmp_path / "native") == expected
-
-
-def test_a_header_that_is_too_long(tmp_path):
-    path = tmp_path / "x.safetensors"
-    path.write_bytes((100_000_001).to_bytes(8, "little") + b"{}")
-    assert run("list", path) == "LimitExceeded"
-    with pytest.raises(sealpoint.LimitExceededError):
-        open_source(path)
-
-
-@pytest.mark.parametrize("name", ["missing", "other", "unknown", "outside", "twice", "two", "none"])
-def test_hostile_directories_get_the_same_answer(name, tmp_path):
-    folder = tmp_path / "m"
-    folder.mkdir()
-    for one in ("a", "b"):
-        write(folder / f"{one}.safetensors", {one: U8}, b"ab")
-    maps = {
-        "missing": {"a": "a.safetensors", "b": "c.safetensors"},
-        "other": {"a": "b.safetensors", "b": "a.safetensors"},
-        "unknown": {"a": "a.safetensors", "b": "b.safetensors", "c": "b.safetensors"},
-        "outside": {"a": "../m/a.safetensors", "b": "b.safetensors"},
-    }
-    if name in maps:
-        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": maps[name]}))
-    elif name == "twice":
-        write(folder / "c.safetensors", {"a": U8}, b"ab")
-    elif name == "two":
-        for one in ("x", "y"):
-            (folder / f"{one}.safetensors.index.json").write_text('{"weight_map":{}}')
-    else:
-        (folder / "a-00001-of-00002.safetensors").write_bytes((folder / "a.safetensors").read_bytes())
-        (folder / "a.safetensors").unlink()
-    with pytest.raises(sealpoint.Error) as error:
-        open_source(folder).close()
-    assert run("list", folder) == error.value.code

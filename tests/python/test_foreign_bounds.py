@@ -15,8 +15,8 @@ import sys
 import pytest
 import sealpoint
 import test_convert_hostile as hostile
-from sealpoint.convert import _listing, open_source
-from sealpoint.convert._torch_zip import LEGACY
+from sealpoint.interop import _listing, open_source
+from sealpoint._places import _TORCH_LEGACY as LEGACY
 
 PROGRAM = pathlib.Path(os.environ["SEALPOINT_BINARY_DIR"]) / "tools/ckpt-inspect/ckpt-inspect"
 MIB = 1 << 20

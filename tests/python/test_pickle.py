@@ -106,7 +106,7 @@ def test_what_has_memory_or_files_of_its_own_cannot_be_pickled(tmp_path):
 
 
 def test_everything_says_what_it_is(saved, tmp_path):
-    modules = ["sealpoint.convert"] + (["sealpoint.torch"] if importlib.util.find_spec("torch") else [])
+    modules = ["sealpoint.interop"] + (["sealpoint.torch"] if importlib.util.find_spec("torch") else [])
     for module in (sealpoint, *map(importlib.import_module, modules)):
         public = [getattr(module, name) for name in module.__all__]
         assert [one for one in public if isinstance(one, type) and one.__repr__ is object.__repr__] == []

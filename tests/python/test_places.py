@@ -11,7 +11,7 @@ import pytest
 import sealpoint
 from conftest import blob_of
 from sealpoint import _places
-from sealpoint.convert import _torch_zip, convert
+from sealpoint.interop import convert
 
 FOREIGN = {
     "torch": "a file of torch.save",
@@ -57,8 +57,7 @@ def test_other_formats(tmp_path, to, what):
 
 
 def test_old_files_of_torch(tmp_path):
-    assert (_places._TORCH_ZIP, _places._TORCH_LEGACY) == (_torch_zip.MAGIC, _torch_zip.LEGACY)
-    (tmp_path / "m.pt").write_bytes(_torch_zip.LEGACY + b"...")
+    (tmp_path / "m.pt").write_bytes(_places._TORCH_LEGACY + b"...")
     refused(tmp_path / "m.pt", "it is a file of torch.save; `sealpoint convert ")
 
 

@@ -40,7 +40,7 @@ BANNED = (
      "durability is the storage's affair"),
     (r"(?<![\w.>])link(at)?\s*\(", ("lib/storage/",), "publishing is the storage's affair"),
     (r"\brenameat2\b", ("lib/storage/",), "publishing is the storage's affair"),
-    (r"\bthrow\b", PROGRAMS, "our code does not throw; return a Status"),
+    (r"\bthrow\b", PROGRAMS + ("lib/interop/foreign/",), "our code does not throw; return a Status"),
     (r"\bSEALPOINT_EXPORT\s+friend\b", (), "the attribute of a friend is ignored; declare it before the class"),
     (r"\bgil_scoped_(release|acquire)\b", (), "it aborts at the end of the interpreter; use python/src/gil.h"),
     (r"\bMPI_\w+", MPI_HEADERS + ("examples/", "benchmarks/"), "only the adapter knows MPI"),
@@ -53,7 +53,7 @@ BANNED_HEADERS = {
     "cuda_runtime_api.h": ("lib/device/", "examples/", "benchmarks/"),
     "cuda.h": ("lib/device/", "examples/"),
     "iostream": PROGRAMS,
-    "filesystem": PROGRAMS + ("lib/storage/",),
+    "filesystem": PROGRAMS + ("lib/storage/", "lib/interop/foreign/"),
 }
 
 

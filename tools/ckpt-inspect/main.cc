@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/ckpt-inspect/foreign/formats.h"
-#include "tools/ckpt-inspect/foreign/print_foreign.h"
+#include "sealpoint/interop.h"
 #include "tools/ckpt-inspect/object.h"
 #include "tools/ckpt-inspect/options.h"
 #include "tools/ckpt-inspect/plan.h"
 #include "tools/ckpt-inspect/print.h"
+#include "tools/ckpt-inspect/print_foreign.h"
 #include "tools/ckpt-inspect/values.h"
 #include "tools/common/hint.h"
 #include "tools/common/output.h"
@@ -55,7 +55,8 @@ class Inspection {
     });
     // Files that cannot be opened, by links that lead in a circle say, are listed there, too.
     if (!is_readable) {
-      const Result<std::optional<ForeignState>> state = ReadForeign(options_.path);
+      const Result<std::optional<ForeignCheckpoint>> state =
+          ReadForeign(options_.path, {.drop_unknown = true});
       if (!state || *state) return ShowForeign(state, none);
     }
     options_.json ? PrintSeriesJson(*series, json_) : PrintSeries(*series);
@@ -77,13 +78,16 @@ class Inspection {
   // Shows a checkpoint of another format, if that is known.
   ExitStatus RunForeign(const Status& none) {
     if (options_.subject != Subject::kOverview) return Fail(none);
-    return ShowForeign(ReadForeign(options_.path), none);
+    return ShowForeign(ReadForeign(options_.path, {.drop_unknown = true}), none);
   }
 
-  ExitStatus ShowForeign(const Result<std::optional<ForeignState>>& state, const Status& none) {
+  ExitStatus ShowForeign(const Result<std::optional<ForeignCheckpoint>>& state,
+                         const Status& none) {
     if (!state) return Fail(state.error());
     if (!*state) return Fail(none);
-    options_.json ? PrintForeignJson(**state, json_) : PrintForeign(**state);
+    const Result<std::vector<ForeignValue>> values = ForeignValues(**state);
+    if (!values) return Fail(values.error());
+    options_.json ? PrintForeignJson(**state, *values, json_) : PrintForeign(**state, *values);
     return ExitStatus::kValid;
   }
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_BASE64_H_
+#define SEALPOINT_LIB_INTEROP_BASE64_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/bytes.h"
+
+namespace sealpoint::internal {
+
+// RFC 4648, with padding.
+std::string EncodeBase64(ByteSpan bytes);
+// Nothing if the text is not exactly what the encoder makes.
+std::optional<Bytes> DecodeBase64(std::string_view text);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_INTEROP_BASE64_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/interop/foreign/arguments.h"
+
+#include <stdexcept>
+
+namespace sealpoint::internal::foreign {
+namespace {
+
+using Kind = Pickled::Kind;
+
+constexpr std::size_t kDimensionsMax = 64;
+
+}  // namespace
+
+void InvalidValue(const std::string& message) { throw std::invalid_argument(message); }
+
+const Pickled& At(const PickledItems& items, std::size_t i) {
+  if (i >= items.size()) InvalidValue("an argument is missing");
+  return *items[i];
+}
+
+const PickledItems& ArgsOf(const Pickled& object) { return object.parts()->args->parts()->items; }
+
+const PickledItems& SequenceOf(const Pickled& value) {
+  if (!value.is_sequence()) InvalidValue("a value is no list or tuple");
+  return value.parts()->items;
+}
+
+std::uint64_t NaturalOf(const Pickled& value) {
+  if (!value.is(Kind::kInt) || value.number < 0 || value.number >= std::int64_t{1} << 62) {
+    InvalidValue("a value is no size");
+  }
+  return static_cast<std::uint64_t>(value.number);
+}
+
+Shape SizesOf(const Pickled& value) {
+  const bool is_size = value.is(Kind::kObject) && value.text == "torch.Size";
+  const PickledItems& items = SequenceOf(is_size ? At(ArgsOf(value), 0) : value);
+  if (items.size() > kDimensionsMax) InvalidValue("a shape has too many dimensions");
+  Shape sizes;
+  for (const Pickled* const one : items) sizes.push_back(NaturalOf(*one));
+  return sizes;
+}
+
+}  // namespace sealpoint::internal::foreign

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_ARGUMENTS_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_ARGUMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lib/interop/foreign/pickle.h"
+#include "sealpoint/region.h"
+
+// What objects that a pickle describes are made of. All throw std::invalid_argument.
+
+namespace sealpoint::internal::foreign {
+
+[[noreturn]] void InvalidValue(const std::string& message);
+
+// Of a tuple or list. Throws if it has less.
+const Pickled& At(const PickledItems& items, std::size_t i);
+const PickledItems& ArgsOf(const Pickled& object);
+const PickledItems& SequenceOf(const Pickled& value);
+// A number from 0 to 2^62 - 1, and lists of them (also torch.Size).
+std::uint64_t NaturalOf(const Pickled& value);
+Shape SizesOf(const Pickled& value);
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_ARGUMENTS_H_

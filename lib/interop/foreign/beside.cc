@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/interop/foreign/beside.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "lib/base/utf8.h"
+#include "lib/interop/foreign/bytes.h"
+#include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/torch_legacy.h"
+#include "lib/interop/foreign/torch_values.h"
+
+namespace sealpoint::internal::foreign {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".bin", ".pkl", ".ckpt"};
+// The same weights in another form, as repositories of models have them.
+constexpr std::array<std::string_view, 2> kAgain = {"pytorch_model", "consolidated"};
+constexpr std::string_view kProgress = "trainer_state.json";
+constexpr std::string_view kLeftOver = "left over";
+
+// The items of a node "dict"; null if it has none.
+ForeignNode::List* ItemsOf(ForeignNode& tree) {
+  for (ForeignNode::Member& member : *tree.if_object()) {
+    if (member.key == "items") return member.value.if_list();
+  }
+  return nullptr;
+}
+
+bool IsMapping(ForeignNode& tree) {
+  if (tree.if_object() == nullptr) return false;
+  const std::string kind = KindOf(tree);
+  return kind.empty() || (kind == "dict" && ItemsOf(tree) != nullptr);
+}
+
+bool HasKey(ForeignNode& tree, const std::string& key) {
+  if (KindOf(tree).empty()) return tree.Find(key) != nullptr;
+  return std::ranges::any_of(*ItemsOf(tree), [&](const ForeignNode& item) {
+    const ForeignNode::List* const pair = item.if_list();
+    const std::string* const text =
+        pair == nullptr || pair->empty() ? nullptr : pair->front().if_text();
+    return text != nullptr && *text == key;
+  });
+}
+
+bool IsNamedAsState(const std::string& name) {
+  const bool is_again = std::ranges::any_of(
+      kAgain, [&](std::string_view beginning) { return name.starts_with(beginning); });
+  if (is_again || name.starts_with('.') || !IsText(name, false)) return false;
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// The name without its ending, unless the state has that.
+std::string KeyFor(const std::string& name, ForeignNode& tree) {
+  std::string stem = fs::path(name).stem().string();
+  return stem == kNodeKind || HasKey(tree, stem) ? name : stem;
+}
+
+// Why it is not looked at; empty if it is.
+std::string ReasonOf(const SourceEntry& entry, const std::string& directory, bool may_link) {
+  try {
+    if (!may_link) CheckLinks(directory, entry.name);
+  } catch (const Failure& failure) {
+    return failure.status.message();
+  }
+  if (entry.is_file) return "";
+  if (entry.kind == EntryKind::kDirectory) return "a directory";
+  std::error_code error;
+  const fs::file_status found = fs::status(JoinPath(directory, entry.name), error);
+  if (found.type() == fs::file_type::not_found) return "No such file or directory";
+  if (error) return error.message();
+  return found.type() == fs::file_type::directory ? "a directory" : "no regular file";
+}
+
+// As far as its beginning says, which may end within a character.
+bool BeginsAsText(const SourceFile& file) {
+  constexpr std::uint64_t kLookedAtBytes = 4096;
+  const std::string head = file.Read(0, std::min(file.size(), kLookedAtBytes));
+  std::string_view rest = head;
+  while (!rest.empty()) {
+    const CodePoint point = DecodeCodePoint(rest);
+    if (point.size == 0) return head.size() == kLookedAtBytes && rest.size() <= 3;
+    if (point.value == 0) return false;
+    rest.remove_prefix(point.size);
+  }
+  return true;
+}
+
+class Beside {
+ public:
+  Beside(bool may_link, SourceFiles& files, ForeignCheckpoint& state)
+      : may_link_(may_link), files_(files), state_(state) {}
+
+  void Take(const SourceEntry& entry, const std::string& left_over) {
+    std::string reason = ReasonOf(entry, state_.path, may_link_);
+    if (!left_over.empty()) reason = left_over;
+    if (!reason.empty()) {
+      const bool may_hold_state = left_over.empty() && !entry.name.starts_with('.');
+      LeaveOut(entry, std::move(reason), may_hold_state);
+      return;
+    }
+    const auto file = files_.Open(JoinPath(state_.path, entry.name));
+    const std::string key = KeyFor(entry.name, state_.tree);
+    const bool is_text = entry.name == kProgress;
+    std::optional<ForeignNode> node;
+    if (is_text) {
+      node = TextOfFile(*file);
+    } else if (IsNamedAsState(entry.name)) {
+      if (ReadState(entry, file, key, node)) return;
+    }
+    if (!node) {
+      // The latter is of tokenizers.
+      const bool is_model = BeginsAsText(*file) || entry.name.ends_with(".model");
+      LeaveOut(entry, is_model ? "text" : "of no kind that is read here", !is_model);
+      return;
+    }
+    Put(entry.name, key, *std::move(node),
+        is_text ? "state beside the tensors: text"
+                : "state beside the tensors: a file of torch.save");
+  }
+
+ private:
+  void LeaveOut(const SourceEntry& entry, std::string reason, bool may_hold_state) {
+    state_.left_out.push_back({entry.name, entry.size, std::move(reason), may_hold_state});
+  }
+
+  static std::optional<ForeignNode> TextOfFile(const SourceFile& file) {
+    std::string text = file.Read(0, file.size());
+    file.budget().Add(pickle_cost::kText + text.size() + CostOfText(text), file.path());
+    if (!IsText(text, false)) return std::nullopt;
+    return text;
+  }
+
+  // True if it was left out. No node: it is not a file of torch.save.
+  bool ReadState(const SourceEntry& entry, const std::shared_ptr<const SourceFile>& file,
+                 const std::string& key, std::optional<ForeignNode>& node) {
+    const std::uint64_t used = file->budget().used();
+    const std::size_t notes = state_.notes.size();
+    const std::size_t unread = state_.unread.size();
+    try {
+      const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
+      if (archive == nullptr) return false;
+      node = TorchValues(*archive, files_.options().drop_unknown, state_)
+                 .NodeOrNothing(archive->root(), {key});
+      if (!node) LeaveOut(entry, "its class is unknown", false);
+    } catch (Failure& failure) {
+      state_.notes.resize(notes);
+      state_.unread.resize(unread);
+      file->budget().Release(file->budget().used() - used);
+      const bool is_unsupported = failure.status.code() == Code::kUnsupported;
+      if (!is_unsupported && !files_.options().goes_on) throw;
+      state_.unread.push_back({.error = std::move(failure.status)});
+      node = ForeignNode::Unread{static_cast<std::uint32_t>(unread)};
+    }
+    if (!node) return true;
+    if (node->if_unread() != nullptr && state_.unread.back().error.code() == Code::kUnsupported) {
+      LeaveOut(entry, state_.unread.back().error.message(), true);
+      state_.unread.pop_back();
+      return true;
+    }
+    for (std::size_t i = unread; i < state_.unread.size(); ++i) state_.unread[i].is_beside = true;
+    return false;
+  }
+
+  void Put(const std::string& name, const std::string& key, ForeignNode node,
+           const std::string& meaning) {
+    for (ForeignFile& file : state_.files) {
+      if (file.name == name) file.meaning = meaning;
+    }
+    if (KindOf(state_.tree).empty()) {
+      state_.tree.if_object()->push_back({key, std::move(node)});
+    } else {
+      ItemsOf(state_.tree)->push_back(PairNode(key, std::move(node)));
+    }
+  }
+
+  const bool may_link_;
+  SourceFiles& files_;
+  ForeignCheckpoint& state_;
+};
+
+}  // namespace
+
+void ReadBeside(bool may_link, const std::set<std::string>& own, SourceFiles& files,
+                ForeignCheckpoint& state) {
+  if (!IsMapping(state.tree)) return;  // which is an error, but not one of these files
+  std::map<std::string, std::string> left_over;
+  for (const ForeignFile& file : state.files) {
+    if (file.meaning.starts_with(kLeftOver)) left_over[file.name] = file.meaning;
+  }
+  Beside beside(may_link, files, state);
+  for (const SourceEntry& entry : files.List(state.path)) {
+    if (!own.contains(entry.name)) beside.Take(entry, left_over[entry.name]);
+  }
+}
+
+}  // namespace sealpoint::internal::foreign

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_BUDGET_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_BUDGET_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/interop/foreign/bytes.h"
+#include "lib/interop/foreign/failure.h"
+
+namespace sealpoint::internal::foreign {
+
+// What a pickle costs while it is decoded, in bytes: not less than it takes here, or in Python.
+namespace pickle_cost {
+constexpr std::uint64_t kStep = 16;  // an instruction: places on the stack and in a container
+constexpr std::uint64_t kMark = 48;
+constexpr std::uint64_t kNumber = 32;
+constexpr std::uint64_t kText = 64;
+constexpr std::uint64_t kContainer = 128;
+constexpr std::uint64_t kPair = 80;
+constexpr std::uint64_t kObject = 256;
+constexpr std::uint64_t kKept = 160;  // what is kept out of order
+}  // namespace pickle_cost
+
+// Memory for what files describe: as much as the files have bytes, and 64 MiB.
+class Budget {
+ public:
+  // The files of the checkpoint have so many bytes.
+  void Allow(std::uint64_t file_bytes) { max_ = CappedAdd(kBytes, file_bytes); }
+
+  std::uint64_t used() const { return used_; }
+  // Throws LimitExceeded. `path`: of the file that costs it.
+  void Add(std::uint64_t cost, const std::string& path) {
+    used_ = CappedAdd(used_, cost);
+    if (used_ <= max_) return;
+    Fail(Code::kLimitExceeded, path, "its values take more than ", max_,
+         " bytes of memory, which is what its files have and ", kBytes);
+  }
+  void Release(std::uint64_t cost) { used_ -= cost; }
+
+ private:
+  static constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
+
+  std::uint64_t max_ = kBytes;
+  std::uint64_t used_ = 0;
+};
+
+// Of UTF-8 as a string of Python, which takes up to 4 bytes per character if one is not ASCII.
+inline std::uint64_t CostOfText(std::string_view text) {
+  const bool is_ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return is_ascii ? text.size() : 4 * text.size();
+}
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_BUDGET_H_

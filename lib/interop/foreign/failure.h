@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_FAILURE_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_FAILURE_H_
+
+#include <string>
+
+#include "lib/base/errors.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal::foreign {
+
+// What is thrown by the readers of foreign formats, and caught where a path is opened: files nest
+// values, and an error deep in them is one of the whole. It never leaves this folder.
+struct Failure {
+  Status status;
+};
+
+template <typename... Parts>
+[[noreturn]] void Fail(Code code, const std::string& path, const Parts&... parts) {
+  throw Failure{MakeError(code, parts...).AtPath(path)};
+}
+
+// Throws the error of a result.
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) throw Failure{std::move(result).error()};
+  return std::move(result).value();
+}
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_FAILURE_H_

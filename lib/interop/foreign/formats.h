@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_FORMATS_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_FORMATS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/interop/foreign/files.h"
+#include "lib/interop/foreign/state.h"
+
+// The readers of the formats. All throw Failure, but for the last.
+
+namespace sealpoint::internal::foreign {
+
+ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
+
+// Whether a directory has Megatron's marker. Unsupported if it names another format of Megatron's.
+bool IsMegatron(const std::string& path, SourceFiles& files);
+// The directory of the newest iteration, of a folder of iterations.
+std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
+bool IsDcp(const std::vector<SourceEntry>& entries);
+
+// As sealpoint::ReadForeign, of a path that is known to be a directory or a file.
+Result<std::optional<ForeignCheckpoint>> ReadPath(const std::string& path, bool is_directory,
+                                                  SourceFiles& files);
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_FORMATS_H_

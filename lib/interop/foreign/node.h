@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_NODE_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_NODE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sealpoint/interop.h"
+
+// Nodes of spec/tree.md.
+
+namespace sealpoint::internal::foreign {
+
+// The key of a node that is no plain mapping: what kind it is of.
+inline constexpr const char* kNodeKind = "$";
+
+// "" if the node is no object, or a plain mapping; "?" if its kind is not a text.
+std::string KindOf(const ForeignNode& node);
+// The node of a tensor.
+ForeignNode TensorNode(const std::string& name);
+// An item of a node "dict".
+ForeignNode PairNode(ForeignNode key, ForeignNode value);
+// The node of a mapping with these keys, in order.
+ForeignNode MappingNode(ForeignNode::Members entries);
+// As Python's json.dumps, with sorted keys or not.
+std::string PythonJson(const ForeignNode& value, bool is_sorted = false);
+// Nothing if the text is not JSON, or nested beyond 200 levels. Keys that come twice are refused.
+std::optional<ForeignNode> ParseNode(std::string_view text);
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_NODE_H_

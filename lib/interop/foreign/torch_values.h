@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_FOREIGN_TORCH_VALUES_H_
+#define SEALPOINT_LIB_INTEROP_FOREIGN_TORCH_VALUES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/interop/foreign/node.h"
+#include "lib/interop/foreign/pickle.h"
+#include "lib/interop/foreign/state.h"
+#include "lib/interop/foreign/torch_archive.h"
+
+namespace sealpoint::internal::foreign {
+
+// Whether a function of this name makes a tensor, or a parameter of one.
+bool MakesTensor(std::string_view function);
+
+// Makes a node of spec/tree.md of the value of an archive, at a path of the state, to which its
+// tensors are added. Values of classes without a form are left out, and noted, or Unread. Throws
+// Failure; then no tensor is added.
+class TorchValues {
+ public:
+  TorchValues(const TorchArchive& archive, bool drops_unknown, ForeignCheckpoint& state)
+      : archive_(archive), drops_unknown_(drops_unknown), state_(state) {}
+
+  // Throws Unsupported, too, if all of the value is of such a class.
+  ForeignNode Node(const Pickled& value, ValuePath path);
+  // Nothing if all of the value is of such a class, and left out.
+  std::optional<ForeignNode> NodeOrNothing(const Pickled& value, ValuePath path);
+
+ private:
+  struct Unknown {  // a class that has no form
+    std::string name;
+  };
+  // What is within a value has one part more, while this lives.
+  class Below {
+   public:
+    Below(TorchValues& values, const PathPart& part);
+    ~Below();
+    Below(const Below&) = delete;
+    Below& operator=(const Below&) = delete;
+
+   private:
+    TorchValues& values_;
+    const std::uint64_t size_;
+  };
+  // A tensor of the state; of an empty one not where it is stored.
+  struct Added {
+    std::string name;
+    std::optional<StoredTensor> stored;
+    bool is_first = false;  // of its storage
+  };
+  struct Entries {
+    std::vector<std::pair<ForeignNode, ForeignNode>> nodes;
+    std::map<std::string, std::size_t> positions;  // by key
+    void Put(ForeignNode key, ForeignNode node);
+  };
+
+  ForeignNode WithNotes(const Pickled& value);
+  // Of a value at the path whose class is unknown; nothing if it is left out.
+  std::optional<ForeignNode> Instead(const Unknown& unknown);
+  // Takes back all tensors but the first so many of those that were added.
+  void TakeBack(std::size_t added);
+  ForeignNode Plain(const Pickled& value);
+  ForeignNode Unbounded(const Pickled& value);
+  ForeignNode Items(const PickledItems& items);
+  ForeignNode Mapping(const PickledPairs& pairs);
+  void AddEntry(const Pickled& key, const Pickled& value, Entries& entries);
+  ForeignNode Set(const PickledItems& items, bool is_frozen);
+  ForeignNode Object(const Pickled& value);
+  ForeignNode KnownObject(const Pickled& value);
+  ForeignNode Container(const Pickled& value);
+  ForeignNode Namespace(const Pickled& value);
+  ForeignNode Builtin(const std::string& full_name, const PickledItems& args);
+  ForeignNode Array(const Pickled& value);
+  std::string BytesOf(const Pickled& value);
+  static DType DTypeOfArray(const Pickled& described);
+  ForeignNode Tensor(const Pickled& value);
+  StoredTensor TensorOf(const Pickled& value, int depth);
+  StoredTensor InStorage(const PickledItems& args, const Pickled* dtype);
+  void ReadBits(const PickledPairs& pairs, StoredTensor& tensor) const;
+  std::string Text(std::string_view text) const;
+  void Cost(std::uint64_t bytes) const { archive_.budget().Add(bytes, archive_.path()); }
+  // Names the first parts of the path.
+  [[noreturn]] void Refuse(Code code, const std::string& message,
+                           std::size_t shown_parts = ~std::size_t{0}) const;
+
+  const TorchArchive& archive_;
+  const bool drops_unknown_;
+  ForeignCheckpoint& state_;
+  ValuePath path_;               // of the value that is looked at
+  std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes
+  std::size_t depth_ = 0;        // also of keys, which add nothing to the path
+  std::uint64_t places_ = 0;
+  std::map<StoredTensor, std::string> known_;    // tensors that share memory have one name
+  std::map<std::string, std::string> storages_;  // the first name of each
+  std::vector<Added> added_;
+  std::vector<std::string> shared_;  // notes, which come last
+};
+
+}  // namespace sealpoint::internal::foreign
+
+#endif  // SEALPOINT_LIB_INTEROP_FOREIGN_TORCH_VALUES_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_
+#define SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/safetensors/header.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+// What of a checkpoint is no tensor, as __metadata__ of a file of safetensors. The keys, and the
+// object that says which tensor is where in a state (spec/tree.md), are those of the Python
+// package.
+
+namespace sealpoint::internal {
+
+struct NamedObject {
+  std::string name;
+  std::string media_type;
+  Bytes bytes;
+  friend bool operator==(const NamedObject&, const NamedObject&) = default;
+};
+
+// In the order in which the entries are written. `tensors` are the names of all. Errors: Corrupt
+// (the object with the metadata of others is not such).
+Result<StringPairs> MetadataOfObjects(const std::vector<NamedObject>& objects,
+                                      const std::vector<std::string_view>& tensors);
+
+// The objects of all metadata of a model, of which a later entry of the same key counts; always
+// with a tree. Errors: Corrupt (names the object).
+Result<std::vector<NamedObject>> ObjectsOfMetadata(const StringPairs& metadata,
+                                                   const std::vector<std::string_view>& tensors);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_INTEROP_METADATA_OBJECTS_H_

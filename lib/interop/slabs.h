@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_INTEROP_SLABS_H_
+#define SEALPOINT_LIB_INTEROP_SLABS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sealpoint::internal {
+
+// Bytes that lie one behind the other in a file and belong together, as those of a tensor.
+struct Extent {
+  std::uint64_t size = 0;
+  std::uint64_t unit = 1;  // it may be cut at multiples of this only
+};
+
+// The bytes [begin, end) of an extent.
+struct Piece {
+  std::size_t extent = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const { return end - begin; }
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+// Goes over extents in order, and gives each time those that fit into a buffer together. One that
+// does not fit is cut, at multiples of its unit, and comes alone.
+class Slabs {
+ public:
+  // Borrows the extents. Precondition: no unit is larger than the buffer.
+  Slabs(std::span<const Extent> extents, std::uint64_t buffer_size)
+      : extents_(extents), buffer_size_(buffer_size) {}
+
+  // The next pieces; none at the end. Empty extents have none.
+  std::vector<Piece> Next();
+
+ private:
+  std::span<const Extent> extents_;
+  const std::uint64_t buffer_size_;
+  std::size_t at_ = 0;       // the extent that comes next
+  std::uint64_t begin_ = 0;  // and where in it
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_INTEROP_SLABS_H_

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of other formats, in and out: without torch, and without running a pickle.
+
+    from sealpoint.interop import convert
+    convert("checkpoint-of-dcp", "checkpoint")
+    convert("checkpoint", "model", to="hf", match=["model.*"], rename=[("model.*", "*")])
+
+On the command line: ``sealpoint convert``, ``sealpoint ls``. docs/convert.md says what each format keeps.
+"""
+
+from sealpoint.interop._convert import Format, Report, convert
+from sealpoint.interop._open import open_source
+from sealpoint.interop._source import FileInfo, LeftOut, State
+
+__all__ = ["FileInfo", "Format", "LeftOut", "Report", "State", "convert", "open_source"]

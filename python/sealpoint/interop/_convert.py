@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From any format to any other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+from sealpoint._arguments import Path, check, path_of
+from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._save import Codec
+from sealpoint._tree import Node, text_of
+from sealpoint._tree_paths import flatten
+from sealpoint.interop import _buckets, _copy, _destination, _safetensors_write, _torch_write
+from sealpoint.interop._cast import cast
+from sealpoint.interop._files import io_error
+from sealpoint.interop._layout import Layout
+from sealpoint.interop._map import apply_rules, read_rules
+from sealpoint.interop._map_back import apply_back
+from sealpoint.interop._megatron import MARKER
+from sealpoint.interop._open import check_read, open_source, open_unchecked
+from sealpoint.interop._select import rename as rename_leaves
+from sealpoint.interop._select import renamer, select
+from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
+
+Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"]
+FORMATS: tuple[str, ...] = get_args(Format)
+# By the suffix of a destination, if no format is named; one without a suffix is a checkpoint of Sealpoint.
+_OF_SUFFIX: dict[str, Format] = {
+    ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
+}  # fmt: skip
+_NOT_WRITTEN = (
+    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
+)  # fmt: skip
+_DIRECTORIES = ("hf", "dcp", "megatron")
+_PICKLED = ("torch", "dcp", "megatron")
+THREADS_DEFAULT = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What came of a conversion, or would come of it.
+
+    Attributes:
+        source_format, format: names as of ``to``.
+        path: of what was made.
+        tensor_count, raw_bytes: of all tensors.
+        files: what was made, with sizes; of a dry run into Sealpoint nothing.
+        dropped: names that were left out, because the caller asked for it.
+        notes: what differs from the source, in sentences.
+        source_digest: what protects the bytes of the source; they were checked by it.
+        unprotected_count: tensors of the source without any digest: nobody can say if they are what was once written.
+        verified_bytes: that were read again from source and destination and compared; None: not asked for.
+        needed_bytes: of disk, that were asked for beforehand.
+        seconds: that it took.
+        left_out: what lies in the directory of the source and was not read, though nobody asked to leave it out.
+    """
+
+    source_format: str
+    format: str
+    path: str
+    tensor_count: int
+    raw_bytes: int
+    files: list[FileInfo]
+    dropped: list[str]
+    notes: list[str]
+    source_digest: str
+    unprotected_count: int
+    verified_bytes: int | None
+    needed_bytes: int
+    seconds: float
+    left_out: list[LeftOut]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that may hold state was left out unasked."""
+        return not any(one.may_hold_state for one in self.left_out)
+
+
+class _Written(NamedTuple):
+    files: list[FileInfo]
+    needed_bytes: int
+    verified_bytes: int | None
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    *,
+    to: Format | None = None,
+    match: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    rename: Sequence[tuple[str, str]] = (),
+    mapping: Path | None = None,
+    mapping_back: bool = False,
+    buckets: Path | None = None,
+    tensors_only: bool = False,
+    dtype: str | None = None,
+    drop_unknown: bool = False,
+    per_rank: Sequence[str] = (),
+    max_shard_bytes: int = _safetensors_write.SHARD_BYTES_DEFAULT,
+    codec: Codec = "none",
+    threads: int | None = None,
+    memory_bytes: int = _copy.MEMORY_DEFAULT_BYTES,
+    verify: bool = False,
+    dry_run: bool = False,
+    progress: _copy.Progress = None,
+) -> Report:
+    """Converts a checkpoint of any format into one of another. Streams: memory does not depend on the size.
+
+    No pickle is run, and neither torch nor a GPU is needed. All bytes of the source that are read are checked against
+    the digests that its format has. After an error there is no destination. All is written to a directory beside it,
+    named ``….partial-`` and eight digits; what a killed program left there the next call to this destination removes.
+
+    Args:
+        source: a checkpoint: a directory of Sealpoint, torch.distributed.checkpoint, Megatron (torch_dist) or
+            Hugging Face, or a file of safetensors or torch.save.
+        destination: does not exist yet, in a directory that exists; for ``sealpoint`` it may be an empty directory.
+        to: the format: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a file as
+            of torch.save), "dcp", "megatron"; None: that of the destination's suffix (.safetensors; .pt, .pth, .bin and
+            .ckpt are "torch"), else "sealpoint".
+        match: patterns of names of what is converted; none: all. ``*`` is any characters, also dots; ``?`` is one.
+        drop: patterns of what is left out; "optimizer" stands for the usual names of its state.
+        rename: (pattern, name) pairs, of which the first that fits is used; a ``*`` in the name is what that of the
+            pattern was. The state becomes one mapping of names.
+        mapping: a file of rules instead, which also take tensors apart: see docs/convert.md.
+        mapping_back: the source has what the rules make; it becomes that of which they would make it.
+        buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
+            that of parameters. Comes before ``match``, ``drop`` and names.
+        tensors_only: values that are no tensors are left out.
+        dtype: all floating-point tensors become this one, such as "bf16" or "bfloat16"; an error if one has a value that
+            the dtype does not have.
+        drop_unknown: values of unknown classes in pickles are left out, instead of being errors.
+        per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
+        max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
+        codec: of "sealpoint".
+        threads: that copy; None: as many as there are processors, at most 4.
+        memory_bytes: for tensors under way, in all threads; small values, names and the reader of a checkpoint of
+            Sealpoint need some more.
+        verify: afterwards source and destination are read and compared.
+        dry_run: nothing is written; the report says what would be. The destination and the room on its disk are
+            checked as they are before a conversion.
+        progress: a function (what, bytes done, bytes in all), called now and then on any thread.
+
+    Errors: those of ``sealpoint.interop.open_source``; AlreadyExistsError, UnsupportedError (the format has no place for
+    something; names it), MismatchError (``dtype``), InvalidArgumentError, NotFoundError (a pattern fits nothing, or no
+    directory for the destination), NoSpaceError (before a byte is written, if that is known), IoError.
+    """
+    began = time.monotonic()
+    if to is None:
+        to = _format_of(path_of(destination, "destination"))
+    check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
+          drop_unknown=drop_unknown, per_rank=per_rank, max_shard_bytes=max_shard_bytes, codec=codec,
+          threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
+          dry_run=dry_run)  # fmt: skip
+    if progress is not None and not callable(progress):
+        raise ArgumentTypeError(f"progress is {progress!r:.80}, expected a function, or None")
+    source = path_of(source, "source")
+    path = path_of(destination, "destination")
+    if mapping_back and mapping is None:
+        raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
+    rules = read_rules(mapping) if mapping is not None else None
+    layout = _buckets.read_layout(buckets) if buckets is not None else None
+    work = _copy.Work(threads or min(THREADS_DEFAULT, os.cpu_count() or 1), memory_bytes, progress)
+    dropped: list[str] = []
+    target = _destination.prepare(path, to == "sealpoint", dry_run)
+    with open_unchecked(source, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=True) as opened:
+        whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
+        state = check_read(select(whole, match, drop, tensors_only, dropped))
+        if _buckets.has_buckets(state):
+            state.notes.append(_buckets.NOTE)
+        if rules is not None:
+            state = apply_back(state, rules) if mapping_back else apply_rules(state, rules, dropped)
+        if rename:
+            state = rename_leaves(state, renamer(rename))
+        if dtype is not None:
+            state = cast(state, dtype)
+        _check_objects(state, to)
+        try:
+            written = _write(state, target, to, work, codec, max_shard_bytes, verify, dry_run)
+        except OSError as error:
+            if isinstance(error, Error):
+                raise
+            raise io_error(error, path) from error
+        tensors = state.tensors.values()
+        return Report(
+            opened.format,
+            to,
+            path,
+            len(tensors),
+            sum(map(size_of, tensors)),
+            written.files,
+            dropped,
+            state.notes,
+            opened.digest,
+            sum(not tensor.is_protected for tensor in tensors),
+            written.verified_bytes,
+            written.needed_bytes,
+            time.monotonic() - began,
+            state.left_out,
+        )
+
+
+def _format_of(path: str) -> Format:
+    """By its suffix. Errors: InvalidArgumentError (that of a format that is not written)."""
+    suffix = os.path.splitext(path.rstrip("/"))[1].lower()
+    if suffix in _NOT_WRITTEN:
+        raise InvalidArgumentError(
+            f"destination ends in {suffix}, which is of no format that is written, expected to (--to) to name one of "
+            f"{', '.join(FORMATS)}, or the suffix {', '.join(_OF_SUFFIX)}",
+            path=path,
+        )
+    return _OF_SUFFIX.get(suffix, "sealpoint")
+
+
+def _check_objects(state: State, to: str) -> None:
+    if to in ("sealpoint", "safetensors", "hf"):
+        return
+    for name, (media_type, _) in state.objects.items():
+        raise UnsupportedError(f"an object ({media_type}) has no place in the format {to}; drop it by its name", object=name)
+
+
+def _write(
+    state: State, path: str, to: str, work: _copy.Work, codec: Codec, max_shard_bytes: int, verify: bool, dry_run: bool
+) -> _Written:
+    is_sealpoint = to == "sealpoint"
+    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes)
+    needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
+    _destination.check_room(path, needed_bytes)
+    files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
+    if dry_run:
+        return _Written(files, needed_bytes, None)
+    is_directory = is_sealpoint or to in _DIRECTORIES
+    with _destination.publishing(path, is_directory, may_be_empty=is_sealpoint) as temporary:
+        if layout is None:
+            _write_sealpoint(state, temporary, work, codec)
+        else:
+            paths = [os.path.join(temporary, name) for name in layout.names] if is_directory else [temporary]
+            _copy.write_files(layout, paths, work)
+        if not verify and not is_sealpoint:
+            return _Written(files, needed_bytes, None)
+        with open_source(temporary) as made:
+            verified = _verify(state, made, to, work) if verify else None
+            return _Written(made.files if is_sealpoint else files, needed_bytes, verified)
+
+
+def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) -> None:
+    # But for what the library itself says.
+    kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
+    _copy.write_sealpoint(state, path, work, codec, {**kept, "convert.from": state.format})
+    if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
+        layout = Layout()
+        layout.add_bytes(
+            layout.add_file(MARKER), json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
+        )
+        _copy.write_files(layout, [os.path.join(path, MARKER)], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
+
+
+def _lay_out(state: State, name: str, to: str, max_shard_bytes: int) -> Layout:
+    if to == "safetensors":
+        return _safetensors_write.lay_out_file(state, name)
+    if to == "hf":
+        return _safetensors_write.lay_out_directory(state, max_shard_bytes)
+    if to == "torch":
+        return _torch_write.lay_out_torch(state, name)
+    return _torch_write.lay_out_dcp(state) if to == "dcp" else _torch_write.lay_out_megatron(state)
+
+
+def _verify(state: State, made: State, to: str, work: _copy.Work) -> int:
+    """Errors: CorruptError, MismatchError (a value)."""
+    if made.rank_values != state.rank_values:
+        raise MismatchError("values of ranks in the destination differ from those of the source", path=made.path)
+    expected = dict(flatten(_as_pickled(state.tree) if to in _PICKLED else state.tree))
+    if to == "dcp":  # which stores a tensor of two names twice
+        places = [(path, node["name"]) for path, node in expected.items() if _is_tensor(node)]
+        tensors = {text_of(path): state.tensors[name] for path, name in places}
+        state = dataclasses.replace(state, tensors={**state.tensors, **tensors})
+    found = dict(flatten(made.tree))
+    for path in sorted({*expected, *found}, key=str):
+        a, b = expected.get(path), found.get(path)
+        if a != b and not (_is_tensor(a) and _is_tensor(b) and to == "dcp"):
+            raise MismatchError(
+                "value in the destination differs from that of the source", path=made.path, object=text_of(path)
+            )
+    try:
+        return _copy.compare(state, made, work)
+    except Error as error:
+        error.path = error.path or made.path
+        raise
+
+
+def _as_pickled(node: Node) -> Node:
+    """What a pickle can say of a node: it has the value of a member of an enumeration, and not its name."""
+    if isinstance(node, list):
+        return [_as_pickled(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    is_enum = node.get("$") == "enum"
+    return {key: _as_pickled(one) for key, one in node.items() if not (is_enum and key == "name")}
+
+
+def _is_tensor(node: object) -> bool:
+    return isinstance(node, dict) and node.get("$") == "tensor"

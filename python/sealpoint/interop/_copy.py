@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves tensors from a source to where they go: in slabs, by several threads, within a bound of memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple, TypeVar
+
+from sealpoint._errors import CancelledError, CorruptError, Error
+from sealpoint._save import BlobWriter, Codec, commit
+from sealpoint._sealpoint import CommitInfo
+from sealpoint._tree import MEDIA_TYPE, OBJECT, dump
+from sealpoint.interop import _boxes
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import attempt, io_error
+from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._source import State, Tensor, size_of
+
+MEMORY_DEFAULT_BYTES = 256 << 20
+_SLAB_BYTES_MAX = 16 << 20
+_SLAB_BYTES_MIN = 64 << 10
+# Between files slabs stay in the cache of a core from read to write.
+_FILE_SLAB_BYTES_MAX = 1 << 20
+_WRITEBACK_BYTES = 32 << 20
+_CALL_EVERY_SECONDS = 0.05
+_ALIGNMENT = 4096  # of the larger parts of a checkpoint
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None] | None
+
+
+class Work:
+    """Threads, memory, progress and cancellation of one conversion."""
+
+    def __init__(self, threads: int, memory_bytes: int, progress: Progress) -> None:
+        self.threads = threads
+        self.stop = threading.Event()
+        # A slab, a second one if it is put together of parts or cast, a third for a strided source.
+        self.slab_bytes = max(_SLAB_BYTES_MIN, min(_SLAB_BYTES_MAX, memory_bytes // (threads * 4)))
+        self.reader_bytes = max(_SLAB_BYTES_MIN, memory_bytes // (threads * 2))
+        self._progress, self._lock = progress, threading.Lock()
+        self._what, self._done, self._total, self._called = "", 0, 0, 0.0
+
+    def begin(self, what: str, total: int) -> None:
+        self._what, self._done, self._total = what, 0, total
+        self._call(is_end=True)
+
+    def add(self, count: int) -> None:
+        """Bytes that are done. Errors: CancelledError."""
+        if self.stop.is_set():
+            raise CancelledError("another thread failed, or the caller gave up")
+        with self._lock:
+            self._done += count
+            self._call(is_end=self._done == self._total)
+
+    def _call(self, is_end: bool) -> None:
+        now = time.monotonic()
+        if self._progress is not None and (is_end or now - self._called >= _CALL_EVERY_SECONDS):
+            self._called = now
+            self._progress(self._what, self._done, self._total)
+
+    def run(self, call: Callable[[T], None], items: Iterable[T]) -> None:
+        """Calls for each item, on all threads; the first error ends the rest."""
+        queue, lock = iter(items), threading.Lock()
+
+        def worker() -> None:
+            while not self.stop.is_set():
+                with lock:
+                    item = next(queue, _END)
+                if item is _END:
+                    return
+                call(item)  # type: ignore[arg-type]
+
+        with ThreadPoolExecutor(self.threads, "sealpoint-convert") as pool:
+            futures = [pool.submit(worker) for _ in range(self.threads)]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                if any(future.done() and future.exception() for future in futures) or not all(
+                    future.done() for future in futures
+                ):
+                    self.stop.set()
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        for error in sorted(errors, key=lambda error: isinstance(error, CancelledError)):
+            raise error
+
+    def slabs(self, tensor: Tensor, box: _boxes.Box, bytes_max: int = _SLAB_BYTES_MAX) -> Iterator[_boxes.Box]:
+        if box.size > 0:
+            yield from _boxes.slabs(box, max(1, min(self.slab_bytes, bytes_max) // ITEM_SIZE[tensor.dtype]))
+
+
+_END = object()
+
+
+def buffer_for(tensor: Tensor, boxes: Sequence[_boxes.Box], work: Work) -> memoryview:
+    """Memory for the largest slab."""
+    largest = max((box.size for box in boxes), default=0) * ITEM_SIZE[tensor.dtype]
+    return memoryview(bytearray(min(largest, max(work.slab_bytes, ITEM_SIZE[tensor.dtype]))))
+
+
+# Into Sealpoint.
+
+
+def write_sealpoint(state: State, path: str, work: Work, codec: Codec, provenance: dict[str, str]) -> CommitInfo:
+    """Into a new directory. Errors: those of sources and of ``sealpoint.commit``. The caller removes what is left then."""
+    writers = threading.local()
+    all_writers: list[BlobWriter] = []
+    lock = threading.Lock()
+
+    def writer() -> BlobWriter:
+        if not hasattr(writers, "own"):
+            writers.own = BlobWriter(path, step=state.step)
+            with lock:
+                all_writers.append(writers.own)
+        made: BlobWriter = writers.own
+        return made
+
+    try:
+        work.begin("convert", sum(size_of(tensor) for tensor in state.tensors.values()))
+        work.run(lambda tensor: _add_tensor(tensor, writer(), work, codec), state.tensors.values())
+        last = all_writers[0] if all_writers else writer()
+        last.add_object(OBJECT, (dump(state.tree), MEDIA_TYPE))
+        for name, (media_type, data) in state.all_objects.items():
+            last.add_object(name, (data, media_type))
+        summaries = [summary for one in all_writers for summary in one.finish()]
+        return commit(path, summaries, step=state.step, provenance=provenance, allow_empty=True)
+    except BaseException:
+        for one in all_writers:
+            one.abandon()
+        raise
+
+
+def sealpoint_bytes(state: State) -> int:
+    """What the files of a checkpoint take at most if the codec saves nothing, but for tables and the index."""
+    tensors = sum(size_of(tensor) + _ALIGNMENT * max(1, len(tensor.boxes)) for tensor in state.tensors.values())
+    objects = sum(len(data) for _, data in state.all_objects.values())
+    return tensors + objects + len(dump(state.tree))
+
+
+def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) -> None:
+    if 0 in tensor.shape:
+        writer.add(
+            tensor.name,
+            (_shaped(memoryview(bytearray()), tensor.dtype), tensor.dtype),
+            shape=tensor.shape,
+            extent=tensor.shape,
+            codec=codec,
+        )
+        return
+    reader = tensor.reader(work.reader_bytes)
+    buffer = buffer_for(tensor, tensor.boxes, work)
+    for box in tensor.boxes:
+        for slab in work.slabs(tensor, box):
+            part = buffer[: slab.size * ITEM_SIZE[tensor.dtype]]
+            reader.read(slab, part)
+            run = None if slab == box else _boxes.run_of(slab, box)
+            writer.add(
+                tensor.name,
+                (_shaped(part, tensor.dtype), tensor.dtype),
+                shape=tensor.shape,
+                offset=box.offset,
+                extent=box.extent,
+                run=run,
+                codec=codec,
+            )
+            work.add(len(part))
+    reader.finish()
+
+
+def _shaped(data: memoryview, dtype: str) -> Any:
+    """Bytes with one more axis of the element's size."""
+    size = ITEM_SIZE[dtype]
+    if len(data) == 0:
+        return bytearray() if size == 1 else memoryview(bytearray(size)).cast("B", (1, size))[:0]
+    return data if size == 1 else data.cast("B", (len(data) // size, size))
+
+
+# Into files.
+
+
+class _Task(NamedTuple):
+    tensor: Tensor
+    parts: list[Part]
+
+
+def write_files(layout: Layout, paths: Sequence[str], work: Work) -> None:
+    """Writes the files of a layout under these paths, and makes them durable. Errors: NoSpaceError, IoError, of sources."""
+    descriptors: list[int] = []
+    try:
+        for path, size in zip(paths, layout.sizes, strict=True):
+            attempt(
+                lambda path=path: descriptors.append(  # type: ignore[misc]
+                    os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                ),
+                path,
+            )
+            attempt(lambda size=size: os.ftruncate(descriptors[-1], size), path)  # type: ignore[misc]
+        tasks: dict[int, _Task] = {}
+        for part in layout.parts:
+            tasks.setdefault(id(part.tensor), _Task(part.tensor, [])).parts.append(part)
+        work.begin("convert", sum(part.size for part in layout.parts))
+        has_digests = layout.has_digests
+        work.run(lambda task: _write_task(task, descriptors, paths, work, has_digests), tasks.values())
+        for small in layout.smalls:
+            _write(descriptors[small.file], small.offset, memoryview(small.data()), paths[small.file])
+        for descriptor, path in zip(descriptors, paths, strict=True):
+            attempt(lambda descriptor=descriptor: os.fsync(descriptor), path)  # type: ignore[misc]
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _write_task(task: _Task, descriptors: list[int], paths: Sequence[str], work: Work, has_digests: bool) -> None:
+    reader = task.tensor.reader(work.reader_bytes)
+    buffer = buffer_for(task.tensor, [part.box for part in task.parts], work)
+    for part in task.parts:
+        at = begun = part.offset
+        for slab in work.slabs(task.tensor, part.box, _FILE_SLAB_BYTES_MAX):
+            data = buffer[: slab.size * ITEM_SIZE[task.tensor.dtype]]
+            reader.read(slab, data)
+            if has_digests:
+                part.crc = zlib.crc32(data, part.crc)
+            _write(descriptors[part.file], at, data, paths[part.file])
+            at += len(data)
+            if at - begun >= _WRITEBACK_BYTES:  # so that the disk works meanwhile, and the sync at the end waits for less
+                os.posix_fadvise(descriptors[part.file], begun, at - begun, os.POSIX_FADV_DONTNEED)
+                begun = at
+            work.add(len(data))
+    reader.finish()
+
+
+def _write(descriptor: int, offset: int, data: memoryview, path: str) -> None:
+    while len(data) > 0:
+        try:
+            count = os.pwrite(descriptor, data, offset)
+        except OSError as error:
+            raise io_error(error, path) from error
+        data, offset = data[count:], offset + count
+
+
+def compare(source: State, target: State, work: Work) -> int:
+    """Reads both, and compares every element. Returns the bytes of each. Errors: CorruptError (names the tensor)."""
+    if list(sorted(source.tensors)) != list(sorted(target.tensors)):
+        differing = min(source.tensors.keys() ^ target.tensors.keys())
+        raise CorruptError("only one of source and destination has it", path=target.path, tensor=differing)
+    total = sum(size_of(tensor) for tensor in source.tensors.values())
+    work.begin("verify", total)
+    work.run(lambda name: _compare(source.tensors[name], target.tensors[name], target.path, work), source.tensors)
+    return total
+
+
+def _compare(a: Tensor, b: Tensor, path: str, work: Work) -> None:
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        raise CorruptError(
+            f"destination has {b.dtype} {list(b.shape)}, expected {a.dtype} {list(a.shape)}", path=path, tensor=a.name
+        )
+    readers = [one.reader(work.reader_bytes) for one in (a, b)]
+    whole = _boxes.whole(a.shape)
+    buffers = [buffer_for(a, [whole], work) for _ in readers]
+    for slab in work.slabs(a, whole, _FILE_SLAB_BYTES_MAX):
+        size = slab.size * ITEM_SIZE[a.dtype]
+        for reader, buffer in zip(readers, buffers, strict=True):
+            reader.read(slab, buffer[:size])
+        if buffers[0][:size] != buffers[1][:size]:
+            raise CorruptError(
+                f"the box at {list(slab.offset)} of {list(slab.extent)} differs from the source", path=path, tensor=a.name
+            )
+        work.add(size)
+    for reader in readers:
+        reader.finish()

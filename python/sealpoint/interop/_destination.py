@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a conversion writes: asked beforehand, under another name meanwhile, and whole or not there afterwards.
+
+All that is written lies in a directory beside the destination, which is locked as long as the program lives. It gets
+its name when it is whole. The next conversion to the same destination removes what one left that was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+
+from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, IoError, NoSpaceError, NotFoundError
+from sealpoint.interop._files import attempt, io_error
+
+_SUFFIX = re.compile(r"\.partial-[0-9a-f]{8}")
+_NAMES_MAX = 16  # that are tried, if other programs take them
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
+
+
+def prepare(destination: str, may_be_empty: bool, is_dry_run: bool) -> str:
+    """The absolute path that is made. ``may_be_empty``: an empty directory there is replaced.
+
+    Removes what killed conversions to it left, unless it is a dry run. Errors: AlreadyExistsError, NotFoundError (the
+    directory that it is to be in), InvalidArgumentError, IoError.
+    """
+    try:
+        path = os.path.abspath(destination)
+        if may_be_empty and os.path.isdir(path):
+            path = os.path.realpath(path)
+    except OSError as error:  # a working directory that was removed
+        raise io_error(error, destination) from error
+    if not is_dry_run:
+        _remove_left(path)
+    _check(path, may_be_empty)
+    return path
+
+
+def _check(path: str, may_be_empty: bool) -> None:
+    if may_be_empty and os.path.isdir(path):
+        _check_empty(path)
+    else:
+        _check_absent(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        found = "is not a directory" if os.path.lexists(folder) else "does not exist"
+        raise NotFoundError(f"{folder} {found}, expected a directory in which the destination is made", path=path)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise IoError(f"{folder} cannot be written: no permission, or a read-only file system", path=path)
+    attempt(lambda: _lstat(_partial(path)), path)
+
+
+def _lstat(path: str) -> None:
+    """Errors: OSError, if it cannot be looked at; that a name is too long, say."""
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(path)
+
+
+def _check_absent(path: str) -> None:
+    attempt(lambda: _lstat(path), path)
+    if os.path.lexists(path):
+        raise AlreadyExistsError("the destination exists", path=path)
+
+
+def _check_empty(path: str) -> None:
+    names: list[str] = []
+    attempt(lambda: names.extend(os.listdir(path)), path)
+    if names:
+        raise AlreadyExistsError("the destination exists and is not empty", path=path)
+    if os.path.ismount(path) or path == os.path.realpath(os.curdir):
+        what = "a mount point" if os.path.ismount(path) else "the working directory"
+        raise InvalidArgumentError(
+            f"the destination is {what}, which cannot be replaced; expected the name of a directory within it", path=path
+        )
+
+
+def check_room(path: str, needed_bytes: int) -> None:
+    """Errors: NoSpaceError."""
+    folder = os.path.dirname(path)
+    found = os.statvfs(folder)
+    free_bytes = found.f_bavail * found.f_frsize
+    if free_bytes < needed_bytes:
+        raise NoSpaceError(
+            f"the conversion needs {needed_bytes:,} bytes; {free_bytes:,} bytes are free where it would be", path=folder
+        )
+
+
+def _partial(path: str) -> str:
+    return f"{path}.partial-{secrets.token_hex(4)}"
+
+
+def _remove_left(path: str) -> None:
+    """Those that run have locks."""
+    folder, name = os.path.split(path)
+    try:
+        entries = os.listdir(folder)
+    except OSError:  # the check will say it
+        return
+    for entry in entries:
+        if entry.startswith(name) and _SUFFIX.fullmatch(entry, len(name)):
+            _remove_unlocked(os.path.join(folder, entry), path)
+
+
+def _remove_unlocked(left: str, path: str) -> None:
+    try:
+        descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Where locks do not reach other hosts, one that writes there still cannot give its name to the half of it.
+        removed = _partial(path)
+        os.rename(left, removed)
+        shutil.rmtree(removed, ignore_errors=True)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def publishing(path: str, is_directory: bool, may_be_empty: bool = False) -> Iterator[str]:
+    """A directory or the name of a file, which becomes the destination if the block ends well, and vanishes if not."""
+    _check(path, may_be_empty)
+    partials: list[str] = []  # each is here before it is made, so that no signal comes between
+    descriptor = None
+    try:
+        descriptor = _make_locked(path, partials)
+        temporary = partials[-1] if is_directory else os.path.join(partials[-1], os.path.basename(path))
+        yield temporary
+        if is_directory:
+            _publish_directory(temporary, path, may_be_empty)
+        else:
+            attempt(lambda: _publish_file(temporary, path), path)
+        sync_directory(os.path.dirname(path))
+    finally:
+        for partial in partials:
+            shutil.rmtree(partial, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _make_locked(path: str, partials: list[str]) -> int:
+    for _ in range(_NAMES_MAX):
+        partial = _partial(path)
+        partials.append(partial)
+        try:
+            os.mkdir(partial)
+        except OSError as error:
+            partials.pop()  # it may be another's
+            raise io_error(error, path) from error
+        descriptor = _lock(partial)
+        if descriptor is not None:
+            return descriptor
+        partials.pop()
+    raise IoError("other programs remove what this one makes for the destination", path=path)
+
+
+def _lock(partial: str) -> int | None:
+    """None: another program took it for one that a killed program left, in the moment before it was locked."""
+    try:
+        descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise io_error(error, partial) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:  # then nobody can lock it, and nobody removes it
+            return descriptor
+        os.close(descriptor)
+        return None
+    if not os.path.isdir(partial):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _publish_directory(temporary: str, path: str, may_be_empty: bool) -> None:
+    if may_be_empty and os.path.isdir(path):
+        shutil.copymode(path, temporary)
+    else:
+        _check_absent(path)
+    sync_directory(temporary)
+    attempt(lambda: os.rename(temporary, path), path)
+
+
+def _publish_file(temporary: str, path: str) -> None:
+    try:
+        os.link(temporary, path)  # never onto another
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        _check_absent(path)  # no links there: a moment is left in which another program could make it
+        os.rename(temporary, path)
+
+
+def sync_directory(path: str) -> None:
+    def sync() -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    attempt(sync, path)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files whose every byte has its place before the first is written: tensors at offsets, and small bytes between them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+from sealpoint.interop._boxes import Box
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._source import Tensor
+
+_ALIGNMENT = 64
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
+_LOCAL, _CENTRAL = "<4sHHHHHIIIHH", "<4sHHHHHHIIIHHHHHII"
+_CRC_IN_LOCAL, _CRC_IN_CENTRAL = 14, 16  # where the CRC-32 is in them
+
+
+class Part:
+    """A box of a tensor in row-major order at an offset of a file. ``crc``: CRC-32, once it is written."""
+
+    __slots__ = ("box", "crc", "file", "offset", "tensor")
+
+    def __init__(self, tensor: Tensor, box: Box, file: int, offset: int) -> None:
+        self.tensor, self.box, self.file, self.offset = tensor, box, file, offset
+        self.crc = 0
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.box.size * ITEM_SIZE[self.tensor.dtype]
+
+
+class Small:
+    """Bytes of a file. ``digests``: where in them the CRC-32 of a part goes, when that is known."""
+
+    __slots__ = ("_data", "digests", "file", "offset")
+
+    def __init__(self, file: int, offset: int) -> None:
+        self.file, self.offset = file, offset
+        self._data = bytearray()
+        self.digests: list[tuple[int, Part]] = []
+
+    def add(self, data: bytes, digests: list[tuple[int, Part]]) -> None:
+        self.digests.extend((len(self._data) + at, part) for at, part in digests)
+        self._data += data
+
+    def data(self) -> bytearray:
+        """Once all parts are written."""
+        for at, part in self.digests:
+            struct.pack_into("<I", self._data, at, part.crc)
+        return self._data
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self._data)
+
+
+class Layout:
+    """Files by name, in the order in which they are to become durable."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        self.parts: list[Part] = []
+        self.smalls: list[Small] = []
+        self._last: list[Small | None] = []  # of each file
+
+    def add_file(self, name: str) -> int:
+        self.names.append(name)
+        self.sizes.append(0)
+        self._last.append(None)
+        return len(self.names) - 1
+
+    def add_bytes(self, file: int, data: bytes, digests: list[tuple[int, Part]] | None = None) -> None:
+        """Behind what the file has."""
+        last = self._last[file]
+        if last is None or last.end != self.sizes[file]:
+            last = self._last[file] = Small(file, self.sizes[file])
+            self.smalls.append(last)
+        last.add(data, digests or [])
+        self.sizes[file] += len(data)
+
+    def add_part(self, file: int, part: Part) -> None:
+        part.file, part.offset = file, self.sizes[file]
+        self.parts.append(part)
+        self.sizes[file] += part.size
+
+    @property
+    def has_digests(self) -> bool:
+        """Whether the CRC-32 of parts is needed."""
+        return any(small.digests for small in self.smalls)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.sizes)
+
+
+class _Entry(NamedTuple):
+    name: bytes
+    header: int
+    size: int
+    crc: int | Part
+
+
+class ZipLayout:
+    """A zip as torch.save writes it, at the end of a file of a layout: entries are stored, tensors begin at 64 bytes."""
+
+    def __init__(self, layout: Layout, file: int, prefix: str) -> None:
+        self._layout, self._file, self._prefix = layout, file, prefix
+        self._begin = layout.sizes[file]
+        self._entries: list[_Entry] = []
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        self._header(name, len(data), zlib.crc32(data))
+        self._layout.add_bytes(self._file, data)
+
+    def add_tensor(self, name: str, tensor: Tensor, box: Box) -> None:
+        part = Part(tensor, box, self._file, 0)
+        self._header(name, part.size, part)
+        self._layout.add_part(self._file, part)
+
+    def finish(self) -> int:
+        """Adds the directory. Returns the size of the zip in bytes."""
+        begin = self._layout.sizes[self._file] - self._begin
+        data, digests = _directory(self._entries, begin)
+        self._layout.add_bytes(self._file, data, digests)
+        return self._layout.sizes[self._file] - self._begin
+
+    def _header(self, name: str, size: int, crc: int | Part) -> None:
+        at = self._layout.sizes[self._file] - self._begin
+        text = (self._prefix + name).encode("utf-8")
+        wide = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX_32 else b""
+        gap = -(at + 30 + len(text) + len(wide) + 4) % _ALIGNMENT
+        extra = wide + struct.pack("<2sH", b"FB", gap) + b"Z" * gap
+        short, version, known = min(size, _MAX_32), 45 if wide else 20, crc if isinstance(crc, int) else 0
+        fixed = struct.pack(_LOCAL, b"PK\x03\x04", version, 0x0800, 0, 0, 33, known, short, short, len(text), len(extra))
+        self._layout.add_bytes(self._file, fixed + text + extra, [(_CRC_IN_LOCAL, crc)] if isinstance(crc, Part) else [])
+        self._entries.append(_Entry(text, at, size, crc))
+
+
+def _directory(entries: list[_Entry], begin: int) -> tuple[bytes, list[tuple[int, Part]]]:
+    data = bytearray()
+    digests = []
+    for entry in entries:
+        large = ([entry.size] * 2 if entry.size >= _MAX_32 else []) + ([entry.header] if entry.header >= _MAX_32 else [])
+        wide = b"".join(struct.pack("<Q", value) for value in large)
+        extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
+        short, header, version = min(entry.size, _MAX_32), min(entry.header, _MAX_32), 45 if wide else 20
+        known = entry.crc if isinstance(entry.crc, int) else 0
+        if isinstance(entry.crc, Part):
+            digests.append((len(data) + _CRC_IN_CENTRAL, entry.crc))
+        fixed = (b"PK\x01\x02", 45, version, 0x0800, 0, 0, 33, known, short, short)
+        data += struct.pack(_CENTRAL, *fixed, len(entry.name), len(extra), 0, 0, 0, 0, header) + entry.name + extra
+    size, count, at = len(data), len(entries), begin + len(data)
+    if begin >= _MAX_32 or size >= _MAX_32 or count >= _MAX_16:
+        data += struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, begin)
+        data += struct.pack("<4sIQI", b"PK\x06\x07", 0, at, 1)
+    short_count = min(count, _MAX_16)
+    ends = (min(size, _MAX_32), min(begin, _MAX_32), 0)
+    data += struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, short_count, short_count, *ends)
+    return bytes(data), digests

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names in directories of Megatron-core's torch_dist."""
+
+from __future__ import annotations
+
+MARKER, COMMON = "metadata.json", "common.pt"
+# The item of the common state since 0.19.
+COMMON_KEY = "common_state/shard_0_1"

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds out which format a path has, and opens it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from sealpoint._arguments import Path, check, path_of
+from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
+from sealpoint._native import check_one
+from sealpoint._places import describe_folder
+from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
+from sealpoint._series import Series
+from sealpoint._tree import Node, text_of
+from sealpoint.interop._files import FileSet, io_error
+from sealpoint.interop._sealpoint_source import open_sealpoint
+from sealpoint.interop._select import leaves, without
+from sealpoint.interop._source import FileInfo, ForeignTensor, LeftOut, State, Unread, unread_of
+
+_SHOWN_BYTES = 8
+
+
+def open_source(path: Path, *, drop_unknown: bool = False, per_rank: Sequence[str] = ()) -> State:
+    """Reads what a checkpoint of any known format holds; no payload yet, except for small values.
+
+    Args:
+        path: a file or a directory.
+        drop_unknown: values of classes that have no node are left out, and noted; else they are errors.
+        per_rank: patterns of names of which each rank has its own, in directories of DCP with metadata per rank; what
+            other ranks have in common has to be the same.
+
+    Errors: NotFoundError, NotACheckpointError (no known format), UnsupportedError (a known one, of another kind),
+    CorruptError, IncompleteError, LimitExceededError, IoError.
+    """
+    state = open_unchecked(path, drop_unknown=drop_unknown, per_rank=per_rank, goes_on=False)
+    try:
+        return check_read(state)
+    except BaseException:
+        state.close()
+        raise
+
+
+def open_unchecked(path: Path, *, drop_unknown: bool, per_rank: Sequence[str], goes_on: bool) -> State:
+    """The same, but what could not be read are nodes ``Unread``: values of unknown classes, and, if it goes on, others."""
+    check(drop_unknown=drop_unknown, per_rank=per_rank)
+    text = path_of(path)
+    patterns = [one.replace("\\", "\\\\") for one in per_rank]
+    files = FileSet()
+    try:
+        state = _open(text, files, lambda one: read_foreign(one, drop_unknown, goes_on, patterns))
+    except BaseException as error:
+        files.close()
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            raise io_error(error, text) from error
+        if isinstance(error, RecursionError):
+            raise CorruptError("values are nested too deeply", path=text) from None
+        if isinstance(error, Error):
+            error.path = error.path or text
+            _make_text(error)
+        raise
+    inner = state.close
+
+    def close() -> None:
+        inner()
+        files.close()
+
+    state.close = close
+    return state
+
+
+def check_read(state: State) -> State:
+    """A state without values that could not be read: beside the files of the format, unknown ones are left out.
+
+    Errors: those of all others.
+    """
+    names: set[str] = set()
+    for path, node in leaves(state.tree):
+        for unread in unread_of(node):
+            error = unread.error
+            error.path = error.path or state.path
+            _make_text(error)
+            if not unread.is_beside or not isinstance(error, UnsupportedError):
+                raise error
+            names.add(text_of(path))
+            state.left_out.append(LeftOut(text_of(path), 0, error.message, True))
+    return without(state, names) if names else state
+
+
+def _make_text(error: Error) -> None:
+    """Names that a hostile file gave may be no text; an error is."""
+    for member in ("message", "tensor", "object"):
+        value = getattr(error, member)
+        if value is not None:
+            setattr(error, member, value.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
+    if os.path.isdir(path):
+        return _open_directory(path, files, read)
+    if not os.path.lexists(path):
+        raise NotFoundError("no such file or directory", path=path)
+    file = files.open(path)
+    foreign = read(path)
+    if foreign is None:
+        head = file.read(0, min(file.size, _SHOWN_BYTES))
+        raise NotACheckpointError(f"begins with {head.hex()}, as no known format does", path=path)
+    return _state_of(foreign, path, files)
+
+
+def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
+    names = os.listdir(path)
+    check_one(path)
+    if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
+        return open_sealpoint(path)
+    newest = newest_megatron_iteration(path)
+    if newest is not None:
+        state = _open_directory(newest, files, read)
+        state.notes.append(f"the newest of the iterations: {os.path.basename(newest)}")
+        return state
+    foreign = read(path)
+    if foreign is not None:
+        return _state_of(foreign, path, files)
+    own = Series(path).newest()
+    if own is not None:
+        state = open_sealpoint(own.entry.path)
+        state.notes.append(f"the newest of the series: {own.entry.name}")
+        return state
+    folder = describe_folder(path, names)
+    if folder:
+        raise NotACheckpointError(folder, path=path)
+    raise NotACheckpointError("no file of a known format in the directory", path=path)
+
+
+def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
+    unread = [Unread(cast(Error, error), is_beside) for error, is_beside in foreign.unread()]
+    return State(
+        foreign.format,
+        path,
+        cast("dict[str, Node]", foreign.take_tree(unread)),
+        {tensor[0]: ForeignTensor(*tensor, foreign, files) for tensor in foreign.tensors()},
+        [FileInfo(*file) for file in foreign.files()],
+        foreign.objects(),
+        cast("list[dict[str, Node]]", foreign.take_rank_values(unread)),
+        foreign.step,
+        notes=foreign.notes(),
+        digest=foreign.digest,
+        left_out=[LeftOut(*one) for one in foreign.left_out()],
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes safetensors: single files, and directories as transformers has them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sealpoint import _tree
+from sealpoint._errors import LimitExceededError, UnsupportedError
+from sealpoint.interop._boxes import whole
+from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
+from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._source import State, Tensor, flat_tree, size_of
+
+# transformers' for files of Hugging Face: decimal.
+SHARD_BYTES_DEFAULT = 5_000_000_000
+# That of the format's own reader.
+HEADER_BYTES_MAX = 100_000_000
+# The object that __metadata__ of others is, and what is an object in it.
+METADATA = "safetensors.metadata"
+TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
+
+
+def lay_out_file(state: State, name: str) -> Layout:
+    """One file. Errors: UnsupportedError (a dtype that safetensors lacks), LimitExceededError (the header)."""
+    layout = Layout()
+    _add_file(layout, name, list(state.tensors.values()), _metadata(state))
+    return layout
+
+
+def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
+    """``model.safetensors``, or ``model-00001-of-…`` with an index if there is more than ``shard_bytes_max``."""
+    shards: list[list[Tensor]] = [[]]
+    size = 0
+    for tensor in state.tensors.values():
+        if shards[-1] and size + size_of(tensor) > shard_bytes_max:
+            shards.append([])
+            size = 0
+        shards[-1].append(tensor)
+        size += size_of(tensor)
+    layout = Layout()
+    metadata = _metadata(state)
+    if len(shards) == 1:
+        _add_file(layout, "model.safetensors", shards[0], metadata)
+        return layout
+    mapping: dict[str, str] = {}
+    for number, tensors in enumerate(shards, 1):
+        name = f"model-{number:05}-of-{len(shards):05}.safetensors"
+        _add_file(layout, name, tensors, metadata if number == 1 else {"format": "pt"})
+        mapping.update({tensor.name: name for tensor in tensors})
+    total = sum(size_of(tensor) for tensor in state.tensors.values())
+    index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(mapping.items()))}
+    layout.add_bytes(layout.add_file("model.safetensors.index.json"), (json.dumps(index, indent=2) + "\n").encode())
+    return layout
+
+
+def _metadata(state: State) -> dict[str, str]:
+    """What transformers expects; and what is no tensor, so that nothing is lost."""
+    metadata = {"format": "pt"}
+    for name, (media_type, data) in state.all_objects.items():
+        if name == METADATA:
+            metadata.update(json.loads(data))
+        else:
+            metadata[OBJECT_KEY + name] = json.dumps([media_type, base64.b64encode(data).decode("ascii")])
+    if state.tree != flat_tree(list(state.tensors)):
+        metadata[TREE_KEY] = _tree.dump(state.tree).decode("utf-8")
+    return metadata
+
+
+def _add_file(layout: Layout, name: str, tensors: Sequence[Tensor], metadata: dict[str, str]) -> None:
+    # Large elements first, so that all are aligned.
+    ordered = sorted(tensors, key=lambda tensor: (-ITEM_SIZE[tensor.dtype], tensor.name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    at = 0
+    lacking = [tensor for tensor in tensors if tensor.dtype not in TO_SAFETENSORS]
+    if lacking:
+        others = f" (nor those of {len(lacking) - 1} others)" if len(lacking) > 1 else ""
+        raise UnsupportedError(
+            f"dtype is {lacking[0].dtype}, which safetensors lacks{others}; leave it out (--drop), or choose another "
+            "format (--to)",
+            tensor=lacking[0].name,
+        )
+    for tensor in ordered:
+        if tensor.name == "__metadata__":
+            raise UnsupportedError("safetensors has no tensor of this name", tensor=tensor.name)
+        header[tensor.name] = {
+            "dtype": TO_SAFETENSORS[tensor.dtype],
+            "shape": _shape(tensor),
+            "data_offsets": [at, at + size_of(tensor)],
+        }
+        at += size_of(tensor)
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    if len(text) > HEADER_BYTES_MAX:
+        raise LimitExceededError(
+            f"header of {name} would have {len(text)} bytes, expected {HEADER_BYTES_MAX} at most; "
+            "leave values out by tensors_only, or make smaller files"
+        )
+    file = layout.add_file(name)
+    layout.add_bytes(file, len(text).to_bytes(8, "little") + text)
+    for tensor in ordered:
+        layout.add_part(file, Part(tensor, whole(tensor.shape), file, 0))
+
+
+def _shape(tensor: Tensor) -> list[int]:
+    if tensor.dtype != "f4_e2m1x2":
+        return list(tensor.shape)
+    if not tensor.shape:
+        raise UnsupportedError("a tensor of F4 without dimensions has no shape in safetensors", tensor=tensor.name)
+    return [*tensor.shape[:-1], tensor.shape[-1] * 2]

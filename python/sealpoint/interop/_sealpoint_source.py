@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of this library, as a source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from sealpoint import _tree
+from sealpoint._checkpoint import Checkpoint
+from sealpoint._checkpoint import Tensor as StoredTensor
+from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._errors import CorruptError, Error
+from sealpoint._tree import Node, parse, rank_object
+from sealpoint._tree_paths import entries_of, kind_of
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._source import FileInfo, Reader, State, flat_tree
+
+
+class SealpointTensor:
+    is_protected = True
+
+    def __init__(self, stored: StoredTensor, checkpoint: Checkpoint) -> None:
+        self._stored, self._checkpoint = stored, checkpoint
+        self.name, self.dtype = stored.name, stored.dtype_name
+        self.shape: Extents = stored.shape
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        return [_boxes.whole(self.shape)]
+
+    def reader(self, memory_bytes: int) -> Reader:
+        return self
+
+    def read(self, box: Box, out: memoryview) -> None:
+        if box.size == 0:
+            return
+        index = tuple(slice(x, x + n) for x, n in zip(*box, strict=True)) if box.extent else ...
+        self._stored.read(out, index)
+
+    def finish(self) -> None:
+        """Every read was verified."""
+
+
+def open_sealpoint(path: str) -> State:
+    checkpoint = open_checkpoint(path)
+    tensors = {name: SealpointTensor(tensor, checkpoint) for name, tensor in checkpoint.items()}
+    for tensor in tensors.values():
+        if tensor.dtype not in ITEM_SIZE:
+            raise CorruptError(f"dtype {tensor.dtype} is not one that this version knows", path=path, tensor=tensor.name)
+    objects = {name: (checkpoint.objects.media_type(name), bytes(checkpoint.objects[name])) for name in checkpoint.objects}
+    _, tree = objects.pop(_tree.OBJECT, ("", None))
+    state = State(
+        "sealpoint",
+        path,
+        flat_tree(list(tensors)),
+        dict(tensors),
+        _files(path, checkpoint),
+        digest="XXH3-128 of each chunk, which is verified",
+    )
+    if tree is not None:
+        node = _tree.parse(tree)
+        if not isinstance(node, dict) or node.get(_tree.KIND, "dict") != "dict":
+            raise CorruptError("the tree is no mapping", path=path, object=_tree.OBJECT)
+        state.tree = node
+    state.objects, state.step, state.provenance = objects, checkpoint.step, checkpoint.provenance
+    state.close = checkpoint.close
+    _take_rank_values(state)
+    _check_tree(state)
+    return state
+
+
+def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
+    sizes = {f"{blob.id}.blob": blob.file_size_bytes for blob in checkpoint.blobs}
+    infos = []
+    for name in sorted(os.listdir(path)):
+        full = os.path.join(path, name)
+        if name in sizes:
+            meaning = "payload: chunks of tensors and objects, with their digests"
+        elif name == "COMMIT":
+            meaning = "commit marker: makes the checkpoint exist, and pins the index"
+        elif name == f"{checkpoint.attempt}.index":
+            meaning = "index: names, shapes, where each shard is, and the digests of blobs"
+        elif name == "KEEP":
+            meaning = "a person pinned this checkpoint"
+        else:
+            meaning = "not part of the checkpoint, not read"
+        infos.append(FileInfo(name, os.path.getsize(full) if os.path.isfile(full) else 0, meaning))
+    return infos
+
+
+def _check_tree(state: State) -> None:
+    """Errors: CorruptError (no tree of a state)."""
+    try:
+        if entries_of(state.tree) is None:
+            raise CorruptError("the tree is no mapping", path=state.path)
+        _check(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, Error):
+            raise
+        raise CorruptError(f"the tree has a malformed node: {error!r:.100}", path=state.path) from None
+
+
+def _take_rank_values(state: State) -> None:
+    """From the objects that have them. Errors: CorruptError."""
+    while (name := rank_object(len(state.rank_values))) in state.objects:
+        values = parse(state.objects.pop(name)[1])
+        if not isinstance(values, dict):
+            raise CorruptError("values of a rank are no mapping", path=state.path, object=name)
+        state.rank_values.append(values)
+
+
+def _check(state: State) -> None:
+    """That each tensor of the tree is there, and no tensor has no place. Errors: CorruptError, UnsupportedError."""
+    named: set[str] = set()
+    stack: list[Node] = [state.tree, *(list(values.values()) for values in state.rank_values)]
+    while stack:
+        node = stack.pop()
+        if kind_of(node) == "tensor":
+            if node.get("name") not in state.tensors:
+                raise CorruptError(
+                    "the tree names a tensor that is not there", path=state.path, tensor=str(node.get("name"))
+                )
+            named.add(node["name"])
+        elif isinstance(node, dict):
+            entries = entries_of(node)
+            stack.extend(entries.values() if entries is not None else node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    for name in state.tensors:
+        if name not in named:
+            raise CorruptError("the tree has no place for it", path=state.path, tensor=name)

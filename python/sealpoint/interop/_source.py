@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every format is read as: tensors that are boxes of bytes in files, and a tree of all else."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from sealpoint._dtypes import numpy
+from sealpoint._errors import CorruptError, Error, LimitExceededError
+from sealpoint._sealpoint import Foreign
+from sealpoint._tree import KIND, MEDIA_TYPE, Node, dump, rank_object
+from sealpoint.interop import _boxes
+from sealpoint.interop._boxes import Box, Extents
+from sealpoint.interop._dtypes import ITEM_SIZE
+from sealpoint.interop._files import File, FileSet
+
+_BLOCK_BYTES = 4 << 20
+
+
+class Reader(Protocol):
+    """Reads one tensor; of one thread. Cheapest if asked for slabs in ascending order."""
+
+    def read(self, box: Box, out: memoryview) -> None:
+        """Fills ``out`` with the elements of the box in row-major order. Errors: as of the source."""
+
+    def finish(self) -> None:
+        """Checks the digests of all that was read, as far as its format has some. Errors: CorruptError."""
+
+
+class Tensor(Protocol):
+    """A tensor of a source. ``boxes`` are disjoint and cover it; their elements lie together."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> Extents: ...
+    @property
+    def boxes(self) -> Sequence[Box]: ...
+    @property
+    def is_protected(self) -> bool:
+        """Whether a digest says if its bytes are those that were written."""
+
+    def reader(self, memory_bytes: int) -> Reader: ...
+
+
+def size_of(tensor: Tensor) -> int:
+    """In bytes."""
+    return math.prod(tensor.shape) * ITEM_SIZE[tensor.dtype]
+
+
+class Entry(NamedTuple):
+    """Bytes of a file that lie together. ``crc``: None if its writer computed none."""
+
+    name: str
+    begin: int
+    size: int
+    crc: int | None
+
+
+class Portion(NamedTuple):
+    """A box of a tensor in a file. ``begin``: in bytes from that of the entry.
+
+    ``strides``: of the box, in elements; None: row-major and dense. ``run``: only these elements of the dense box.
+    ``sign_mask``: of an element, whose bits are those in the file with these flipped; None: they are the same.
+    """
+
+    box: Box
+    file: File
+    entry: Entry
+    begin: int
+    strides: Extents | None = None
+    run: tuple[int, int] | None = None
+    sign_mask: bytes | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FileTensor:
+    """A tensor whose elements are those of portions of files, which tile it."""
+
+    name: str
+    dtype: str
+    shape: Extents
+    portions: Sequence[Portion]
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        if any(portion.run for portion in self.portions):
+            return [_boxes.whole(self.shape)]
+        return [portion.box for portion in self.portions if portion.box.size > 0]
+
+    @property
+    def is_protected(self) -> bool:
+        return all(portion.entry.crc is not None for portion in self.portions)
+
+    def reader(self, memory_bytes: int) -> Reader:
+        return _FileReader(self, memory_bytes)
+
+
+class ForeignTensor:
+    """A tensor of a foreign checkpoint, of which the library says where its parts are."""
+
+    def __init__(
+        self, name: str, dtype: str, shape: Extents, has_items: bool, foreign: Foreign, files: FileSet
+    ) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self._has_items = has_items  # which are looked into when it is read
+        self._foreign, self._files = foreign, files
+        self._opened: FileTensor | None = None
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        boxes = self._foreign.boxes(self.name)
+        return [_boxes.whole(self.shape)] if boxes is None else [Box(*box) for box in boxes]
+
+    @property
+    def is_protected(self) -> bool:
+        """Of items known once it was read; until then they are expected to have digests."""
+        return (self._has_items and self._opened is None) or self._open().is_protected
+
+    def reader(self, memory_bytes: int) -> Reader:
+        """Errors: those of the items that its parts may be; CorruptError (an item holds something else)."""
+        return self._open().reader(memory_bytes)
+
+    def _open(self) -> FileTensor:
+        if self._opened is None:
+            portions = [self._portion(*part) for part in self._foreign.parts(self.name)]
+            self._opened = FileTensor(self.name, self.dtype, self.shape, portions)
+        return self._opened
+
+    def _portion(
+        self,
+        box: tuple[Extents, Extents],
+        path: str,
+        entry: tuple[str, int, int, int | None],
+        begin: int,
+        strides: Extents | None,
+        run: tuple[int, int] | None,
+        flips_sign: bool,
+    ) -> Portion:
+        sign_mask = bytes(ITEM_SIZE[self.dtype] - 1) + b"\x80" if flips_sign else None
+        return Portion(Box(*box), self._files.open(path), Entry(*entry), begin, strides, run, sign_mask)
+
+
+class _Check:
+    """The CRC-32 of an entry, of which parts are read in ascending order."""
+
+    def __init__(self, file: File, entry: Entry) -> None:
+        self._file, self._entry = file, entry
+        self._at = self._crc = 0
+
+    def add(self, begin: int, data: memoryview) -> None:
+        if begin == self._at:
+            self._crc = zlib.crc32(data, self._crc)
+            self._at += len(data)
+
+    def finish(self) -> None:
+        block = memoryview(bytearray(min(_BLOCK_BYTES, self._entry.size - self._at)))
+        while self._at < self._entry.size:  # what nobody asked for, or not in order
+            part = block[: self._entry.size - self._at]
+            self._file.read_into(self._entry.begin + self._at, part)
+            self.add(self._at, part)
+        if self._crc != self._entry.crc:
+            message = f"CRC-32 of {self._entry.name!a} is {self._crc:08x}, expected {self._entry.crc or 0:08x}"
+            raise CorruptError(message, path=self._file.path, offset=self._entry.begin)
+
+
+class _FileReader:
+    def __init__(self, tensor: FileTensor, memory_bytes: int) -> None:
+        self._tensor, self._memory_bytes = tensor, memory_bytes
+        self._item_size = ITEM_SIZE[tensor.dtype]
+        self._checks: dict[tuple[str, int], _Check] = {}
+        self._loaded: tuple[Portion, Any] | None = None
+
+    def read(self, box: Box, out: memoryview) -> None:
+        try:
+            for portion in self._tensor.portions:
+                shared = _boxes.common(box, portion.box)
+                if shared is None:
+                    continue
+                if shared == box and portion.run is None:
+                    return self._fill(portion, shared, out)
+                part = memoryview(bytearray(shared.size * self._item_size))
+                if portion.run is not None:
+                    self._fill_run(portion, shared, part, box, out)
+                    continue
+                self._fill(portion, shared, part)
+                self._array(out, box)[_slices(_boxes.within(shared, box))] = self._array(part, shared)
+        except Error as error:
+            error.tensor = error.tensor or self._tensor.name
+            raise
+
+    def finish(self) -> None:
+        try:
+            for check in self._checks.values():
+                check.finish()
+        except Error as error:
+            error.tensor = self._tensor.name
+            raise
+
+    def _array(self, data: memoryview, box: Box) -> Any:
+        return numpy().frombuffer(data, "u1").reshape(*box.extent, self._item_size)
+
+    def _fill(self, portion: Portion, box: Box, out: memoryview) -> None:
+        self._fill_stored(portion, box, out)
+        if portion.sign_mask is not None:
+            elements = numpy().frombuffer(out, "u1").reshape(-1, self._item_size)
+            elements ^= numpy().frombuffer(portion.sign_mask, "u1")
+
+    def _fill_stored(self, portion: Portion, box: Box, out: memoryview) -> None:
+        local = _boxes.within(box, portion.box)
+        if portion.strides is not None:
+            self._array(out, box)[...] = self._load(portion)[_slices(local)]
+            return
+        at = 0
+        for begin, count in _boxes.runs(local, portion.box.extent):
+            part = out[at : at + count * self._item_size]
+            self._get(portion, portion.begin + begin * self._item_size, part)
+            at += len(part)
+
+    def _get(self, portion: Portion, begin: int, out: memoryview) -> None:
+        """Bytes of its entry."""
+        portion.file.read_into(portion.entry.begin + begin, out)
+        if portion.entry.crc is not None:
+            key = (portion.file.path, portion.entry.begin)
+            if key not in self._checks:
+                self._checks[key] = _Check(portion.file, portion.entry)
+            self._checks[key].add(begin, out)
+
+    def _fill_run(self, portion: Portion, box: Box, part: memoryview, whole: Box, out: memoryview) -> None:
+        """What the run has of the box goes to its place in ``whole``."""
+        assert portion.run is not None
+        target = self._array(out, whole)
+        for index in _rows(box):
+            row = Box(index, (*(1 for _ in index[:-1]), box.extent[-1]))
+            first = _boxes.position(_boxes.within(row, portion.box).offset, portion.box.extent)
+            begin, end = max(first, portion.run[0]), min(first + box.extent[-1], portion.run[1])
+            if begin >= end:
+                continue
+            data = part[: (end - begin) * self._item_size]
+            self._get(portion, portion.begin + (begin - portion.run[0]) * self._item_size, data)
+            place = Box((*index[:-1], index[-1] + begin - first), (*row.extent[:-1], end - begin))
+            target[_slices(_boxes.within(place, whole))] = self._array(data, place)
+
+    def _load(self, portion: Portion) -> Any:
+        """The box, if its elements do not lie in row-major order: all that they span is read at once."""
+        if self._loaded is not None and self._loaded[0] is portion:
+            return self._loaded[1]
+        assert portion.strides is not None
+        last = sum((n - 1) * stride for n, stride in zip(portion.box.extent, portion.strides, strict=True))
+        size = (last + 1) * self._item_size
+        if size > self._memory_bytes:
+            raise LimitExceededError(
+                f"the tensor is stored transposed or strided and spans {size} bytes, expected {self._memory_bytes} at most; "
+                "allow more memory or fewer threads",
+                path=portion.file.path,
+            )
+        self._loaded = None
+        data = memoryview(bytearray(size))
+        self._get(portion, portion.begin, data)
+        strides = (*(stride * self._item_size for stride in portion.strides), 1)
+        shape = (*portion.box.extent, self._item_size)
+        array = numpy().lib.stride_tricks.as_strided(numpy().frombuffer(data, "u1"), shape, strides, writeable=False)
+        self._loaded = (portion, array)
+        return array
+
+
+def _rows(box: Box) -> Any:
+    """Offsets of its rows along the last dimension."""
+    import itertools
+
+    return itertools.product(
+        *(range(x, x + n) for x, n in zip(box.offset[:-1], box.extent[:-1], strict=True)), (box.offset[-1],)
+    )
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(x, x + n) for x, n in zip(*box, strict=True))
+
+
+class FileInfo(NamedTuple):
+    """A file of a source, by its path within it, and what it is for."""
+
+    name: str
+    size_bytes: int
+    meaning: str
+
+
+class Unread(dict[str, Node]):
+    """In the place of a node: what could not be read, which is an error unless a selection leaves it out.
+
+    ``is_beside``: of a file beside those of the format, of which a value of an unknown class is left out.
+    """
+
+    def __init__(self, error: Error, is_beside: bool) -> None:
+        super().__init__({KIND: "unread"})
+        self.error, self.is_beside = error, is_beside
+
+
+def unread_of(node: Node) -> Iterator[Unread]:
+    """Those that a node is or has anywhere."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Unread):
+            yield one
+        elif isinstance(one, (dict, list)):
+            stack.extend(one.values() if isinstance(one, dict) else one)
+
+
+class LeftOut(NamedTuple):
+    """A file, a directory or a value that lies beside what a format stores, and that was not read.
+
+    ``may_hold_state``: not so of text, such as a configuration, and of what is left over from another save.
+    """
+
+    name: str
+    size_bytes: int
+    reason: str
+    may_hold_state: bool
+
+
+@dataclasses.dataclass
+class State:
+    """All that a source holds.
+
+    Attributes:
+        format: its name, as that of --to.
+        tree: a mapping; its ``tensor`` nodes name ``tensors``.
+        rank_values: what ``per_rank`` nodes of the tree stand for, of each rank: path, as text -> node.
+        objects: what else is to be kept: name -> (media type, bytes).
+        notes: what the format could not say, in sentences.
+        digest: what protects the bytes of tensors, in words.
+        left_out: what lies in the directory and was not read.
+    """
+
+    format: str
+    path: str
+    tree: dict[str, Node]
+    tensors: dict[str, Tensor]
+    files: list[FileInfo]
+    objects: dict[str, tuple[str, bytes]] = dataclasses.field(default_factory=dict)
+    rank_values: list[dict[str, Node]] = dataclasses.field(default_factory=list)
+    step: int | None = None
+    provenance: dict[str, str] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    digest: str = "none"
+    left_out: list[LeftOut] = dataclasses.field(default_factory=list)
+    close: Callable[[], None] = lambda: None
+
+    @property
+    def all_objects(self) -> dict[str, tuple[str, bytes]]:
+        """With those that spec/tree.md has for the values of ranks."""
+        values = {rank_object(rank): (MEDIA_TYPE, dump(values)) for rank, values in enumerate(self.rank_values)}
+        return {**self.objects, **values}
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def flat_tree(names: Sequence[str]) -> dict[str, Node]:
+    """The tree of a state that is one mapping from names to tensors."""
+    tree = {name: {KIND: "tensor", "name": name} for name in names}
+    return {KIND: "dict", "items": [[key, node] for key, node in tree.items()]} if KIND in tree else tree

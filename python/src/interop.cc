@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealpoint/interop.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/src/gil.h"
+#include "python/src/module.h"
+#include "python/src/status.h"
+#include "python/src/values.h"
+
+// Checkpoints of foreign formats, as sealpoint/interop makes states of them.
+
+namespace sealpoint::python {
+namespace {
+
+nb::str Interned(std::string_view text) {
+  PyObject* made = Text(text).release().ptr();
+  PyUnicode_InternInPlace(&made);
+  return nb::steal<nb::str>(made);
+}
+
+nb::tuple TupleOf(const Shape& shape) {
+  PyObject* const made = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
+  if (made == nullptr) nb::raise_python_error();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    PyTuple_SetItem(made, static_cast<Py_ssize_t>(i), nb::cast(shape[i]).release().ptr());
+  }
+  return nb::steal<nb::tuple>(made);
+}
+
+nb::tuple PairOf(const Box& box) {
+  return nb::make_tuple(TupleOf(box.offset), TupleOf(box.extent));
+}
+
+// The node as Python's json has it. Frees what is converted: both would be twice the memory.
+// `unread`: stands in the place of what could not be read.
+nb::object TakeNode(ForeignNode node, const nb::list& unread) {  // recursive, 200 levels or so
+  if (node.if_bool() != nullptr) return nb::cast(*node.if_bool());
+  if (node.if_int() != nullptr) return nb::cast(*node.if_int());
+  if (node.if_float() != nullptr) return nb::cast(*node.if_float());
+  if (node.if_text() != nullptr) return Text(*node.if_text());
+  if (node.if_unread() != nullptr) return unread[node.if_unread()->position];
+  if (node.if_list() != nullptr) {
+    nb::list items;
+    for (ForeignNode& one : *node.if_list()) items.append(TakeNode(std::move(one), unread));
+    return items;
+  }
+  if (node.if_object() == nullptr) return nb::none();
+  nb::dict members;
+  for (ForeignNode::Member& member : *node.if_object()) {
+    const bool is_kind = member.key == "$" && member.value.if_text() != nullptr;
+    const nb::object value = is_kind ? nb::object(Interned(*member.value.if_text()))
+                                     : TakeNode(std::move(member.value), unread);
+    members[Interned(member.key)] = value;
+  }
+  return members;
+}
+
+// A checkpoint, and how it is read.
+struct Foreign {
+  ForeignCheckpoint checkpoint;
+  ForeignOptions options;
+
+  const ForeignTensor& At(const std::string& name) const {
+    const auto found = checkpoint.tensors.find(name);
+    if (found != checkpoint.tensors.end()) return found->second;
+    throw StatusError(Status(Code::kNotFound, "no such tensor").AtTensor(name));
+  }
+};
+
+std::optional<Foreign> Read(nb::handle path, bool drop_unknown, bool goes_on,
+                            const std::vector<std::string>& per_rank) {
+  const std::string text = PathOf(path);
+  ForeignOptions options{.drop_unknown = drop_unknown, .goes_on = goes_on, .per_rank = per_rank};
+  std::optional<ForeignCheckpoint> read = [&] {
+    const GilRelease released;
+    return Value(ReadForeign(text, options));
+  }();
+  if (!read) return std::nullopt;
+  return Foreign{.checkpoint = *std::move(read), .options = std::move(options)};
+}
+
+nb::object Newest(nb::handle path) {
+  const std::optional<std::string> newest = Value(NewestMegatronIteration(PathOf(path)));
+  return newest ? nb::object(Text(*newest)) : nb::none();
+}
+
+// In the order in which they lie in the files, so that these are read from front to back.
+nb::list TensorsOf(const Foreign& foreign) {
+  std::vector<const std::pair<const std::string, ForeignTensor>*> order;
+  for (const auto& entry : foreign.checkpoint.tensors) order.push_back(&entry);
+  const auto place = [](const auto* entry) {
+    const std::vector<ForeignPart>& parts = entry->second.parts;
+    if (parts.empty()) return std::pair<std::size_t, std::uint64_t>(0, 0);
+    return std::pair(parts.front().file, parts.front().entry_begin + parts.front().begin);
+  };
+  std::ranges::stable_sort(order, {}, place);
+  nb::list tensors;
+  for (const auto* const entry : order) {
+    const ForeignTensor& tensor = entry->second;
+    const bool has_items = !tensor.parts.empty() && tensor.parts.front().is_item;
+    tensors.append(nb::make_tuple(Text(entry->first), Interned(DTypeName(tensor.dtype)),
+                                  TupleOf(tensor.shape), has_items));
+  }
+  return tensors;
+}
+
+nb::object BoxesOf(const Foreign& foreign, nb::handle name) {
+  const ForeignTensor& tensor = foreign.At(TextOf(name));
+  if (tensor.flattened_shape) return nb::none();
+  nb::list boxes;
+  for (const ForeignPart& part : tensor.parts) boxes.append(PairOf(part.box));
+  return boxes;
+}
+
+nb::object RunOf(const ForeignPart& part) {
+  return part.run ? nb::object(nb::make_tuple(part.run->first, part.run->second)) : nb::none();
+}
+
+nb::list PartsOf(const Foreign& foreign, nb::handle name) {
+  const std::string text = TextOf(name);
+  const std::vector<ForeignPart> parts = [&] {
+    const GilRelease released;
+    return Value(ResolveParts(foreign.checkpoint, text, foreign.options));
+  }();
+  nb::list result;
+  for (const ForeignPart& part : parts) {
+    result.append(
+        nb::make_tuple(PairOf(part.box), Text(foreign.checkpoint.paths.at(part.file)),
+                       nb::make_tuple(Text(part.entry_name), part.entry_begin, part.entry_size,
+                                      part.crc ? nb::cast(*part.crc) : nb::none()),
+                       part.begin, part.strides ? nb::object(TupleOf(*part.strides)) : nb::none(),
+                       RunOf(part), part.flips_sign));
+  }
+  return result;
+}
+
+nb::dict ObjectsOf(const Foreign& foreign) {
+  nb::dict objects;
+  for (const auto& [name, object] : foreign.checkpoint.objects) {
+    objects[Text(name)] = nb::make_tuple(Text(object.media_type), BytesOf(object.bytes));
+  }
+  return objects;
+}
+
+nb::list FilesOf(const Foreign& foreign) {
+  nb::list files;
+  for (const ForeignFile& file : foreign.checkpoint.files) {
+    files.append(nb::make_tuple(Text(file.name), file.size_bytes, Text(file.meaning)));
+  }
+  return files;
+}
+
+nb::list LeftOutOf(const Foreign& foreign) {
+  nb::list left_out;
+  for (const ForeignLeftOut& one : foreign.checkpoint.left_out) {
+    left_out.append(
+        nb::make_tuple(Text(one.name), one.size_bytes, Text(one.reason), one.may_hold_state));
+  }
+  return left_out;
+}
+
+nb::list UnreadOf(const Foreign& foreign) {
+  nb::list unread;
+  for (const ForeignUnread& one : foreign.checkpoint.unread) {
+    unread.append(nb::make_tuple(ErrorOf(one.error), one.is_beside));
+  }
+  return unread;
+}
+
+nb::list NotesOf(const Foreign& foreign) {
+  nb::list notes;
+  for (const std::string& note : foreign.checkpoint.notes) notes.append(Text(note));
+  return notes;
+}
+
+nb::list TakeRankValues(Foreign& foreign, const nb::list& unread) {
+  nb::list values;
+  for (ForeignNode& one : foreign.checkpoint.rank_values) {
+    values.append(TakeNode(std::move(one), unread));
+  }
+  return values;
+}
+
+}  // namespace
+
+void BindInterop(nb::module_& m) {
+  nb::class_<Foreign>(m, "Foreign", "A checkpoint of a foreign format. sealpoint/interop uses it.")
+      .def_prop_ro(
+          "format", [](const Foreign& foreign) { return Text(foreign.checkpoint.format); },
+          nb::sig("def format(self) -> str"))
+      .def_prop_ro("step", [](const Foreign& foreign) { return foreign.checkpoint.step; })
+      .def_prop_ro(
+          "digest", [](const Foreign& foreign) { return Text(foreign.checkpoint.digest); },
+          nb::sig("def digest(self) -> str"))
+      .def("tensors", TensorsOf,
+           nb::sig("def tensors(self) -> list[tuple[str, str, tuple[int, ...], bool]]"),
+           "Name, dtype, shape, and whether its parts are items, which are looked into by `parts`.")
+      .def(
+          "boxes", BoxesOf, nb::arg("name"),
+          nb::sig(
+              "def boxes(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]] | None"),
+          "Of a tensor, offset and extent; None: they are not known before its parts.")
+      .def("parts", PartsOf, nb::arg("name"),
+           nb::sig("def parts(self, name: str) -> list[tuple[tuple[tuple[int, ...], tuple[int, "
+                   "...]], str, tuple[str, int, int, int | None], int, tuple[int, ...] | None, "
+                   "tuple[int, int] | None, bool]]"),
+           "Where elements of a tensor are: box; path; name, begin, size and CRC-32 of the entry; "
+           "begin in it; "
+           "strides; run; whether signs are flipped. Any thread.")
+      .def("objects", ObjectsOf, nb::sig("def objects(self) -> dict[str, tuple[str, bytes]]"))
+      .def("files", FilesOf, nb::sig("def files(self) -> list[tuple[str, int, str]]"))
+      .def("left_out", LeftOutOf, nb::sig("def left_out(self) -> list[tuple[str, int, str, bool]]"))
+      .def("unread", UnreadOf, nb::sig("def unread(self) -> list[tuple[BaseException, bool]]"),
+           "Errors, and whether they are of files beside those of the format.")
+      .def("notes", NotesOf, nb::sig("def notes(self) -> list[str]"))
+      .def(
+          "take_tree",
+          [](Foreign& foreign, const nb::list& unread) {
+            return TakeNode(std::move(foreign.checkpoint.tree), unread);
+          },
+          nb::arg("unread"), nb::sig("def take_tree(self, unread: object) -> object"),
+          "Once. With one of `unread` for each that could not be read.")
+      .def("take_rank_values", TakeRankValues, nb::arg("unread"),
+           nb::sig("def take_rank_values(self, unread: object) -> object"));
+  m.def("read_foreign", Read, nb::arg("path"), nb::arg("drop_unknown"), nb::arg("goes_on"),
+        nb::arg("per_rank"),
+        nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
+                "list[str]) -> Foreign | None"),
+        "None: the path is of no format that is known.");
+  m.def("newest_megatron_iteration", Newest, nb::arg("path"),
+        nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
+}
+
+}  // namespace sealpoint::python

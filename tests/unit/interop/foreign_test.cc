@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "lib/interop/foreign/node.h"
+#include "sealpoint/interop.h"
+
+namespace sealpoint::testing {
+namespace {
+
+using internal::foreign::ParseNode;
+using internal::foreign::PythonJson;
+
+// As Python prints what it reads.
+std::string Again(std::string_view text) {
+  const auto node = ParseNode(text);
+  return node ? PythonJson(*node) : "refused";
+}
+
+TEST(ForeignNode, TakesSixteenBytes) { EXPECT_EQ(sizeof(ForeignNode), 16u); }
+
+TEST(ForeignNode, ReadsAnyJson) {
+  EXPECT_EQ(Again(R"( {"b": [1, -2.50, 1e300], "a": {"x": null}} )"),
+            R"({"b": [1, -2.5, 1e+300], "a": {"x": null}})");
+  EXPECT_EQ(Again("[true,false]"), "[true, false]");
+  EXPECT_EQ(Again("\"\xc3\xa9\\n\""), R"("\u00e9\n")");
+  EXPECT_EQ(Again("9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(Again("9223372036854775808"), "9.223372036854776e+18");
+  EXPECT_EQ(Again("[1e999, -1e999, 1e-999]"), "[inf, -inf, 0.0]");
+}
+
+TEST(ForeignNode, RefusesWhatIsNoJson) {
+  for (const char* text :
+       {"", "{", "[1,]", "{\"a\":1,\"a\":2}", "tru", "01", "1 2", "\"\\ud800\""}) {
+    EXPECT_EQ(Again(text), "refused") << text;
+  }
+  EXPECT_EQ(Again(std::string(200, '[') + std::string(200, ']')).size(), 400u);
+  EXPECT_EQ(Again(std::string(201, '[') + std::string(201, ']')), "refused");
+}
+
+TEST(ForeignNode, MembersCanBeFoundAndMoved) {
+  ForeignNode node = {{"$", "tuple"}, {"items", ForeignNode::List()}};
+  ASSERT_NE(node.Find("items"), nullptr);
+  EXPECT_NE(node.Find("items")->if_list(), nullptr);
+  EXPECT_EQ(node.Find("other"), nullptr);
+  const ForeignNode moved = std::move(node);
+  EXPECT_EQ(PythonJson(moved), R"({"$": "tuple", "items": []})");
+}
+
+class ReadForeignTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ =
+        std::filesystem::path(::testing::TempDir()) / (std::string("foreign-") + info->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, std::string_view header, std::string_view payload) {
+    std::string text;
+    for (std::size_t i = 0; i < 8; ++i) text.push_back(static_cast<char>(header.size() >> (8 * i)));
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << text << header << payload;
+    return path;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ReadForeignTest, SaysWhatASafetensorsFileHolds) {
+  const std::string path = Write(
+      "a.safetensors",
+      R"({"__metadata__":{"sealpoint.tree":"{\"w\":{\"$\":\"tensor\",\"name\":\"w\"},\"n\":7}",)"
+      R"("sealpoint.object.x":"[\"text/plain\",\"aGk=\"]","who":"me"},)"
+      R"("w":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]}})",
+      "abcd");
+  const auto read = ReadForeign(path);
+  ASSERT_TRUE(read.ok()) << read.error().ToString();
+  ASSERT_TRUE(read->has_value());
+  const ForeignCheckpoint& found = **read;
+  EXPECT_EQ(found.format, "safetensors");
+  EXPECT_EQ(found.tensors.at("w").shape, (Shape{2, 2}));
+  EXPECT_EQ(found.objects.at("x").media_type, "text/plain");
+  EXPECT_EQ(found.objects.at("x").bytes.size(), 2u);
+  const auto values = ForeignValues(found);
+  ASSERT_TRUE(values.ok());
+  ASSERT_EQ(values->size(), 1u);
+  EXPECT_EQ(values->front().name + "=" + values->front().brief, "n=7");
+  const auto parts = ResolveParts(found, "w");
+  ASSERT_TRUE(parts.ok());
+  ASSERT_EQ(parts->size(), 1u);
+  EXPECT_EQ(found.paths.at(parts->front().file), path);
+  EXPECT_EQ(parts->front().entry_begin + 4, std::filesystem::file_size(path));
+  EXPECT_EQ(ResolveParts(found, "v").status().code(), Code::kNotFound);
+}
+
+TEST_F(ReadForeignTest, NothingIsWrongWithWhatItDoesNotKnow) {
+  std::ofstream(folder_ / "text") << "just text";
+  EXPECT_FALSE(ReadForeign((folder_ / "text").string()).value().has_value());
+  EXPECT_FALSE(ReadForeign(folder_.string()).value().has_value());
+  EXPECT_FALSE(ReadForeign((folder_ / "none").string()).value().has_value());
+}
+
+TEST_F(ReadForeignTest, ThePathIsInEachError) {
+  const std::string path =
+      Write("a.safetensors", R"({"__metadata__":{"sealpoint.tree":"[]"}})", "");
+  const Status error = ReadForeign(path).status();
+  EXPECT_EQ(error.code(), Code::kCorrupt);
+  EXPECT_EQ(error.place().path, path);
+}
+
+TEST_F(ReadForeignTest, TheNewestIterationOfMegatron) {
+  EXPECT_FALSE(NewestMegatronIteration(folder_.string()).value().has_value());
+  const auto write = [&](const char* text) {
+    std::ofstream(folder_ / "latest_checkpointed_iteration.txt") << text;
+  };
+  write(" 7\n");
+  EXPECT_EQ(NewestMegatronIteration(folder_.string()).value(), (folder_ / "iter_0000007").string());
+  write("../7");
+  EXPECT_EQ(NewestMegatronIteration(folder_.string()).status().code(), Code::kCorrupt);
+}
+
+}  // namespace
+}  // namespace sealpoint::testing
