@@ -271,7 +271,7 @@ W = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         ({"w": {"dtype": "F4", "shape": [3], "data_offsets": [0, 2]}}, b"xx", "Unsupported", "even last extent"),
         ({"w": W, "__metadata__": {"a": 1}}, b"x" * 8, "Corrupt", "something else than strings"),
         ({"w": W, "__metadata__": []}, b"x" * 8, "Corrupt", "something else than strings"),
-        ({"w": W, "__metadata__": {"sealpoint.tree": "{"}}, b"x" * 8, "Corrupt", "tree is no JSON"),
+        ({"w": W, "__metadata__": {"sealpoint.tree": "{"}}, b"x" * 8, "Corrupt", "tree is not JSON"),
         ({"w": W, "__metadata__": {"sealpoint.tree": "[]"}}, b"x" * 8, "Corrupt", "no mapping"),
         ({"w": W, "__metadata__": {"sealpoint.tree": "{}"}}, b"x" * 8, "Corrupt", "no place for it"),
         ({"w": W, "__metadata__": {"sealpoint.tree": '{"a":{"$":"tensor","name":"x"}}'}}, b"x" * 8, "Corrupt", "not there"),

@@ -21,7 +21,7 @@ from sealpoint.convert import _boxes
 from sealpoint.convert._boxes import Box, Extents
 from sealpoint.convert._dtypes import ITEM_SIZE
 from sealpoint.convert._files import read_whole
-from sealpoint.convert._select import _with_tree, as_mapping, leaves, pattern
+from sealpoint.convert._select import with_tree, as_mapping, leaves, pattern
 from sealpoint.convert._source import Reader, State, Tensor
 
 _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
@@ -146,7 +146,7 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
             tensors[made.name] = made
     if unused:
         raise NotFoundError(f"the rule for {min(unused)!r} fits no tensor", path=state.path)
-    return _with_tree(state, as_mapping(tree), tensors, state.objects)
+    return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
 def first_rule(compiled: Sequence[tuple[Rule, re.Pattern[str]]], name: str, verb: str) -> tuple[Rule, re.Match[str]]:

@@ -205,9 +205,9 @@ class Values:
             if type(key) not in (str, int, float, bool, tuple, type(None)):
                 raise self._error(UnsupportedError, path, f"a key is a {type(key).__name__}, expected a string or a number")
             try:
-                result[key] = self._plain(described, (*path, _tree._part_of(key)))
+                result[key] = self._plain(described, (*path, _tree.part_of(key)))
             except _Unknown as unknown:
-                node = self._instead((*path, _tree._part_of(key)), unknown)
+                node = self._instead((*path, _tree.part_of(key)), unknown)
                 if node is not LEFT_OUT:
                     result[key] = _Ready(node)
             except TypeError:
@@ -241,7 +241,7 @@ class Values:
                 return self._namespace(value.state, path)
             if name == "_io.BytesIO":
                 content = _argument(_sequence(value.state), 0)
-                return _Ready({KIND: "file", "base64": _tree._base64(self._bytes(content, path))})
+                return _Ready({KIND: "file", "base64": _tree.base64_of(self._bytes(content, path))})
             if name == "_codecs.encode":
                 text, encoding = _argument(args, 0), _argument(args, 1)
                 if type(text) is not str or type(encoding) is not str or encoding not in ("latin1", "latin-1"):
@@ -375,7 +375,7 @@ class Values:
             is_fortran = parts[3] is True
         elif value.name.endswith(".scalar"):
             dtype, data = _argument(value.args, 0), _argument(value.args, 1)
-            return {KIND: "array", "dtype": _array_dtype(dtype), "base64": _tree._base64(self._bytes(data, path))}
+            return {KIND: "array", "dtype": _array_dtype(dtype), "base64": _tree.base64_of(self._bytes(data, path))}
         else:
             raise _Unknown(value.name)
         raw, name, extents = self._bytes(data, path), _array_dtype(dtype), _sizes(shape)
