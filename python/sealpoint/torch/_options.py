@@ -193,14 +193,14 @@ def takes(keywords: Any, options: Any) -> Callable[[F], F]:
     """Lets ``help()`` and ``inspect.signature`` show the keywords of a function, each with its default in the options."""
 
     def set_signature(function: F) -> F:
-        own = [one for one in inspect.signature(function).parameters.values() if one.kind != one.VAR_KEYWORD]
+        signature = inspect.signature(function)
+        positional = [one for one in signature.parameters.values() if one.kind != one.VAR_KEYWORD]
         fields = {one.name: one for one in dataclasses.fields(options)}
         added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=fields[name].default, annotation=fields[name].type)
-            for name in names_of(keywords)
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for one in (fields[name] for name in names_of(keywords))
         ]
-        returned = inspect.signature(function).return_annotation
-        function.__signature__ = inspect.Signature([*own, *added], return_annotation=returned)  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=[*positional, *added])  # type: ignore[attr-defined]
         return function
 
     return set_signature

@@ -273,9 +273,8 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
     return NAME_OF[tensor.dtype]
 
 
-def memory_of(tensor: torch.Tensor) -> _sealpoint.MemoryView:
-    """The memory of a storable tensor, as long as that lives."""
-    dtype = NAME_OF[tensor.dtype]
+def memory_of(tensor: torch.Tensor, dtype: str | None = None) -> _sealpoint.MemoryView:
+    """The memory of a storable tensor, as long as that lives. ``dtype``: its name, if nothing else says it."""
     if tensor.numel() == 0:
         return _sealpoint.MemoryView(0, 0, dtype)
     size = tensor.element_size()
@@ -294,8 +293,7 @@ def memory_of(tensor: torch.Tensor) -> _sealpoint.MemoryView:
 
 def destination_of(tensor: torch.Tensor) -> _sealpoint.MemoryView:
     """The memory of a whole tensor that is to be loaded. Errors: UnsupportedError."""
-    check_storable(tensor, "")
-    return memory_of(tensor)
+    return memory_of(tensor, check_storable(tensor, ""))
 
 
 def plain_memory(tensor: torch.Tensor) -> torch.Tensor:
