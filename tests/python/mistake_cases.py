@@ -366,7 +366,7 @@ def alone_who_did_not_come_is_told_by_who_waits(folder):
 
     def told(rank, number, is_over=False):
         (ranks_of[rank].tell_end if is_over else ranks_of[rank].tell)(number)
-        assert ranks_of[rank]._told.wait(5)
+        assert ranks_of[rank]._writing.wait(5)
 
     told(1, 3)
     assert ranks_of[0].absent(3) == [2, 3]
