@@ -76,7 +76,7 @@ class ReaderHandle {
   ReadRequest RequestOf(const Slots& slots, std::optional<Rounding> rounding) const {
     ReadRequest request;
     const sealpoint::Checkpoint& checkpoint = parts_->reader->checkpoint();
-    request.items.reserve(nb::len(slots));
+    request.items.reserve(slots.size());
     for (const nb::handle item : slots) {
       const auto& slot = nb::cast<const Slot&>(item);
       ReadItem read{.tensor = slot.name,

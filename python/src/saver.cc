@@ -35,7 +35,7 @@ class RankState {
   // Throws what is wrong with the slots, so that a rank learns it before it is in a collective
   // call.
   RankState(const Slots& slots, const Encoding& encoding) {
-    views_.reserve(nb::len(slots));
+    views_.reserve(slots.size());
     for (const nb::handle item : slots) {
       const auto& slot = nb::cast<const Slot&>(item);
       TensorSpec spec{.name = slot.name,
