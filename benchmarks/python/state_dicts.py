@@ -103,7 +103,7 @@ def run_rank(rank, options, folder):
                 warm(path)
             times["sealpoint load"].append(timed(lambda: sp.load(into, ours)))
             times["dcp load"].append(timed(lambda: dcp.load(into, checkpoint_id=theirs)))
-            times["passed on"].append(timed(lambda: sp.load(into, ours, pass_on=True)))
+            times["passed on"].append(timed(lambda: sp.load(into, ours, share_chunks=True)))
             by_dcp = StorageWriter(ours + "w")
             times["by dcp"].append(timed(lambda: dcp.save(state, storage_writer=by_dcp)))
             futures = []
@@ -128,7 +128,7 @@ def report(case, times):
           f"{first['dcp save'] / first['sealpoint save']:.2f})")
     print(f"{case}: load {median['sealpoint load']:.3f} s, of torch.distributed.checkpoint {median['dcp load']:.3f} s: "
           f"{median['dcp load'] / median['sealpoint load']:.2f} times as fast; "
-          f"with pass_on=True {median['passed on']:.3f} s")
+          f"with share_chunks=True {median['passed on']:.3f} s")
     print(f"{case}: save by torch.distributed.checkpoint with the StorageWriter {median['by dcp']:.3f} s: "
           f"{median['dcp save'] / median['by dcp']:.2f} times as fast")
     print(f"{case}: training stands still for {median['sealpoint async']:.3f} s in a save in the background", flush=True)

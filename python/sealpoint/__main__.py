@@ -98,7 +98,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _threads(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of threads, expected 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 or more")
     return int(text)
 
 

@@ -93,9 +93,9 @@ def _or_none(rule: _Rule) -> _Rule:
     )
 
 
-def _integer(least: int, most: int, unit: str = "an integer") -> _Rule:
-    limits = f"{unit} of {least} to {most}" if most < _U32_MAX else f"{unit} of at least {least}"
-    return _Rule(_is_integer, lambda value: least <= operator.index(value) <= most, limits)
+def _integer(minimum: int, maximum: int, unit: str = "an integer") -> _Rule:
+    limits = f"{unit} of {minimum} to {maximum}" if maximum < _U32_MAX else f"{unit} of at least {minimum}"
+    return _Rule(_is_integer, lambda value: minimum <= operator.index(value) <= maximum, limits)
 
 
 def _words(*words: str) -> _Rule:

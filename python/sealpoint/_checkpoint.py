@@ -125,7 +125,7 @@ class Tensor:
 
     @property
     def placement(self) -> list[str]:
-        """How the tensor lay on the mesh of its writers, as far as they said so."""
+        """How the tensor was placed on the mesh of its writers, as far as they said so."""
         return self._info.placement
 
     def __len__(self) -> int:
@@ -224,8 +224,11 @@ class Tensor:
     def _read_into(
         self, selection: Selection, out: Any, threads: int | None = None, convert: Rounding | None = None
     ) -> None:
-        item = (self.name, selection.offset, selection.extent, selection.kept, out)
-        self._checkpoint._read([item], threads=threads, convert=convert)
+        self._checkpoint._read([_part_of(self.name, selection, out)], threads=threads, convert=convert)
+
+
+def _part_of(name: str, selection: Selection, out: Any) -> _sealpoint.ReadPart:
+    return _sealpoint.ReadPart(name, out, _sealpoint.Region(selection.offset, selection.extent), selection.kept)
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -345,7 +348,7 @@ class Checkpoint(Mapping[str, Tensor]):
                 Destinations must not share a byte.
             threads: that read and verify; None: those of the checkpoint.
             missing: what follows if a name is not stored. "report" and "allow" leave its ``out`` as it is.
-            unexpected: what follows if a stored tensor is not wanted.
+            unexpected: what follows if a stored tensor is not asked for.
             coverage: what follows if the parts of a tensor leave some of it out.
             convert: as for ``Tensor.read``.
             isolate: nothing is written to ``out`` that was not verified before. Off: after an error the content
@@ -357,7 +360,7 @@ class Checkpoint(Mapping[str, Tensor]):
         """
         check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
         items = wanted if type(wanted) is dict else self._items(wanted)
-        contract = (missing, unexpected, "error", "error", coverage)
+        contract = _sealpoint.LoadContract(missing=missing, unexpected=unexpected, coverage=coverage)
         return self._read(items, contract, threads, convert, isolate, progress)
 
     def plan(self, wanted: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
@@ -369,30 +372,29 @@ class Checkpoint(Mapping[str, Tensor]):
         names = self if wanted is None else listed("wanted", wanted) if not isinstance(wanted, Mapping) else wanted
         boxes = names if isinstance(names, Mapping) and names is not self else {}
         items = [self._item(name, boxes.get(name, ...), None) for name in names]
-        contract = ("error", "allow", "error", "error", "allow")
-        return Plan(*_sealpoint.plan(self._handle, items, contract))
+        return Plan(*_sealpoint.plan(self._handle, items, _sealpoint.LoadContract()))
 
     def _items(self, wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]]) -> Any:
         if isinstance(wanted, Mapping):
             return dict(wanted)
         items = listed("wanted", wanted)
         if not all(isinstance(item, Sequence) and len(item) == 3 for item in items):
-            raise ArgumentTypeError("wanted has an item that is no (name, box, out)")
+            raise ArgumentTypeError("wanted has an item of another form, expected (name, box, out)")
         return [self._item(*item) for item in items]
 
-    def _item(self, name: str, box: Any, out: Any) -> tuple[Any, ...]:
+    def _item(self, name: str, box: Any, out: Any) -> _sealpoint.ReadPart:
         check(name=name)
         if box is Ellipsis or not self._handle.has_tensor(name):
-            return (name, None, None, None, out)
+            return _sealpoint.ReadPart(name, out)
         selection = select(box, self._handle.tensor(name).shape)
         if any(step != 1 for step in selection.steps):
             raise ValueError(f"the box of {name!r} has steps, expected none")
-        return (name, selection.offset, selection.extent, selection.kept, out)
+        return _part_of(name, selection, out)
 
     def _read(
         self,
         items: Any,
-        contract: tuple[str, str, str, str, str] = ("error", "allow", "error", "error", "allow"),
+        contract: _sealpoint.LoadContract | None = None,
         threads: int | None = None,
         convert: Rounding | None = None,
         isolate: bool = False,
@@ -400,7 +402,8 @@ class Checkpoint(Mapping[str, Tensor]):
     ) -> _sealpoint.LoadReport:
         count = self._threads if threads is None else threads
         check(threads=count, convert=convert, progress=progress)
-        return _sealpoint.read(self._handle, items, contract, convert, count, isolate, progress)
+        rules = contract or _sealpoint.LoadContract()
+        return _sealpoint.read(self._handle, items, rules, convert, count, isolate, progress)
 
     # What else the index says.
 
@@ -444,7 +447,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def mesh(self) -> dict[str, int]:
-        """Names and sizes of the axes on which its writers lay, outermost first."""
+        """Names and sizes of the axes of the mesh of its writers, outermost first."""
         return dict(self._handle.mesh)
 
     @property
@@ -453,7 +456,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     @property
     def raw_bytes(self) -> int:
-        """Of tensors and objects."""
+        """Size of tensors and objects."""
         return self._handle.raw_bytes
 
     def shards(self, name: str) -> list[Shard]:

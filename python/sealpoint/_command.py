@@ -19,7 +19,7 @@ from sealpoint._sealpoint import printable
 
 # As those of ckpt-verify.
 STATUS_OF_VERDICT = {"committed": 0, "corrupt": 1, "uncommitted": 2, "unsupported": 3, "unreadable": 4, "incomplete": 5}
-# Of a conversion that is done, but left out what may be state.
+# The status of a conversion that is done, but left out what may be state.
 LEFT_OUT = 6
 _UNREADABLE, _USAGE, _INTERNAL, _OUTPUT, _INTERRUPTED = 4, 64, 70, 74, 130
 _STATUS_OF_CODE = {"Corrupt": 1, "Uncommitted": 2, "Unsupported": 3, "LimitExceeded": 3, "Incomplete": 5}

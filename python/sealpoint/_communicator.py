@@ -11,7 +11,7 @@ Message = bytes | bytearray | memoryview
 
 
 class Communicator(Protocol):
-    """A group of ranks, through which metadata travels, and in a load what several ranks want of one chunk.
+    """A group of ranks, through which metadata travels, and in a load the parts of one chunk that several ranks request.
 
     All functions below ``set_deadline``, but ``interrupt``, are collective: all ranks call them in the same order.
     Each returns within the deadline; after an exception the group must not be used again. They are called on one

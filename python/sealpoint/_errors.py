@@ -79,7 +79,7 @@ class AlreadyExistsError(Error):
 
 
 class NotACheckpointError(Error):
-    """The directory has no file of Sealpoint, or a file is none."""
+    """The directory has no file of Sealpoint, or the path is a file of another kind."""
 
     code = "NotACheckpoint"
 

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 
 class Selection(NamedTuple):
-    """A box of a tensor, in elements per dimension, and how the wanted elements lie in it."""
+    """A box of a tensor, in elements per dimension, and where the elements that are asked for are in it."""
 
     offset: tuple[int, ...]
     extent: tuple[int, ...]
     # False for dimensions that an integer has taken away.
     kept: tuple[bool, ...]
-    # Of the dimensions that are left; 1 takes all of the box.
+    # One per dimension that is left; 1 takes all of the box.
     steps: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the box without the dimensions that are taken away."""
+        """The extents of the box without the dimensions that are taken away."""
         return tuple(n for n, kept in zip(self.extent, self.kept, strict=True) if kept)
 
     @property
@@ -71,12 +71,12 @@ def _step_of(entry: slice) -> int:
 
 def _position(entry: Any, size: int, dim: int) -> int:
     if entry is None or isinstance(entry, bool):
-        raise TypeError(f"{entry} is no index of a tensor; index with integers, slices and '...'")
+        raise TypeError(f"{entry} is not an index of a tensor, expected integers, slices and '...'")
     try:
         position = operator.index(entry)
     except TypeError:
         name = type(entry).__name__
-        raise TypeError(f"{name} is no index of a tensor; index with integers, slices and '...'") from None
+        raise TypeError(f"{name} is not an index of a tensor, expected integers, slices and '...'") from None
     if not -size <= position < size:
         raise IndexError(f"index {position} is out of bounds for dimension {dim} of {size} elements")
     return position + size if position < 0 else position

@@ -15,7 +15,7 @@ from sealpoint._sealpoint import printable
 _TORCH_ZIP = b"PK\x03\x04"
 _TORCH_LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 _OWN_FILE = re.compile(r"COMMIT|[0-9a-f]{32}\.(blob|index|commit)")
-# Of a directory no more names than these are looked at.
+# No more names of a directory than these are looked at.
 _NAMES_MAX = 10_000
 _INNER_MAX = 1000
 _FOREIGN_NAMES = (".metadata", "metadata.json")
@@ -85,7 +85,7 @@ def _describe_directory(path: str) -> str:
 
 
 def describe_folder(path: str, names: list[str]) -> str:
-    """Of a directory of checkpoints of other programs, which has these names; empty if it is none."""
+    """Describes a directory of checkpoints of other programs, which has these names; empty if it is something else."""
     inner = _checkpoints_in(path, names)
     if not inner:
         return ""

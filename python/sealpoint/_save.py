@@ -73,7 +73,7 @@ def save(
         codec: "none", "zstd" or, for floating-point numbers, "bytesplit+zstd".
         chunk_size_bytes: unit of digest and codec: a power of two, 4 KiB to 128 MiB (16 MiB with a codec).
         blob_size_max_bytes: another file is begun before one would pass this.
-        allow_empty: a checkpoint without tensors and objects is no error.
+        allow_empty: a checkpoint without tensors and objects is not an error.
         engine: staging memory and threads; None: those that all saves of the process share.
         progress: as for ``Checkpoint.read``.
 
@@ -159,11 +159,11 @@ class BlobWriter:
         Args:
             array: as for ``save``.
             shape: of the whole tensor; None: the array is all of it.
-            offset: where the array lies in it, in elements per dimension; None: at the beginning.
+            offset: where the array is in it, in elements per dimension; None: at the beginning.
             extent: of the box, if the array is flat because it is a run of it; None: the array's shape.
             run: the array holds these row-major elements [begin, end) of the box; None: all of them.
             group: tensors of different groups go into different blobs.
-            placement: how the tensor lies on the mesh; provenance only.
+            placement: how the tensor is placed on the mesh; provenance only.
 
         Holes and overlaps are found by ``commit``. Errors: InvalidArgumentError, NoSpaceError, IoError.
         """

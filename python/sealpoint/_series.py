@@ -42,7 +42,7 @@ class Series:
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:
         """The newest committed checkpoint whose files are there; None if nothing was ever committed. IoError if neither the
-        series nor the directory that it lies in is there: a file system that is not mounted is no new training.
+        series nor its parent directory is there: a file system that is not mounted is not a new training.
         InvalidArgumentError if the path is that of a checkpoint, or of a file: there may be something to resume from.
 
         Args:

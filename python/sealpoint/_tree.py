@@ -54,7 +54,7 @@ class Foreign:
         return f"<{self.kind} {' '.join(str(value) for value in self.members.values())}>"
 
 
-# Of each enumeration that was registered: its name in files.
+# The enumerations that were registered, by their names in files.
 _enums: dict[str, type[enum.Enum]] = {}
 # Types that others than this module know: (is it one, encode), and by kind: decode.
 _encoders: list[tuple[Callable[[Any], bool], Callable[[Any], Node]]] = []
@@ -82,11 +82,11 @@ def register_type(
 
 
 def text_of(path: Path) -> str:
-    """The name of what lies there."""
+    """The name of what is at this path."""
     return ".".join(str(part) for part in path)
 
 
-def _base64(data: Any) -> str:
+def base64_of(data: Any) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
@@ -145,9 +145,9 @@ class Encoder:
         if type(value) is complex:
             return {KIND: "complex", "real": self.encode(value.real, path), "imag": self.encode(value.imag, path)}
         if isinstance(value, (bytes, bytearray)):
-            return {KIND: "bytes", "base64": _base64(value)}
+            return {KIND: "bytes", "base64": base64_of(value)}
         if type(value) is io.BytesIO:
-            return {KIND: "file", "base64": _base64(value.getvalue())}
+            return {KIND: "file", "base64": base64_of(value.getvalue())}
         if isinstance(value, enum.Enum) and _enum_name(type(value)) in _enums:
             return self._encode_enum(value, path)
         if type(value) is argparse.Namespace:
@@ -164,7 +164,7 @@ class Encoder:
 
     def _encode_unknown(self, value: Any, path: Path) -> Node:
         if self._allow_pickle:
-            return {KIND: "pickle", "base64": _base64(pickle.dumps(value, protocol=4))}
+            return {KIND: "pickle", "base64": base64_of(pickle.dumps(value, protocol=4))}
         hint = "; see register_enum" if isinstance(value, enum.Enum) else ""
         raise UnsupportedError(
             f"values of type {type(value).__module__}.{type(value).__qualname__} have no form in the format{hint}; "
@@ -185,7 +185,7 @@ class Encoder:
                     f"a key is of type {type(key).__qualname__}, expected a string, a number or a tuple of these",
                     object=text_of(path),
                 )
-            items.append([self.encode(key, path), self.encode(value, (*path, _part_of(key)))])
+            items.append([self.encode(key, path), self.encode(value, (*path, part_of(key)))])
         return {KIND: "dict", "items": items}
 
     def _encode_per_rank(self, value: PerRank[Any], path: Path) -> Node:
@@ -199,7 +199,8 @@ class Encoder:
         return {KIND: "per_rank", "size": self._size}
 
 
-def _part_of(key: Any) -> str | int:
+def part_of(key: Any) -> str | int:
+    """The part of a path that stands for a key of a mapping."""
     return key if isinstance(key, (str, int)) else str(key)
 
 
@@ -208,7 +209,8 @@ def _text(text: str, path: Path) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UnsupportedError(f"string is no text: {error}", object=text_of(path)) from error
+        message = f"string is not text, expected what UTF-8 can encode: {error}"
+        raise UnsupportedError(message, object=text_of(path)) from error
     return text
 
 
@@ -219,7 +221,7 @@ def _encode_array(value: Any, path: Path) -> Node:
     name = name_of(array.dtype)
     if name is None:
         raise UnsupportedError(f"dtype of the array is {array.dtype}, which the format does not have", object=text_of(path))
-    node: dict[str, Node] = {KIND: "array", "dtype": name, "base64": _base64(array.tobytes())}
+    node: dict[str, Node] = {KIND: "array", "dtype": name, "base64": base64_of(array.tobytes())}
     if isinstance(value, numpy().ndarray):
         node["shape"] = list(value.shape)
     return node
@@ -239,7 +241,7 @@ def merge(nodes: list[tuple[int, Node]]) -> Node:
 
 
 def _members(node: Node) -> dict[Any, Node] | None:
-    """Of a mapping: its values by key, in a form that can be compared."""
+    """The values of a mapping by key, in a form that can be compared; None: the node is not a mapping."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:
@@ -272,13 +274,14 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
             first[text] = [node_of_key, value]
         return {KIND: "dict", "items": list(first.values())}
     raise InvalidArgumentError(
-        f"ranks differ: {_brief(a)} on rank {ranks[0]}, {_brief(b)} on rank {ranks[1]}; see per_rank",
+        f"ranks differ: {brief(a)} on rank {ranks[0]}, {brief(b)} on rank {ranks[1]}; see per_rank",
         object=text_of(path),
         rank=ranks[1],
     )
 
 
-def _brief(node: Node) -> str:
+def brief(node: Node) -> str:
+    """What messages show of a node."""
     if isinstance(node, dict) and node.get(KIND) == "tensor":
         return "a tensor"
     text = json.dumps(node)
@@ -290,11 +293,11 @@ def dump(node: Node) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """Errors: CorruptError if the bytes are no tree."""
+    """Errors: CorruptError if the bytes are not a tree."""
     try:
         return json.loads(data)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise CorruptError(f"tree is no JSON: {error}", object=OBJECT) from error
+        raise CorruptError(f"tree is not JSON, expected a JSON document: {error}", object=OBJECT) from error
 
 
 class Decoder:

@@ -23,7 +23,7 @@ def nest(leaves: Iterable[tuple[Path, Node]]) -> Node:
         for part in path[:-1]:
             branch = branch.setdefault(part, _Branch())
             if not isinstance(branch, _Branch):
-                raise InvalidArgumentError("a value lies within another", object=text_of(path))
+                raise InvalidArgumentError("path has both a value and children", object=text_of(path))
         if path[-1] in branch:
             raise InvalidArgumentError("two places of the state have this path", object=text_of(path))
         branch[path[-1]] = node
@@ -45,7 +45,7 @@ def kind_of(node: Node) -> str | None:
 
 
 def entries_of(node: Node) -> dict[Any, Node] | None:
-    """Of a mapping: its values by key."""
+    """The values of a mapping by key; None: the node is not a mapping."""
     if not isinstance(node, dict):
         return None
     if KIND not in node:

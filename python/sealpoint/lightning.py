@@ -21,6 +21,7 @@ from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, Unsuppor
 from sealpoint._save import Codec
 from sealpoint.torch import _directories
 from sealpoint.torch._load import load_full
+from sealpoint.torch._options import SaveKeywords
 from sealpoint.torch._save import save
 
 
@@ -66,14 +67,14 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
         target = path_of(path)
         step = checkpoint.get("global_step")
-        options: dict[str, Any] = {
+        options: SaveKeywords = {
             "no_dist": True, "allow_pickle": self._allow_pickle, "codec": self._codec,
             "step": step if type(step) is int else None,
         }
         with _turn:
             self._save(checkpoint, target, options)
 
-    def _save(self, checkpoint: dict[str, Any], target: str, options: dict[str, Any]) -> None:
+    def _save(self, checkpoint: dict[str, Any], target: str, options: SaveKeywords) -> None:
         if not os.path.lexists(target):
             save(checkpoint, target, **options)
             return
@@ -81,7 +82,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             raise AlreadyExistsError("something is there already", path=target)
         beside = f"{target}.new-{secrets.token_hex(4)}"
         save(checkpoint, beside, **options)
-        self.remove_checkpoint(target)  # after a crash behind this line the new one has its other name
+        self.remove_checkpoint(target)  # after a crash here the new one has its other name
         os.rename(beside, target)
         handle = os.open(os.path.dirname(os.path.abspath(target)), os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -18,7 +18,7 @@ from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from sealpoint.interop._select import pattern, renamer
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import _array_of
+from sealpoint.torch._shards import destination_of
 
 FORMAT = "sealpoint"
 _OPTIONS = {"checkpoint", "rename", "threads"}
@@ -45,7 +45,7 @@ def weights(
                 raise UnsupportedError(f"this torch has no dtype {checkpoint[name].dtype_name}", tensor=name)
         for new_name, name in names.items():
             tensor = torch.empty(checkpoint[name].shape, dtype=DTYPE_OF[checkpoint[name].dtype_name], device="cpu")
-            checkpoint.read({name: _array_of(tensor)}, unexpected="allow", threads=threads)
+            checkpoint.read({name: destination_of(tensor)}, unexpected="allow", threads=threads)
             yield new_name, tensor
 
 
@@ -95,7 +95,7 @@ def register() -> None:
             """Nothing: a checkpoint is read where it is."""
 
         def load_weights(self, model: Any, model_config: Any) -> None:
-            """Of the ranks each reads all tensors, one at a time, as its parts of them are cut by the model."""
+            """Each rank reads all tensors, one at a time, since the model cuts its parts out of them."""
             options = dict(self._options)
             model.load_weights(weights(options.pop("checkpoint", model_config.model), **options))
 

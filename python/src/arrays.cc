@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/src/arrays.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -134,35 +138,48 @@ void SetGeometry(ArrayMemory& memory, void* first, int ndim, const Py_ssize_t* s
 
 std::string TypeName(nb::handle object) { return NameOf(object.type().attr("__name__"), "name"); }
 
-ArrayMemory ReadAddress(const nb::tuple& array, std::string_view tensor) {
-  if (array.size() != 7) {
-    ThrowInvalid("a tuple of " + std::to_string(array.size()) + " is no memory, expected an array",
-                 tensor);
-  }
-  ArrayMemory memory{.size_bytes = nb::cast<std::size_t>(array[1]),
-                     .origin_bytes = nb::cast<std::size_t>(array[4]),
-                     .has_shape = false,
-                     .device = nb::cast<int>(array[5])};
-  if (memory.device < 0) memory.device = kHostDevice;
-  memory.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(array[0]));
-  memory.stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array[6]));
-  if (!array[2].is_none()) {
-    const std::string name = NameOf(array[2], "dtype");
-    const auto dtype = FindDType(name);
-    if (!dtype) ThrowInvalid("dtype " + name + " is not registered", tensor);
-    memory.dtype = dtype->dtype;
-    memory.element_size = dtype->size_bytes;
-  }
-  if (!array[3].is_none()) {
-    memory.is_dense = false;
-    for (const nb::handle stride : nb::borrow<nb::tuple>(array[3])) {
-      memory.strides_bytes.push_back(nb::cast<std::int64_t>(stride));
-    }
-  }
-  return memory;
+ArrayMemory MemoryOf(const MutableMemoryView& view) {
+  const auto dtype = FindDType(view.dtype);
+  return {.data = view.data,
+          .size_bytes = view.size_bytes,
+          .dtype = view.dtype,
+          .element_size = dtype ? dtype->size_bytes : 1,
+          .has_shape = false,
+          .strides_bytes = view.strides_bytes,
+          .is_dense = view.is_dense(),
+          .device = view.device,
+          .stream = view.stream};
+}
+
+void MakeMemoryView(MutableMemoryView* self, std::uintptr_t address, std::size_t size_bytes,
+                    const std::optional<std::string>& dtype,
+                    std::optional<std::vector<std::int64_t>> strides_bytes,
+                    std::optional<int> device, std::uintptr_t stream) {
+  new (self) MutableMemoryView{
+      .data = reinterpret_cast<std::byte*>(address),
+      .size_bytes = size_bytes,
+      .dtype = dtype ? DTypeNamed(*dtype, "").dtype : DType::kNone,
+      .strides_bytes = std::move(strides_bytes).value_or(std::vector<std::int64_t>{}),
+      .device = device.value_or(kHostDevice),
+      .stream = reinterpret_cast<void*>(stream)};
 }
 
 }  // namespace
+
+void BindMemory(nb::module_& m) {
+  nb::class_<MutableMemoryView>(m, "MemoryView",
+                                "Memory of the host or of a device. Keeps nothing alive.")
+      .def("__init__", MakeMemoryView, nb::arg("address"), nb::arg("size_bytes"),
+           nb::arg("dtype") = nb::none(), nb::arg("strides_bytes") = nb::none(),
+           nb::arg("device") = nb::none(), nb::arg("stream") = 0,
+           "``strides_bytes``: None if it is dense; ``device``: of CUDA, or None for the host.");
+}
+
+DTypeInfo DTypeNamed(const std::string& name, std::string_view tensor) {
+  const auto dtype = FindDType(name);
+  if (!dtype) ThrowInvalid("dtype " + name + " is not registered", tensor);
+  return *dtype;
+}
 
 void ThrowInvalid(std::string message, std::string_view tensor) {
   throw StatusError(Status(Code::kInvalidArgument, std::move(message)).AtTensor(tensor));
@@ -191,7 +208,9 @@ ArrayReader::~ArrayReader() {
 }
 
 ArrayMemory ArrayReader::Read(nb::handle array, std::string_view tensor) {
-  if (PyTuple_Check(array.ptr())) return ReadAddress(nb::borrow<nb::tuple>(array), tensor);
+  if (nb::isinstance<MutableMemoryView>(array)) {
+    return MemoryOf(nb::cast<const MutableMemoryView&>(array));
+  }
   if (ndarray_.is_valid() && nb::isinstance(array, ndarray_)) return ReadNumpy(array, tensor);
   return ReadBuffer(array, tensor);
 }
@@ -243,10 +262,10 @@ ArrayMemory ArrayReader::ReadBuffer(nb::handle array, std::string_view tensor) {
     const nb::python_error why;
     if (PyObject_CheckBuffer(array.ptr()) == 0) {
       const bool is_of_torch = PyObject_HasAttrString(array.ptr(), "untyped_storage") == 1;
-      const char* const hint =
-          is_of_torch ? "; sealpoint.torch saves and loads tensors of PyTorch" : "";
-      ThrowInvalid(TypeName(array) + " is no array of numpy and has no buffer protocol" + hint,
-                   tensor);
+      const char* const expected =
+          is_of_torch ? "one of numpy; sealpoint.torch saves and loads tensors of PyTorch"
+                      : "one of numpy or an object with the buffer protocol";
+      ThrowInvalid(TypeName(array) + " is not an array, expected " + expected, tensor);
     }
     ThrowInvalid(TypeName(array) + ": " + NameOf(nb::str(why.value()), "text"), tensor);
   }

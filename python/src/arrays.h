@@ -49,9 +49,8 @@ class ArrayReader {
   ArrayReader(const ArrayReader&) = delete;
   ArrayReader& operator=(const ArrayReader&) = delete;
 
-  // `array` is an array of numpy, an object with the buffer protocol, or a tuple (address: int,
-  // size_bytes: int, dtype: str or None, strides_bytes: tuple or None, origin_bytes: int, device:
-  // int or -1, stream: int). Throws InvalidArgument that names the tensor.
+  // `array` is an array of numpy, an object with the buffer protocol, or a MemoryView of the module
+  // (see BindMemory). Throws InvalidArgument that names the tensor.
   ArrayMemory Read(nb::handle array, std::string_view tensor);
 
  private:
@@ -81,8 +80,14 @@ struct ArrayFit {
 ArrayFit FitArray(const ArrayMemory& memory, const Shape& extent, const std::vector<bool>& is_kept,
                   std::uint32_t element_size, std::string_view tensor);
 
+// MemoryView: memory at an address, as programs have it that know no arrays of numpy.
+void BindMemory(nb::module_& m);
+
 // An InvalidArgument about a tensor.
 [[noreturn]] void ThrowInvalid(std::string message, std::string_view tensor);
+
+// What is known of the dtype of this name. Throws InvalidArgument.
+DTypeInfo DTypeNamed(const std::string& name, std::string_view tensor);
 
 // A str as UTF-8. Throws ArgumentTypeError that names `what`.
 std::string NameOf(nb::handle name, const char* what);

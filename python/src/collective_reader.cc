@@ -53,18 +53,17 @@ class ReaderHandle {
     return BytesOf(Value(watch.Run([&] { return parts_->reader->ReadObject(name); })));
   }
 
-  CollectiveLoadReport Load(nb::handle slots, const ContractWords& contract,
+  CollectiveLoadReport Load(const Slots& slots, const LoadContract& contract,
                             const std::optional<std::string>& convert, int threads,
-                            std::uint64_t memory_budget_bytes, bool pass_on,
+                            std::uint64_t memory_budget_bytes, bool share_chunks,
                             nb::handle progress) const {
     const ReadRequest request = RequestOf(slots, RoundingOf(convert));
-    const LoadContract rules = ContractOf(contract);
     Watch watch(progress, parts_->communicator->InterruptedBySignal());
     const CollectiveLoadOptions options{.memory_budget_bytes = memory_budget_bytes,
                                         .threads = threads,
-                                        .share_chunks = pass_on,
+                                        .share_chunks = share_chunks,
                                         .on_phase = watch.OnPhase()};
-    return Value(watch.Run([&] { return parts_->reader->Load(request, rules, options); }));
+    return Value(watch.Run([&] { return parts_->reader->Load(request, contract, options); }));
   }
 
  private:
@@ -74,16 +73,17 @@ class ReaderHandle {
   };
 
   // The request says what it takes for stored: dtype and shape are compared under the contract.
-  ReadRequest RequestOf(nb::handle slots, std::optional<Rounding> rounding) const {
+  ReadRequest RequestOf(const Slots& slots, std::optional<Rounding> rounding) const {
     ReadRequest request;
     const sealpoint::Checkpoint& checkpoint = parts_->reader->checkpoint();
+    request.items.reserve(slots.size());
     for (const nb::handle item : slots) {
-      Slot slot = SlotOf(item);
-      ReadItem read{.tensor = std::move(slot.name),
-                    .region = std::move(slot.region),
+      const auto& slot = nb::cast<const Slot&>(item);
+      ReadItem read{.tensor = slot.name,
+                    .region = slot.region,
+                    .destination = slot.view.value_or(MutableMemoryView{}),
                     .dtype = slot.dtype,
-                    .shape = std::move(slot.shape)};
-      if (slot.view) read.destination = *std::move(slot.view);
+                    .shape = slot.shape};
       if (rounding) {
         const auto stored = checkpoint.FindTensor(read.tensor);
         if (stored && stored->dtype != slot.dtype) {
@@ -111,7 +111,7 @@ void BindCollectiveReader(nb::module_& m) {
       .def_ro("bytes_read", &CollectiveLoadReport::bytes_read)
       .def_ro("bytes_received", &CollectiveLoadReport::bytes_received)
       .def_ro("all_bytes_read", &CollectiveLoadReport::all_bytes_read)
-      .def_ro("all_bytes_wanted", &CollectiveLoadReport::all_bytes_requested);
+      .def_ro("all_bytes_requested", &CollectiveLoadReport::all_bytes_requested);
   nb::class_<ReaderHandle>(m, "CollectiveReader", "A checkpoint that all ranks read together.")
       .def(nb::init<nb::object, nb::handle, bool, bool, std::uint64_t>(), nb::arg("communicator"),
            nb::arg("path"), nb::arg("check_files"), nb::arg("direct_io"),
@@ -120,7 +120,7 @@ void BindCollectiveReader(nb::module_& m) {
       .def("read_object", &ReaderHandle::ReadObject, nb::arg("name"))
       .def("load", &ReaderHandle::Load, nb::arg("slots"), nb::arg("contract"),
            nb::arg("convert").none(), nb::arg("threads"), nb::arg("memory_budget_bytes"),
-           nb::arg("pass_on"), nb::arg("progress").none());
+           nb::arg("share_chunks"), nb::arg("progress").none());
 }
 
 }  // namespace sealpoint::python

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/src/contract.h"
 
+#include <nanobind/stl/string.h>
+
 #include <array>
 #include <string_view>
 #include <utility>
@@ -22,14 +24,22 @@ OnMismatch OnMismatchOf(const std::string& name, const char* what) {
                                                        ", expected error, report or allow"));
 }
 
+void MakeContract(LoadContract* self, const std::string& missing, const std::string& unexpected,
+                  const std::string& dtype, const std::string& shape, const std::string& coverage) {
+  new (self) LoadContract{.missing = OnMismatchOf(missing, "missing"),
+                          .unexpected = OnMismatchOf(unexpected, "unexpected"),
+                          .dtype = OnMismatchOf(dtype, "dtype"),
+                          .shape = OnMismatchOf(shape, "shape"),
+                          .coverage = OnMismatchOf(coverage, "coverage")};
+}
+
 }  // namespace
 
-LoadContract ContractOf(const ContractWords& words) {
-  return {.missing = OnMismatchOf(std::get<0>(words), "missing"),
-          .unexpected = OnMismatchOf(std::get<1>(words), "unexpected"),
-          .dtype = OnMismatchOf(std::get<2>(words), "dtype"),
-          .shape = OnMismatchOf(std::get<3>(words), "shape"),
-          .coverage = OnMismatchOf(std::get<4>(words), "coverage")};
+void BindContract(nb::module_& m) {
+  nb::class_<LoadContract>(m, "LoadContract", "What differences lead to: error, report or allow.")
+      .def("__init__", MakeContract, nb::kw_only(), nb::arg("missing") = "error",
+           nb::arg("unexpected") = "allow", nb::arg("dtype") = "error", nb::arg("shape") = "error",
+           nb::arg("coverage") = "allow");
 }
 
 std::optional<Rounding> RoundingOf(const std::optional<std::string>& convert) {

@@ -15,6 +15,9 @@ NB_MODULE(_sealpoint, m) {
   m.attr("format_version") = sealpoint::kFormatVersionWritten;
   BindStatus(m);
   BindReports(m);
+  BindContract(m);
+  BindMemory(m);
+  BindSlots(m);
   BindCheckpoint(m);
   BindEngine(m);
   BindSave(m);

@@ -10,6 +10,9 @@ namespace sealpoint::python {
 
 void BindStatus(nanobind::module_& m);
 void BindReports(nanobind::module_& m);
+void BindContract(nanobind::module_& m);
+void BindMemory(nanobind::module_& m);
+void BindSlots(nanobind::module_& m);
 void BindCheckpoint(nanobind::module_& m);
 void BindEngine(nanobind::module_& m);
 void BindSave(nanobind::module_& m);

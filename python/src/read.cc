@@ -27,8 +27,20 @@ namespace {
 // Payload that is read in less than a moment, whatever the disk.
 constexpr std::uint64_t kShortReadMaxBytes = 8 * kMiB;
 
-std::vector<std::uint64_t> Numbers(nb::handle tuple) {
-  return nb::cast<std::vector<std::uint64_t>>(tuple);
+// The class ReadPart of the module.
+struct Part {
+  std::string tensor{};
+  nb::object out{};             // None: memory for a plan
+  std::optional<Region> box{};  // absent: all of the tensor
+  std::vector<bool> is_kept{};  // which dimensions `out` has; empty: all
+};
+
+void MakePart(Part* self, nb::handle tensor, nb::object out, const Region* box,
+              std::optional<std::vector<bool>> kept) {
+  new (self) Part{.tensor = NameOf(tensor, "tensor's name"),
+                  .out = std::move(out),
+                  .box = box == nullptr ? std::nullopt : std::optional(*box),
+                  .is_kept = std::move(kept).value_or(std::vector<bool>{})};
 }
 
 bool IsEmpty(const Shape& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
@@ -39,8 +51,7 @@ class RequestMaker {
   RequestMaker(const Checkpoint& checkpoint, std::optional<Rounding> rounding)
       : checkpoint_(checkpoint), rounding_(rounding), arrays_(ArrayReader::Access::kWrite) {}
 
-  // A dict {name: array}, or a sequence of (name, offset or None, extent or None, kept or None,
-  // array or None); see Tensor in _checkpoint.py. None instead of an array: memory for a plan.
+  // A dict {name: array}, or a sequence of parts.
   ReadRequest Make(nb::handle wanted) {
     ReadRequest request;
     if (PyDict_Check(wanted.ptr())) {
@@ -51,12 +62,10 @@ class RequestMaker {
       return request;
     }
     for (const nb::handle item : wanted) {
-      const auto part = nb::borrow<nb::tuple>(item);
+      const auto& part = nb::cast<const Part&>(item);
       std::optional<Box> box;
-      std::vector<bool> is_kept;
-      if (!part[1].is_none()) box = Box{.offset = Numbers(part[1]), .extent = Numbers(part[2])};
-      if (!part[3].is_none()) is_kept = nb::cast<std::vector<bool>>(part[3]);
-      Add(request, NameOf(part[0], "tensor's name"), std::move(box), std::move(is_kept), part[4]);
+      if (part.box) box = part.box->box;
+      Add(request, part.tensor, std::move(box), part.is_kept, part.out);
     }
     return request;
   }
@@ -74,7 +83,8 @@ class RequestMaker {
       SetDestination(item, stored, extent, is_kept, array);
     }
     if (box && IsEmpty(box->extent)) {
-      // No region has no element: of an empty tensor this is all, of others nothing.
+      // A region has at least one element. This box is all of an empty tensor, and nothing of
+      // others.
       if (!stored || !IsEmpty(stored->shape)) return;
       box.reset();
     }
@@ -105,26 +115,24 @@ class RequestMaker {
 };
 
 std::tuple<PlanSummary, std::string, Findings> Plan(CheckpointHandle& handle, nb::handle wanted,
-                                                    const ContractWords& contract) {
+                                                    const LoadContract& contract) {
   const auto checkpoint = handle.Get();
   RequestMaker maker(*checkpoint, std::nullopt);
   const ReadRequest request = maker.Make(wanted);
-  const LoadContract rules = ContractOf(contract);
   const GilRelease released;
-  const ReadPlan plan = Value(checkpoint->Plan(request, rules));
+  const ReadPlan plan = Value(checkpoint->Plan(request, contract));
   return {plan.Summary(), plan.Explain(), FindingsOf(plan.findings())};
 }
 
-LoadReport Read(CheckpointHandle& handle, nb::handle wanted, const ContractWords& contract,
+LoadReport Read(CheckpointHandle& handle, nb::handle wanted, const LoadContract& contract,
                 const std::optional<std::string>& convert, int threads, bool isolate,
                 nb::handle progress) {
   const auto checkpoint = handle.Get();
   RequestMaker maker(*checkpoint, RoundingOf(convert));
   const ReadRequest request = maker.Make(wanted);
-  const LoadContract rules = ContractOf(contract);
   Watch watch(progress);
   const ReadPlan plan =
-      Value(watch.Run([&] { return checkpoint->Plan(request, rules); }, /*is_long=*/false));
+      Value(watch.Run([&] { return checkpoint->Plan(request, contract); }, /*is_long=*/false));
   const ReadOptions options{.threads = threads, .isolate = isolate, .on_phase = watch.OnPhase()};
   return Value(watch.Run([&] { return checkpoint->Read(plan, options); },
                          plan.Summary().bytes_read > kShortReadMaxBytes));
@@ -133,6 +141,12 @@ LoadReport Read(CheckpointHandle& handle, nb::handle wanted, const ContractWords
 }  // namespace
 
 void BindRead(nb::module_& m) {
+  nb::class_<Part>(m, "ReadPart", "A tensor or a box of it, and where it is read to.")
+      .def("__init__", MakePart, nb::arg("tensor"), nb::arg("out").none(),
+           nb::arg("box") = nb::none(), nb::arg("kept") = nb::none(),
+           nb::sig("def __init__(self, tensor: str, out: object | None, box: Region | None = None, "
+                   "kept: collections.abc.Sequence[bool] | None = None) -> None"),
+           "``out``: None for a plan; ``kept``: which dimensions it has.");
   m.def("plan", Plan, nb::arg("checkpoint"), nb::arg("wanted"), nb::arg("contract"),
         "Summary, text for people, and findings of a plan.");
   m.def("read", Read, nb::arg("checkpoint"), nb::arg("wanted"), nb::arg("contract"),

@@ -50,8 +50,8 @@ void BindCommitInfo(nb::module_& m) {
           nb::sig("def step(self) -> int | None"), "Its training step, or None.")
       .def_ro("blob_count", &CommitInfo::blob_count)
       .def_ro("tensor_count", &CommitInfo::tensor_count)
-      .def_ro("raw_bytes", &CommitInfo::raw_bytes, "Of tensors and objects.")
-      .def_ro("total_bytes", &CommitInfo::total_bytes, "Of the blobs.")
+      .def_ro("raw_bytes", &CommitInfo::raw_bytes, "Size of tensors and objects.")
+      .def_ro("total_bytes", &CommitInfo::total_bytes, "Size of the blobs.")
       .def_ro("index_bytes", &CommitInfo::index_bytes)
       .def_prop_ro(
           "phases", [](const CommitInfo& info) { return PhasesOf(info.report); }, kPhasesDoc)
@@ -67,13 +67,13 @@ void BindPlanSummary(nb::module_& m) {
                                "What a read costs, in bytes unless it says otherwise.");
   MakePicklable(type);
   type.def_ro("items", &PlanSummary::items, "Count of tensors or parts of tensors.")
-      .def_ro("bytes_wanted", &PlanSummary::bytes_requested, "Delivered to destinations.")
-      .def_ro("bytes_read", &PlanSummary::bytes_read, "Of stored chunks.")
-      .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Of chunk records.")
+      .def_ro("bytes_requested", &PlanSummary::bytes_requested, "Delivered to destinations.")
+      .def_ro("bytes_read", &PlanSummary::bytes_read, "Read from stored chunks.")
+      .def_ro("table_bytes_read", &PlanSummary::table_bytes_read, "Read from chunk records.")
       .def_ro("files", &PlanSummary::files, "Count.")
       .def_ro("requests", &PlanSummary::requests, "Count of ranges.")
       .def_ro("chunks", &PlanSummary::chunks, "Count.")
-      .def_ro("amplification", &PlanSummary::amplification, "bytes_read / bytes_wanted, or 0.")
+      .def_ro("amplification", &PlanSummary::amplification, "bytes_read / bytes_requested, or 0.")
       .def("__str__", &PlanSummary::ToString)
       .def("__repr__", [](const PlanSummary& plan) {
         return "<sealpoint.PlanSummary " + plan.ToString() + ">";

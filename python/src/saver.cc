@@ -32,20 +32,21 @@ namespace {
 // What one rank saves. Borrows the memory; keeps nothing of Python but the objects' bytes.
 class RankState {
  public:
-  // `slots`: see slots.h. Throws what is wrong with them, so that a rank learns it before it is in
-  // a collective call.
-  RankState(nb::handle slots, const Encoding& encoding) {
+  // Throws what is wrong with the slots, so that a rank learns it before it is in a collective
+  // call.
+  RankState(const Slots& slots, const Encoding& encoding) {
+    views_.reserve(slots.size());
     for (const nb::handle item : slots) {
-      Slot slot = SlotOf(item);
-      TensorSpec spec{.name = std::move(slot.name),
+      const auto& slot = nb::cast<const Slot&>(item);
+      TensorSpec spec{.name = slot.name,
                       .dtype = slot.dtype,
-                      .shape = std::move(slot.shape),
+                      .shape = slot.shape,
                       .chunk_size_bytes = std::get<2>(encoding),
                       .codec = CodecOf(std::get<0>(encoding)),
                       .codec_level = std::get<1>(encoding)};
       static_cast<void>(
-          Value(declaration_.Add({.tensor = std::move(spec), .region = std::move(slot.region)})));
-      views_.push_back(std::move(slot.view));
+          Value(declaration_.Add({.tensor = std::move(spec), .region = slot.region})));
+      views_.push_back(slot.view);
     }
     static_cast<void>(Bind());
   }
@@ -193,7 +194,7 @@ void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communi
 
 void BindSaver(nb::module_& m) {
   nb::class_<RankState>(m, "RankState", "What one rank holds of a state, and where.")
-      .def(nb::init<nb::handle, const Encoding&>(), nb::arg("slots"), nb::arg("encoding"))
+      .def(nb::init<const Slots&, const Encoding&>(), nb::arg("slots"), nb::arg("encoding"))
       .def("add_object", &RankState::AddObject, nb::arg("name"), nb::arg("media_type"),
            nb::arg("bytes"));
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A save in the background.")

@@ -1,70 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/src/slots.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "python/src/arrays.h"
-#include "python/src/status.h"
 
 namespace sealpoint::python {
 namespace {
 
-// Item `i` of a tuple of `count`; borrowed.
-nb::handle ItemOf(nb::handle tuple, Py_ssize_t count, Py_ssize_t i) {
-  if (!PyTuple_Check(tuple.ptr()) || PyTuple_Size(tuple.ptr()) != count) {
-    throw nb::type_error(("expected a tuple of " + std::to_string(count)).c_str());
-  }
-  return PyTuple_GetItem(tuple.ptr(), i);
+using Numbers = std::vector<std::uint64_t>;
+
+void MakeRegion(Region* self, Numbers offset, Numbers extent,
+                std::optional<std::pair<std::uint64_t, std::uint64_t>> run) {
+  new (self) Region(Box{.offset = std::move(offset), .extent = std::move(extent)});
+  if (run) self->run = {.begin = run->first, .end = run->second};
 }
 
-template <typename Number>
-std::vector<Number> NumbersOf(nb::handle sequence) {
-  std::vector<Number> numbers;
-  for (const nb::handle number : sequence) numbers.push_back(nb::cast<Number>(number));
-  return numbers;
-}
-
-Region RegionOf(nb::handle part) {
-  const nb::handle run = ItemOf(part, 3, 2);
-  Region region = Region::Of({.offset = NumbersOf<std::uint64_t>(ItemOf(part, 3, 0)),
-                              .extent = NumbersOf<std::uint64_t>(ItemOf(part, 3, 1))});
-  if (!run.is_none()) {
-    region.run = {.begin = nb::cast<std::uint64_t>(ItemOf(run, 2, 0)),
-                  .end = nb::cast<std::uint64_t>(ItemOf(run, 2, 1))};
+void MakeSlot(Slot* self, nb::handle name, const std::string& dtype, Shape shape,
+              const Region* region, const MutableMemoryView* memory) {
+  Slot slot{.name = NameOf(name, "tensor's name"), .shape = std::move(shape)};
+  slot.dtype = DTypeNamed(dtype, slot.name).dtype;
+  if (region != nullptr) slot.region = *region;
+  if (memory != nullptr) {
+    slot.view = *memory;
+    slot.view->dtype = slot.dtype;
   }
-  return region;
-}
-
-MutableMemoryView MemoryOf(nb::handle memory, DType dtype) {
-  MutableMemoryView view{
-      .data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(ItemOf(memory, 5, 0))),
-      .size_bytes = nb::cast<std::size_t>(ItemOf(memory, 5, 1)),
-      .dtype = dtype};
-  const nb::handle strides = ItemOf(memory, 5, 2);
-  if (!strides.is_none()) view.strides_bytes = NumbersOf<std::int64_t>(strides);
-  if (const int device = nb::cast<int>(ItemOf(memory, 5, 3)); device >= 0) {
-    view.device = device;
-    view.stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(ItemOf(memory, 5, 4)));
-  }
-  return view;
+  new (self) Slot(std::move(slot));
 }
 
 }  // namespace
 
-Slot SlotOf(nb::handle item) {
-  Slot slot{.name = NameOf(ItemOf(item, 5, 0), "tensor's name")};
-  const std::string dtype = NameOf(ItemOf(item, 5, 1), "dtype's name");
-  const auto known = FindDType(dtype);
-  if (!known) ThrowInvalid("dtype " + dtype + " is not registered", slot.name);
-  slot.dtype = known->dtype;
-  slot.shape = NumbersOf<std::uint64_t>(ItemOf(item, 5, 2));
-  if (const nb::handle part = ItemOf(item, 5, 3); !part.is_none()) slot.region = RegionOf(part);
-  if (const nb::handle memory = ItemOf(item, 5, 4); !memory.is_none()) {
-    slot.view = MemoryOf(memory, slot.dtype);
-  }
-  return slot;
+void BindSlots(nb::module_& m) {
+  nb::class_<Region>(m, "Region", "A box of a tensor, or a run of its row-major elements.")
+      .def("__init__", MakeRegion, nb::arg("offset"), nb::arg("extent"),
+           nb::arg("run") = nb::none(), "In elements; ``run``: [begin, end), or None for all.");
+  nb::class_<Slot>(m, "Slot", "A part of a tensor that one rank holds, and its memory.")
+      .def("__init__", MakeSlot, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
+           nb::arg("region") = nb::none(), nb::arg("memory") = nb::none(),
+           nb::sig("def __init__(self, name: str, dtype: str, shape: "
+                   "collections.abc.Sequence[int], region: Region | None = None, memory: "
+                   "MemoryView | None = None) -> None"),
+           "``shape``: of the whole tensor; ``region``: None for all of it.")
+      .def_ro("name", &Slot::name)
+      .def_prop_ro("dtype", [](const Slot& slot) { return std::string(DTypeName(slot.dtype)); })
+      .def_prop_ro(
+          "shape", [](const Slot& slot) { return nb::tuple(nb::cast(slot.shape)); },
+          nb::sig("def shape(self) -> tuple[int, ...]"));
 }
 
 }  // namespace sealpoint::python

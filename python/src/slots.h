@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of tensors that one rank holds, as Python hands them over: one tuple each.
+// Parts of tensors that one rank holds, as Python hands them over.
 #ifndef SEALPOINT_PYTHON_SRC_SLOTS_H_
 #define SEALPOINT_PYTHON_SRC_SLOTS_H_
 
@@ -17,6 +17,7 @@ namespace sealpoint::python {
 
 namespace nb = nanobind;
 
+// The class Slot of the module. Memory that Python borrows from a tensor; the tensor must live.
 struct Slot {
   std::string name{};
   DType dtype = DType::kNone;
@@ -24,12 +25,10 @@ struct Slot {
   std::optional<Region> region{};           // absent: all of it
   std::optional<MutableMemoryView> view{};  // absent: an empty tensor has none
 };
+using Slots = nb::typed<nb::list, Slot>;
 
-// Of (name: str, dtype: str, shape: tuple, part, memory): `part` is None (the whole tensor) or
-// (offset: tuple, extent: tuple, run: (begin, end) or None), in elements; `memory` is None or
-// (address: int, size_bytes: int, strides_bytes: tuple or None, device: int or -1, stream: int).
-// Throws InvalidArgument.
-Slot SlotOf(nb::handle item);
+// Region and Slot.
+void BindSlots(nb::module_& m);
 
 }  // namespace sealpoint::python
 

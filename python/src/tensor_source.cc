@@ -10,13 +10,6 @@ bool IsPair(nb::handle value) {
   return PyTuple_Check(value.ptr()) != 0 && PyTuple_Size(value.ptr()) == 2;
 }
 
-DTypeInfo DTypeNamed(nb::handle name, std::string_view tensor) {
-  const std::string text = NameOf(name, "dtype");
-  const auto dtype = FindDType(text);
-  if (!dtype) ThrowInvalid("dtype " + text + " is not registered", tensor);
-  return *dtype;
-}
-
 }  // namespace
 
 TensorSource SourceOf(ArrayReader& arrays, std::string name, nb::handle array,
@@ -30,7 +23,7 @@ TensorSource SourceOf(ArrayReader& arrays, std::string name, nb::handle array,
   std::optional<DTypeInfo> named;
   nb::object memory_of = nb::borrow(array);
   if (IsPair(array)) {
-    named = DTypeNamed(nb::borrow<nb::tuple>(array)[1], spec.name);
+    named = DTypeNamed(NameOf(nb::borrow<nb::tuple>(array)[1], "dtype"), spec.name);
     memory_of = nb::borrow<nb::tuple>(array)[0];
   }
   ArrayMemory memory = arrays.Read(memory_of, spec.name);
@@ -70,7 +63,7 @@ ObjectSource ObjectSourceOf(ArrayReader& arrays, const std::string& name, nb::ha
   if (PyObject_CheckBuffer(bytes_of.ptr()) == 0) {
     throw StatusError(
         Status(Code::kInvalidArgument, NameOf(bytes_of.type().attr("__name__"), "name") +
-                                           " is no bytes, expected bytes or (bytes, media type)")
+                                           " is not bytes, expected bytes or (bytes, media type)")
             .AtObject(name));
   }
   const ArrayMemory memory = arrays.Read(bytes_of, name);

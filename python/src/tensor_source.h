@@ -31,7 +31,8 @@ struct TensorSource {
 TensorSource SourceOf(ArrayReader& arrays, std::string name, nb::handle array,
                       const Encoding& encoding);
 
-// Of an object: bytes or anything with the buffer protocol, or (bytes, media type).
+// The bytes of an object: those of bytes or of anything with the buffer protocol, or of (bytes,
+// media type).
 struct ObjectSource {
   std::string media_type = "application/octet-stream";
   ByteSpan bytes{};

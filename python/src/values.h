@@ -34,7 +34,7 @@ inline nb::object StepOrNone(std::uint64_t step) {
 
 inline nb::bytes BytesOf(ByteSpan bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
-// Of a bytes object; valid while that lives.
+// The content of a bytes object; valid while that lives.
 inline ByteSpan SpanOf(const nb::bytes& bytes) {
   return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
 }

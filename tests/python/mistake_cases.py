@@ -140,7 +140,7 @@ def case_a_wrong_argument_of_a_save(job):
 @table
 def case_a_wrong_argument_of_a_load(job):
     sp.save(state_of(), job.path("good"))
-    mistakes = {"convert": "exakt", "contract": "partial", "threads": 0, "pass_on": "x", "progress": 3, "path": None,
+    mistakes = {"convert": "exakt", "contract": "partial", "threads": 0, "share_chunks": "x", "progress": 3, "path": None,
                 "allow_pickle": "x", "deadline": -2}
     for name, value in mistakes.items():
         check(job, name, load(), load(**{name: value}), sealpoint.InvalidArgumentError, f"{name} is ", "expected")
@@ -159,7 +159,7 @@ def case_arguments_differ(job):
     check(job, "path", save(), lambda place: save(path=place / "d")(place), sealpoint.InvalidArgumentError,
           "different calls", "path/d'", "rank 1")
     for name, right, wrong in (
-        ("contract", None, sp.Contract.partial()), ("convert", None, "exact"), ("pass_on", True, False),
+        ("contract", None, sp.Contract.partial()), ("convert", None, "exact"), ("share_chunks", True, False),
         ("deadline", 2.0, None),
     ):
         check(job, f"load-{name}", load(**{name: right}), load(**{name: wrong}), sealpoint.InvalidArgumentError,
@@ -318,7 +318,7 @@ def case_a_time_out_names_the_call_the_phase_and_the_ranks(job):
         ("save", 1, ["save of step 1 '", "/c', while the ranks compared what they save: "]),
         ("save", 2, ["save of step 1 to ", "/c, phase preflight: "]),
         ("load", 1, ["load '", "/good', while the ranks began the load: "]),
-        ("load", 2, ["load '", "/good', while the ranks told each other their hosts: "]),
+        ("load", 2, ["load '", "/good', while the ranks exchanged their host names: "]),
         ("load", 3, ["collective opening of ", "/good: "]),
         ("save_async", 1, ["save_async of step 1 '", "/c', while the ranks compared what they save: "]),
         ("save_async", 2, ["save of step 1 to ", "/c, phase plan: "]),
@@ -366,7 +366,7 @@ def alone_who_did_not_come_is_told_by_who_waits(folder):
 
     def told(rank, number, is_over=False):
         (ranks_of[rank].tell_end if is_over else ranks_of[rank].tell)(number)
-        assert ranks_of[rank]._told.wait(5)
+        assert ranks_of[rank]._writing.wait(5)
 
     told(1, 3)
     assert ranks_of[0].absent(3) == [2, 3]

@@ -178,7 +178,7 @@ def test_metadata_that_does_not_fit_the_items(unpack, tmp_path):
         stored.planner_data["lr"] = ("model",)
 
     cases = [
-        (paths, "Corrupt", "a value lies within another|two places", None),
+        (paths, "Corrupt", "both a value and children|two places", None),
         (shape, "Corrupt", r"item is bool \[3\], the metadata says bool \[4\]", "model.plain"),
         (dtype, "Corrupt", r"item is f32 \[2, 8\], the metadata says i32 \[2, 8\]", "model.rows"),
         (hole, "Corrupt", "32 elements of 48 are stored", "model.rows"),

@@ -83,8 +83,9 @@ def test_indices_are_those_of_numpy(checkpoint, weights):
     ("index", "error", "text"),
     [(8, IndexError, "index 8 is out of bounds for dimension 0 of 8"), ((0, 0, 0), IndexError, "3 indices"),
      ((..., ...), IndexError, "ellipsis"), (slice(None, None, -1), ValueError, "step of a slice is -1"),
-     (None, TypeError, "None is no index"), ([1, 2], TypeError, "list is no index"), (True, TypeError, "True is no index"),
-     ("x", TypeError, "str is no index"), (1.0, TypeError, "float is no index")])
+     (None, TypeError, "None is not an index"), ([1, 2], TypeError, "list is not an index"),
+     (True, TypeError, "True is not an index"),
+     ("x", TypeError, "str is not an index"), (1.0, TypeError, "float is not an index")])
 def test_other_indices_are_refused(checkpoint, index, error, text):
     with pytest.raises(error, match=text):
         checkpoint["w"][index]
@@ -96,7 +97,7 @@ def test_only_the_box_is_read(tmp_path):
     with sealpoint.open(tmp_path / "c") as checkpoint:
         assert checkpoint.plan(["w"]).summary.bytes_read == rows.nbytes
         plan = checkpoint.plan({"w": numpy.s_[4:8, :]})
-        assert plan.summary.bytes_read == plan.summary.bytes_wanted == 1 << 20
+        assert plan.summary.bytes_read == plan.summary.bytes_requested == 1 << 20
         assert "1 chunk" in plan.text and str(plan) == plan.text
         assert checkpoint.plan().summary.chunks == 16
         report = checkpoint.read([("w", numpy.s_[0:4], numpy.empty((4, 65536), "f4"))])
@@ -196,10 +197,10 @@ def read_only():
      (numpy.zeros((8, 12), ">f4"), "not little-endian"), (numpy.zeros((8, 12), "U1"), "no counterpart"),
      (numpy.zeros((8, 12), [("a", "f4")]), "no counterpart"), (numpy.zeros((8, 12), object), "no counterpart"),
      (read_only(), "read-only"), (bytes(384), "not writable"), (bytearray(383), "383 bytes, expected 384"),
-     (bytearray(385), "385 bytes, expected 384"), (3.0, "float is no array"), ([1.0], "list is no array"),
+     (bytearray(385), "385 bytes, expected 384"), (3.0, "float is not an array"), ([1.0], "list is not an array"),
      *[(numpy.lib.stride_tricks.as_strided(numpy.zeros(96, "f4"), (8, 12), strides, writeable=True), "share bytes")
        for strides in [(0, 4), (4, 4), (8, 4), (44, 4), (4, 28)]],
-     (numpy.zeros((8, 12, 8), "u1"), r"expected \[8, 12\]"), ((1, 2, 3), "a tuple of 3")])
+     (numpy.zeros((8, 12, 8), "u1"), r"expected \[8, 12\]"), ((1, 2, 3), "tuple is not an array")])
 def test_other_destinations_are_refused(checkpoint, out, text):
     before = out.copy() if isinstance(out, numpy.ndarray) else None
     with pytest.raises(sealpoint.InvalidArgumentError, match=text) as caught:

@@ -44,7 +44,7 @@ def test_sources(tmp_path, weights):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.5, "float is no array"), (None, "NoneType is no array"), (numpy.zeros(3, "O"), "no counterpart"),
+    [(1.5, "float is not an array"), (None, "NoneType is not an array"), (numpy.zeros(3, "O"), "no counterpart"),
      (numpy.zeros(3, ">i4"), "not little-endian"), ((numpy.zeros(3, "f4"), "bf16"), "4 bytes, expected 2 of bf16"),
      ((numpy.zeros(3, "f4"), "float32"), "dtype float32 is not registered"), (numpy.zeros(3, "V3"), "no dtype"),
      (numpy.zeros(3, "datetime64[s]"), "no counterpart"), (numpy.zeros(3, numpy.longdouble), "no counterpart"),
@@ -98,7 +98,7 @@ def test_other_errors(tmp_path, weights):
     refused(sealpoint.InvalidArgumentError, "chunk", {"w": weights}, path, chunk_size_bytes=5000)
     refused(sealpoint.InvalidArgumentError, "tensor", {}, path)
     refused(TypeError, "tensor's name is 3, expected a str", {3: weights}, path)
-    error = refused(sealpoint.InvalidArgumentError, "str is no bytes", {"w": weights}, path, objects={"o": "text"})
+    error = refused(sealpoint.InvalidArgumentError, "str is not bytes", {"w": weights}, path, objects={"o": "text"})
     assert error.object == "o"
     assert sealpoint.save({}, path, allow_empty=True).tensor_count == 0
     assert refused(sealpoint.AlreadyExistsError, "marker", {"w": weights}, path).path.startswith(str(path))

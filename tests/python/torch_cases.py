@@ -45,7 +45,7 @@ def case_layouts_change(job):
     for mode in ("tp", "hsdp"):
         other = Training(mode, job.size, seed=2)
         state = other.state()
-        report = sp.load(state, job.path("fsdp"), pass_on=True)
+        report = sp.load(state, job.path("fsdp"), share_chunks=True)
         other.optimizer.load_state_dict(state["optimizer"])
         assert_same(source.tensors(), other.tensors())
         reads = torch.tensor([report.bytes_read])
@@ -64,7 +64,7 @@ def case_layouts_change(job):
             assert torch.equal(full["model"][name], expected[name]), name
 
 
-def case_ranks_of_several_hosts_pass_on(job):
+def case_ranks_of_several_hosts_share_chunks(job):
     from sealpoint.torch._session import session_of
 
     content = torch.arange(10_000.0)
@@ -77,7 +77,7 @@ def case_ranks_of_several_hosts_pass_on(job):
         dist.all_reduce(received)
         assert received.item() == (job.size - 1) * content.nbytes, "each byte came to each rank once"
         assert torch.equal(back["t"], content)
-        assert sp.load(back, job.path("c"), pass_on=False).bytes_received == 0
+        assert sp.load(back, job.path("c"), share_chunks=False).bytes_received == 0
     finally:
         session.communicator.host, session._spans_hosts = own, None
 

@@ -22,7 +22,7 @@ from sealpoint.interop._boxes import Box, Extents
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._files import read_whole
 from sealpoint.interop._megatron import COMMON_KEY
-from sealpoint.interop._select import _with_tree, as_mapping
+from sealpoint.interop._select import as_mapping, with_tree
 from sealpoint.interop._source import Reader, State, Tensor
 
 VERSION = 1
@@ -255,7 +255,7 @@ def resolve(state: State, layout: Mapping[str, Bucket], memory_bytes: int) -> St
                 values.setdefault(found[1], {})[found[3]] = node
     if COMMON_KEY in tree:
         tree[COMMON_KEY] = _with_values(tree[COMMON_KEY], values)
-    return _with_tree(state, as_mapping(tree), tensors, state.objects)
+    return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
 def _with_values(node: Node, values: Mapping[str, Mapping[str, Node]]) -> Node:

@@ -34,7 +34,7 @@ def _values(state: State) -> list[tuple[str, str]]:
     values = []
     for path, node in leaves(state.tree):
         if kind_of(node) != "tensor":
-            values.append((text_of(path), _tree._brief(_clipped(node, [_SHOWN_MAX]))))
+            values.append((text_of(path), _tree.brief(_clipped(node, [_SHOWN_MAX]))))
             budget.add(_VALUE_COST + len(values[-1][0]), state.path)
     return values
 

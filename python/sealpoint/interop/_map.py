@@ -21,7 +21,7 @@ from sealpoint.interop import _boxes
 from sealpoint.interop._boxes import Box, Extents
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._files import read_whole
-from sealpoint.interop._select import _with_tree, as_mapping, leaves, pattern
+from sealpoint.interop._select import as_mapping, leaves, pattern, with_tree
 from sealpoint.interop._source import Reader, State, Tensor
 
 _MEMBERS = {"from", "to", "drop", "unstack", "split", "groups", "rows"}
@@ -146,7 +146,7 @@ def apply_rules(state: State, rules: Sequence[Rule], dropped: list[str]) -> Stat
             tensors[made.name] = made
     if unused:
         raise NotFoundError(f"the rule for {min(unused)!r} fits no tensor", path=state.path)
-    return _with_tree(state, as_mapping(tree), tensors, state.objects)
+    return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
 def first_rule(compiled: Sequence[tuple[Rule, re.Pattern[str]]], name: str, verb: str) -> tuple[Rule, re.Match[str]]:

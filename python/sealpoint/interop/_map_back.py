@@ -15,7 +15,7 @@ from sealpoint.interop import _boxes
 from sealpoint.interop._boxes import Box, Extents
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._map import Rule, first_rule, put
-from sealpoint.interop._select import _with_tree, as_mapping, leaves
+from sealpoint.interop._select import as_mapping, leaves, with_tree
 from sealpoint.interop._source import Reader, State, Tensor
 
 
@@ -119,7 +119,7 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
     for name, group in groups.items():
         put(tree, name, {KIND: "tensor", "name": name})
         tensors[name] = _joined(name, group)
-    return _with_tree(state, as_mapping(tree), tensors, state.objects)
+    return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
 def _pattern(rule: Rule) -> re.Pattern[str]:

@@ -95,16 +95,16 @@ def select(state: State, match: Sequence[str], drop: Sequence[str], tensors_only
     unused.discard("optimizer")
     if unused:
         raise NotFoundError(f"{min(unused)!r} fits no name", path=state.path)
-    return dataclasses.replace(_with_tree(state, tree, state.tensors, objects), left_out=left_out)
+    return dataclasses.replace(with_tree(state, tree, state.tensors, objects), left_out=left_out)
 
 
 def without(state: State, names: Container[str]) -> State:
     """A state without the leaves of these names."""
     tree = _pruned(state.tree, (), lambda name, _: name not in names, []) or {}
-    return _with_tree(state, tree, state.tensors, state.objects)
+    return with_tree(state, tree, state.tensors, state.objects)
 
 
-def _with_tree(state: State, tree: Any, tensors: Mapping[str, Tensor], objects: dict[str, tuple[str, bytes]]) -> State:
+def with_tree(state: State, tree: Any, tensors: Mapping[str, Tensor], objects: dict[str, tuple[str, bytes]]) -> State:
     own = {text_of(path) for path, node in leaves(tree) if kind_of(node) == "per_rank"}
     rank_values = [{name: node for name, node in values.items() if name in own} for values in state.rank_values]
     named = {*tensors_of(tree), *(name for values in rank_values for name in tensors_of(list(values.values())))}
@@ -145,7 +145,7 @@ def leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         yield path, node
         return
     for key, value in children.items():
-        yield from leaves(value, (*path, _tree._part_of(key)))
+        yield from leaves(value, (*path, _tree.part_of(key)))
 
 
 _NOTHING = object()
@@ -159,7 +159,7 @@ def _pruned(node: Node, path: Path, is_kept: Callable[[str, bool], bool], droppe
             return node
         dropped.append(text_of(path))
         return _NOTHING
-    pruned = {key: _pruned(value, (*path, _tree._part_of(key)), is_kept, dropped) for key, value in children.items()}
+    pruned = {key: _pruned(value, (*path, _tree.part_of(key)), is_kept, dropped) for key, value in children.items()}
     kept = {key: value for key, value in pruned.items() if value is not _NOTHING}
     if not kept and children:
         return _NOTHING if path else {}
@@ -210,7 +210,7 @@ def rename(state: State, new_name: Callable[[str], str]) -> State:
         tensors[new] = tensor
     order = {name: None for name in tree if name in tensors}
     tensors = {**{name: tensors[name] for name in order}, **tensors}
-    return _with_tree(state, as_mapping(tree), tensors, state.objects)
+    return with_tree(state, as_mapping(tree), tensors, state.objects)
 
 
 def as_mapping(entries: dict[str, Node]) -> dict[str, Node]:

@@ -7,37 +7,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Unpack
 
-from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec
 from sealpoint.megatron import _patch
 from sealpoint.megatron._buckets import bucket_layout
 from sealpoint.megatron._newest import newest
+from sealpoint.megatron._options import EnableKeywords, Options
 from sealpoint.megatron._status import Status, status
 from sealpoint.torch._directories import is_checkpoint
-from sealpoint.torch._save import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._options import names_of, refuse_unknown, takes
 
 disable = _patch.disable
 
 
-def enable(
-    *,
-    optimizer_regions: bool = True,
-    replace: bool = False,
-    compare_replicas: bool = True,
-    convert: Literal["widen", "exact", "nearest"] | None = None,
-    allow_pickle: bool = False,
-    codec: Codec = "none",
-    codec_level: int = 1,
-    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
-    threads: int = 1,
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
-    memory_budget_bytes: int | None = None,
-) -> None:
+@takes(EnableKeywords, Options)
+def enable(**options: Unpack[EnableKeywords]) -> None:
     """Lets what Megatron calls ``torch_dist`` write and read checkpoints of this library, in this process.
 
-    Saves go through it, sync and async, behind FullyParallelSave or not; loads, if the directory holds such a checkpoint:
+    Saves go through it, sync and async, with FullyParallelSave or without; loads, if the directory holds such a checkpoint:
     others are loaded as always. All ranks call it, with the same arguments. It may be called again; ``disable`` undoes it.
 
     Args:
@@ -51,12 +38,8 @@ def enable(
         allow_pickle, codec, codec_level, chunk_size_bytes, threads, deadline, background_deadline, memory_budget_bytes:
             as for ``sealpoint.torch.save`` and ``load``.
     """
-    _patch.enable(
-        optimizer_regions=optimizer_regions, replace=replace, compare_replicas=compare_replicas, convert=convert,
-        allow_pickle=allow_pickle, codec=codec, codec_level=codec_level, chunk_size_bytes=chunk_size_bytes,
-        threads=threads, deadline=deadline, background_deadline=background_deadline,
-        memory_budget_bytes=memory_budget_bytes,
-    )
+    refuse_unknown("enable()", options, names_of(EnableKeywords))
+    _patch.enable(Options(**options))
 
 
 __all__ = ["Status", "bucket_layout", "disable", "enable", "is_checkpoint", "newest", "status"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where parameters lie in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
+"""Where parameters are in the buckets of Megatron's distributed optimizer, for ``sealpoint convert --buckets``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from sealpoint._errors import InvalidArgumentError
 from sealpoint.megatron._optimizer import metadata_by_parameter, parts_of, runs_of
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS
 from sealpoint.torch._session import session_of
 from sealpoint.torch._state import agree
 
 
 def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of the data-parallel group that this rank is in."""
+    """The buckets of the data-parallel group that this rank is in."""
     for number, per_dtype in enumerate(optimizer.gbuf_ranges):
         buffer = optimizer.buffers[number]
         for dtype in per_dtype:
@@ -41,7 +41,7 @@ def _buckets_of(optimizer: Any, prefix: str, metadata_of: dict[Any, Any]) -> Ite
 
 
 def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, Any]:
-    """Says which parameter lies where in the buckets that the format ``dp_reshardable`` stores.
+    """Says which parameter is where in the buckets that the format ``dp_reshardable`` stores.
 
     A checkpoint of that format does not say it. Written as JSON, this is what ``sealpoint convert --buckets`` takes, for
     any checkpoint of the same model on the same tensor, pipeline and expert parallelism. All ranks call it, and all get
@@ -49,13 +49,13 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
 
     Args:
         optimizer: that get_megatron_optimizer returned.
-        model_sharded_state_dict: of the model, as the optimizer's own sharded_state_dict takes it.
+        model_sharded_state_dict: that of the model, as the optimizer's own sharded_state_dict takes it.
 
     Errors, the same on all ranks: InvalidArgumentError (the state dict is not that of the model).
     """
     chained = getattr(optimizer, "chained_optimizers", [optimizer])
 
-    def own() -> tuple[bool, bytes]:
+    def find() -> tuple[bool, bytes]:
         metadata_of = metadata_by_parameter(model_sharded_state_dict)
         found: dict[str, Any] = {}
         for number, one in enumerate(chained):
@@ -66,7 +66,7 @@ def bucket_layout(optimizer: Any, model_sharded_state_dict: Any) -> dict[str, An
         return True, json.dumps(found).encode()
 
     with session_of(None).call("bucket_layout", deadline=DEADLINE_DEFAULT_SECONDS) as call:
-        _, answers = agree(call, own, "told each other their buckets")
+        _, answers = agree(call, find, "exchanged their buckets")
     buckets: dict[str, Any] = {}
     for answer in answers:
         buckets.update(json.loads(bytes(answer)))

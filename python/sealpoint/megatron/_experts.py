@@ -38,21 +38,21 @@ def _key(group: Any) -> tuple[Any, ...]:
     )
 
 
-def _group(wanted: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
-    found = [one for one in groups if _key(one) == _key(wanted)]
+def _group(live: Any, groups: list[Any], count: int, stored: list[Any]) -> Any:
+    found = [one for one in groups if _key(one) == _key(live)]
     if not found:
-        settings = {key: wanted.get(key) for key in _mcore.group_keys()}
+        settings = {key: live.get(key) for key in _mcore.group_keys()}
         raise _differs(count, stored, f"no parameter group of the checkpoint is that of {settings}")
     # If there are one of experts and one of others, it is of one optimizer for all: theirs, which comes first.
-    return {**found[0], _IS_EXPERT: wanted.get(_IS_EXPERT)}
+    return {**found[0], _IS_EXPERT: live.get(_IS_EXPERT)}
 
 
 def _regrouped(optimizer: Any, parameters: Any, count: int, stored: list[Any]) -> Any:
     """The state of one optimizer of this job."""
     groups = [group for one in stored for group in one["optimizer"]["param_groups"]]
-    wanted = optimizer.state_dict()["optimizer"]["param_groups"]
+    live_groups = optimizer.state_dict()["optimizer"]["param_groups"]
     rest = {key: value for key, value in stored[0].items() if type(key) is not int}
-    inner = {**stored[0]["optimizer"], "param_groups": [_group(one, groups, count, stored) for one in wanted]}
+    inner = {**stored[0]["optimizer"], "param_groups": [_group(one, groups, count, stored) for one in live_groups]}
     return {**rest, "optimizer": inner, "param_state": parameters, OF_STATE: stored[0].get(OF_STATE)}
 
 
@@ -70,7 +70,7 @@ def patch(chained_class: Any) -> dict[str, Any]:
         if not stored or not all(map(is_in_runs, parameters)):
             raise _differs(count, stored, "expected the same one: states in a form of Megatron's own belong to it (convert "
                            "the checkpoint first, or leave the optimizer out by --no-load-optim)")
-        found = [_regrouped(one, own, count, stored) for one, own in zip(optimizers, parameters, strict=True)]
+        found = [_regrouped(one, parameter, count, stored) for one, parameter in zip(optimizers, parameters, strict=True)]
         return load_native(self, found[0] if count == 1 else dict(enumerate(found)))  # type: ignore[no-any-return]
 
     return {"load_state_dict": load_state_dict}

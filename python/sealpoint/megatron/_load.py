@@ -20,15 +20,16 @@ from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._options import Options
 from sealpoint.megatron._save import COMMON_KEY, path_of, run_of
-from sealpoint.megatron._tensors import RunTensor, wanted
+from sealpoint.megatron._tensors import RunTensor, regions_to_load
 from sealpoint.torch._aliases import Destinations
 from sealpoint.torch._directories import is_checkpoint
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import _array_of, check_widening, read_tree, rounding_of
+from sealpoint.torch._load import check_widening, read_tree, rounding_of
+from sealpoint.torch._options import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint.torch._session import session_of
+from sealpoint.torch._shards import destination_of
 from sealpoint.torch._state import agree, ask_first
 
-_MEMORY_BUDGET_BYTES = 256 << 20
 # The end of an object's unique key: its place among the shards, and how many there are.
 _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
 
@@ -53,7 +54,7 @@ class _Memory:
         return True
 
 
-class _Wanted:
+class _Request:
     """What one rank loads: destinations of tensors, and values of objects."""
 
     def __init__(self, state: Any, tree: Node, checkpoint: Checkpoint, allow_pickle: bool) -> None:
@@ -97,7 +98,7 @@ class _Wanted:
         memory = data if is_dense and self._memory.claim(data) else torch.empty_like(data)
         if memory is not data:
             self._later.append((data, memory))
-        regions = wanted(sharded, tuple(self._checkpoint[name].shape), memory)
+        regions = regions_to_load(sharded, tuple(self._checkpoint[name].shape), memory)
         self.destinations.add(regions, name)
         return data
 
@@ -141,24 +142,24 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
         agree(call, lambda: (None, b""), "began the load")
         reader = _sealpoint.CollectiveReader(
             call.communicator, path_of(directory), check_files=True, direct_io=False,
-            memory_budget_bytes=_MEMORY_BUDGET_BYTES,
+            memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
         )
         checkpoint = Checkpoint(reader.checkpoint(), 1)
         tree = read_tree(reader)
 
-        def make() -> tuple[_Wanted, bytes]:
-            wanted = _Wanted(state, tree, checkpoint, options.allow_pickle)
-            check_widening(options.convert, wanted.destinations.slots, checkpoint)
-            return wanted, b""
+        def make() -> tuple[_Request, bytes]:
+            request = _Request(state, tree, checkpoint, options.allow_pickle)
+            check_widening(options.convert, request.destinations.slots, checkpoint)
+            return request, b""
 
         found, _ = agree(call, make, "compared their states with the checkpoint")
         reader.load(
             slots=found.destinations.slots,
-            contract=("error", "allow", "error", "error", "allow"),
+            contract=_sealpoint.LoadContract(),
             convert=rounding_of(options.convert),
             threads=options.threads,
-            memory_budget_bytes=_MEMORY_BUDGET_BYTES,
-            pass_on=call.spans_hosts(),
+            memory_budget_bytes=LOAD_BUDGET_DEFAULT_BYTES,
+            share_chunks=call.spans_hosts(),
             progress=None,
         )
     run_of(path_of(directory)).note_load(checkpoint.attempt, checkpoint.sequence)
@@ -166,7 +167,7 @@ def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:
 
 
 def tensors_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
-    """Of all tensors, by key: a ShardedTensor without data. One rank may call it alone."""
+    """A ShardedTensor without data for each tensor, by key. One rank may call it alone."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         return {
             name: _mcore.mapping.ShardedTensor.from_rank_offsets(
@@ -178,7 +179,7 @@ def tensors_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
 
 
 def sharded_metadata(directory: str | pathlib.Path) -> dict[str, Any]:
-    """The same, and objects by unique key. The common state is none of them."""
+    """The same, and objects by unique key. The common state is not among them."""
     with open_checkpoint(path_of(directory)) as checkpoint:
         objects = [name for name in _nodes_of(checkpoint) if _OBJECT_KEY.fullmatch(name)]
     found = {name: _mcore.mapping.ShardedObject.empty_from_unique_key(name) for name in objects}
@@ -211,7 +212,7 @@ def common_state(directory: str | pathlib.Path, options: Options) -> dict[str, A
             return tensors[name]
 
         value = _tree.Decoder(inner, options.allow_pickle).decode(node)
-        checkpoint.read({name: _array_of(tensor) for name, tensor in tensors.items()})
+        checkpoint.read({name: destination_of(tensor) for name, tensor in tensors.items()})
     if not isinstance(value, dict):
         raise MismatchError(f"kind: the common state is a {type(value).__name__}, expected a mapping", object=COMMON_KEY)
     return value

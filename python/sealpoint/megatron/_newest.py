@@ -23,7 +23,7 @@ _NAME = re.compile(r"iter_0*(\d+)|release")
 def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
     """The directory of a run's newest checkpoint, which Megatron's tracker names from then on; None: there is none.
 
-    For the script that starts a job, before it does: what was committed behind the tracker's back, since the job was
+    For the script that starts a job, before it does: what was committed without the tracker, since the job was
     killed in between, is resumed from. Newest is what was committed last and has all its files, whatever the tracker said;
     ``metadata.json`` is written if that is what the kill prevented. A native checkpoint of a greater iteration that the
     tracker names stays the newest. One process calls it, and no job saves into the run meanwhile.

@@ -18,7 +18,7 @@ from sealpoint.megatron import _mcore
 from sealpoint.megatron._tensors import Numbers, RunTensor
 
 _TYPE, OF_STATE = "distrib_optim_sharding_type", "param_state_sharding_type"
-# What lies in a checkpoint is what this format of Megatron's has; only a state dict is another one, with this name.
+# What a checkpoint has is what this format of Megatron's has; only a state dict is another one, with this name.
 _STORED_AS, _FORMAT = "fully_reshardable", "sealpoint"
 _TAKEN_OVER = ("dp_reshardable", "fully_reshardable")
 # In the metadata of a loaded checkpoint from which only Megatron's own state dicts can be loaded.
@@ -27,7 +27,7 @@ _RUNS_MAX = 1 << 16
 
 
 class _Run(NamedTuple):
-    """Of a parameter: the elements [begin, begin + length) of the flat local tensor are a run of a part's box."""
+    """The elements [begin, begin + length) of a parameter's flat local tensor are a run of a part's box."""
 
     part: int
     run: tuple[int, int]
@@ -43,7 +43,7 @@ class Landing:
     def fill(self, loaded: list[torch.Tensor]) -> torch.Tensor:
         for (begin, end), tensor in zip(self._places, loaded, strict=True):
             place = self._flat[begin:end]
-            if tensor.data_ptr() != place.data_ptr():  # behind a wrapper of Megatron they come from another rank
+            if tensor.data_ptr() != place.data_ptr():  # within a wrapper of Megatron they come from another rank
                 place.copy_(tensor)
         return self._flat
 
@@ -72,7 +72,7 @@ def runs_of(view: torch.Tensor, part: int, begin: int, end: int, key: str) -> It
 
 
 def parts_of(metadata: Any, key: str) -> tuple[list[Any], list[torch.Tensor]]:
-    """Of a parameter: the ShardedTensors that it is stored as, and where each has its elements, without memory."""
+    """The ShardedTensors that a parameter is stored as, and where each has its elements, without memory."""
     whole = torch.empty(metadata.data.shape, dtype=metadata.data.dtype, device="meta")
     if not isinstance(metadata, _mcore.mapping.ShardedTensorFactory):
         return [metadata], [whole]
@@ -106,7 +106,7 @@ def _run_tensor(part: Any, key: str, run: tuple[int, int], memory: torch.Tensor,
 
 
 def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner: bool) -> dict[str, Any]:
-    """Of one parameter and one kind of state: a part of a sharded state dict."""
+    """The part of a sharded state dict for one parameter and one kind of state."""
     key = f"optimizer.state.{name}.{metadata.key}"
     if not flat.is_contiguous():
         raise InvalidArgumentError("the optimizer's tensor is not contiguous", tensor=key)
@@ -149,7 +149,7 @@ def metadata_by_parameter(model_state: Any) -> dict[torch.Tensor, Any]:
 
 
 def parameter_state(optimizer: Any, model_state: Any) -> dict[int, dict[str, Any]]:
-    """In the order in which the optimizer's load_parameter_state_from_fs_model_space wants parameters."""
+    """In the order in which the optimizer's load_parameter_state_from_fs_model_space takes parameters."""
     metadata_of = metadata_by_parameter(model_state)
     instance = getattr(optimizer, "distributed_optimizer_instance_id", 0)
     state: dict[int, dict[str, Any]] = {}
@@ -217,7 +217,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
 
 
 def stored(common: Any) -> Any:
-    """A common state as it is stored: with the names of what lies there, so that Megatron can load an export of it."""
+    """A common state as it is stored: with the names of what is there, so that Megatron can load an export of it."""
     renamed = _renamed(common)
     metadata = renamed.get("content_metadata") if isinstance(renamed, dict) else None
     if isinstance(metadata, dict):

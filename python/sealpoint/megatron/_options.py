@@ -3,26 +3,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any
 
-from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec
-from sealpoint.torch._save import BACKGROUND_DEADLINE_DEFAULT_SECONDS, DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._options import Conversion, SaveOptions, StoreKeywords, StoreOptions
+
+
+class EnableKeywords(StoreKeywords, total=False):
+    """See ``enable``."""
+
+    optimizer_regions: bool
+    replace: bool
+    convert: Conversion | None
+    threads: int
+    background_deadline: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(StoreOptions):
     """See ``enable``."""
 
     optimizer_regions: bool = True
     replace: bool = False
-    compare_replicas: bool = True
-    convert: Literal["widen", "exact", "nearest"] | None = None
-    allow_pickle: bool = False
-    codec: Codec = "none"
-    codec_level: int = 1
-    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES
+    convert: Conversion | None = None
     threads: int = 1
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS
-    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS
-    memory_budget_bytes: int | None = None
+
+    def of_save(self, **more: Any) -> SaveOptions:
+        """What a save has of these, and more."""
+        return SaveOptions(**{one.name: getattr(self, one.name) for one in fields(StoreOptions)}, **more)

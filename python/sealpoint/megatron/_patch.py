@@ -25,7 +25,7 @@ _Save = Callable[[Any, Any], None]
 _undo: list[Callable[[], None]] = []
 _patched: list[tuple[Any, str, Any]] = []  # (owner, name, what is there instead)
 _chosen: list[Options] = []
-# Of versions with a registry: rank 0's common state by directory, which they hand over before the sharded one.
+# Rank 0's common state by directory, which versions with a registry hand over before the sharded one.
 _common: dict[str, Any] = {}
 
 
@@ -40,7 +40,7 @@ def _set(owner: Any, name: str, value: Any) -> Any:
 
 
 def _with_common(state: Any, directory: Any) -> Any:
-    """Of versions that hand it over apart, as those have it that do not."""
+    """The state with the common one in it, which some versions hand over apart, and others do not."""
     if (common := _common.pop(_save.path_of(directory), None)) is None:
         return state
     return {**state, _save.COMMON_KEY: _mcore.mapping.ShardedObject(_save.COMMON_KEY, common, (1,), (0,))}
@@ -172,21 +172,20 @@ def _register() -> None:
         base.register_default_strategy(action, BACKEND, VERSION, make())
 
 
-def enable(**options: Any) -> None:
+def enable(options: Options) -> None:
     """See the package."""
     disable()
-    options_now = Options(**options)
-    _chosen.append(options_now)
+    _chosen.append(options)
     for module in _ENUMS:
         for value in vars(importlib.import_module(module)).values():
             if isinstance(value, type) and issubclass(value, enum.Enum) and value.__module__ == module:
                 register_enum(value)
-    _patch_saving(options_now)
-    _patch_loading(options_now)
-    _patch_common(options_now)
+    _patch_saving(options)
+    _patch_loading(options)
+    _patch_common(options)
     if _mcore.has_registry:
         _register()
-    if options_now.optimizer_regions:
+    if options.optimizer_regions:
         for owner, patch in ((_mcore.optimizer_class(), _optimizer.patch), (_mcore.chained_class(), _experts.patch)):
             for name, value in patch(owner).items():
                 _set(owner, name, value)
@@ -202,7 +201,7 @@ def disable() -> None:
 
 
 def chosen() -> Options | None:
-    """Of ``enable``; None: it was not called."""
+    """The options of ``enable``; None: it was not called."""
     return _chosen[0] if _chosen else None
 
 

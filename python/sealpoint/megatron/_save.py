@@ -8,6 +8,7 @@ import pathlib
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 from sealpoint import _arguments, _sealpoint, _tree
@@ -16,11 +17,12 @@ from sealpoint._tree import KIND
 from sealpoint.megatron import _mcore
 from sealpoint.megatron._optimizer import stored
 from sealpoint.megatron._options import Options
-from sealpoint.megatron._tensors import RunTensor, held, is_main
+from sealpoint.megatron._tensors import RunTensor, is_main, regions_to_save
 from sealpoint.torch import _directories, _shards
 from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._make_way import Run, make_way, provenance_of
-from sealpoint.torch._save import SaveFuture, begin
+from sealpoint.torch._options import SaveOptions
+from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
 from sealpoint.torch._session import Call, session_of
 from sealpoint.torch._state import Gathered, ask_first, unite
 
@@ -63,7 +65,7 @@ class ShardedState(Gathered):
         self.rank_values = encoder.rank_values
 
     def _add_tensor(self, name: str, value: Any) -> str:
-        """Of one within an object."""
+        """Adds a tensor that is within an object."""
         if name in self._names:
             raise InvalidArgumentError("two places of the state have this path", tensor=name)
         self._names.add(name)
@@ -71,7 +73,7 @@ class ShardedState(Gathered):
         return name
 
     def _add_sharded(self, sharded: Any) -> None:
-        regions = held(sharded)
+        regions = regions_to_save(sharded)
         (region,) = regions.regions
         if region.run is not None and not region.tensor.is_contiguous():
             region = region._replace(tensor=region.tensor.contiguous())
@@ -99,7 +101,7 @@ def tracked(folder: str) -> str | None:
 
 
 def _obstacle(directory: str) -> str | None:
-    """Why Megatron may want what is in a directory: only what is ahead of its tracker makes way."""
+    """Why Megatron may need what is in a directory: only what is ahead of its tracker makes way."""
     said, step = tracked(_folder_of(directory)), step_of(directory)
     if said is None or (said.isdecimal() and step is not None and step > int(said)):
         return None
@@ -115,34 +117,24 @@ def _make_way(directory: str, options: Options) -> list[str]:
     )
 
 
-def _gather(
-    state: Any, directory: str, options: Options, communicator: Call, provenance: dict[str, str]
-) -> ShardedState:
-    encoding = (options.codec, options.codec_level, options.chunk_size_bytes)
-    gathered = unite(
-        lambda names: ShardedState(state, communicator.rank, communicator.size, options, names), communicator, encoding
-    )
-    # Only once no rank has anything against its state; and no rank writes before.
-    provenance.update(provenance_of(ask_first(communicator, lambda: list(_make_way(directory, options)))))
-    return gathered
+def _gatherer(
+    state: Any, directory: str, options: Options, provenance: dict[str, str]
+) -> Callable[[Call], ShardedState]:
+    """What gathers the state of a save, and says in its provenance what made way for it."""
+
+    def gather(call: Call) -> ShardedState:
+        rank, size = call.rank, call.size
+        gathered = unite(lambda names: ShardedState(state, rank, size, options, names), call, options.encoding)
+        # Only once no rank has anything against its state; and no rank writes before.
+        provenance.update(provenance_of(ask_first(call, lambda: list(_make_way(directory, options)))))
+        return gathered
+
+    return gather
 
 
-def _begin(state: Any, directory: str, options: Options, is_async: bool) -> Any:
-    provenance: dict[str, str] = {}
-    return begin(
-        lambda communicator: _gather(state, directory, options, communicator, provenance),
-        directory,
-        process_group=None,
-        step=step_of(directory),
-        parent=run_of(directory).latest,
-        provenance=provenance,
-        compare_replicas=options.compare_replicas,
-        allow_empty=True,
-        deadline=options.deadline,
-        background_deadline=options.background_deadline,
-        memory_budget_bytes=options.memory_budget_bytes,
-        is_async=is_async,
-    )
+def _of_save(directory: str, options: Options, provenance: dict[str, str]) -> SaveOptions:
+    parent = run_of(directory).latest
+    return options.of_save(step=step_of(directory), parent=parent, provenance=provenance, allow_empty=True)
 
 
 def _folder_of(directory: str) -> str:
@@ -167,17 +159,16 @@ def path_of(directory: str | pathlib.Path) -> str:
 
 def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:
     """All ranks call it. Errors: those of ``sealpoint.torch.save``, the same on all ranks."""
-    info = _begin(state, path_of(directory), options, is_async=False)
-    assert isinstance(info, _sealpoint.CommitInfo)
-    _end(path_of(directory), info)
+    path, provenance = path_of(directory), dict[str, str]()
+    info = save_gathered(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
+    _end(path, info)
     return info
 
 
 def save_async(state: Any, directory: str | pathlib.Path, options: Options) -> SaveFuture:
     """Returns when the state is copied, and may change."""
-    future = _begin(state, path_of(directory), options, is_async=True)
-    assert isinstance(future, SaveFuture)
-    return future
+    path, provenance = path_of(directory), dict[str, str]()
+    return save_gathered_async(_gatherer(state, path, options, provenance), path, _of_save(path, options, provenance))
 
 
 def request_of(future: SaveFuture, directory: str | pathlib.Path, request: Any) -> Any:

@@ -20,8 +20,8 @@ class RunTensor(_mcore.mapping.ShardedTensor):  # type: ignore[misc]
     """A run of a model parameter's box, as the distributed optimizer holds it: flat.
 
     To Megatron it is a part of a tensor of two dimensions, of irregular sizes, at a place that no other run has; what
-    it is in truth is in the further members. Its key is that of the parameter: prefixes of chained optimizers are no part
-    of it, since each parameter belongs to one of them.
+    it is in truth is in the further members. Its key is that of the parameter: prefixes of chained optimizers are not
+    part of it, since each parameter belongs to one of them.
 
     Args:
         tensor_shape: of the whole tensor.
@@ -48,7 +48,7 @@ def is_main(sharded: Any) -> bool:
 
 
 def shape_of(sharded: Any) -> Numbers:
-    """Of the whole tensor, prepended axes included."""
+    """The shape of the whole tensor, prepended axes included."""
     return tuple(sharded.tensor_shape if isinstance(sharded, RunTensor) else sharded.global_shape)
 
 
@@ -71,13 +71,13 @@ def region_of(sharded: Any, memory: torch.Tensor | None = None) -> Region:
     return Region(data[(None,) * sharded.prepend_axis_num], offset, extent)
 
 
-def held(sharded: Any) -> Regions:
-    """Of a tensor that is to be saved."""
+def regions_to_save(sharded: Any) -> Regions:
+    """What this rank holds of a tensor that is to be saved."""
     return Regions(shape_of(sharded), sharded.dtype, [region_of(sharded)])
 
 
-def wanted(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
-    """Of a tensor that is to be loaded into ``memory``: its local data, or what takes their place.
+def regions_to_load(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions:
+    """The regions of a tensor that is to be loaded into ``memory``: its local data, or what takes their place.
 
     With allow_shape_mismatch what the checkpoint does not have becomes zero. Errors: MismatchError, UnsupportedError.
     """
@@ -92,7 +92,7 @@ def wanted(sharded: Any, stored_shape: Numbers, memory: torch.Tensor) -> Regions
 
 
 def _clip(region: Region, shape: Numbers) -> Region | None:
-    """The part of a box that lies in a tensor of another shape; None: nothing does."""
+    """The part of a box that is within a tensor of another shape; None: nothing is."""
     memory = region.tensor
     for dim, (begin, size) in enumerate(zip(region.offset, shape, strict=True)):
         length = min(memory.shape[dim], size - begin)
@@ -113,7 +113,7 @@ def _clip_run(region: Region, shape: Numbers, key: str) -> Region | None:
         is_row = all(size == 1 for size in extent[:dim])
         if length < extent[dim] and not is_row:
             raise UnsupportedError(
-                f"optimizer state of a tensor of shape {list(shape)} is wanted in a box {list(region.extent)} at "
+                f"optimizer state of a tensor of shape {list(shape)} is requested in a box {list(region.extent)} at "
                 f"{list(region.offset)}; expected that only rows differ", tensor=key,
             )
         extent[dim] = length

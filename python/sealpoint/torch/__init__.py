@@ -10,9 +10,9 @@ from sealpoint._tree import Foreign, PerRank, register_enum
 from sealpoint.torch._checkpointer import Checkpointer
 from sealpoint.torch._communicator import TorchCommunicator
 from sealpoint.torch._load import LoadReport, load, load_full
+from sealpoint.torch._options import Contract
 from sealpoint.torch._regions import Region, Regions
 from sealpoint.torch._save import SaveFuture, save, save_async
-from sealpoint.torch._state import Contract
 from sealpoint.torch._types import register_types
 
 register_types()

@@ -15,7 +15,7 @@ Key = tuple[Any, ...]
 
 
 def memory_key(tensor: torch.Tensor) -> Key | None:
-    """Equal for tensors that are the same elements in the same memory. None of what has no plain memory.
+    """Equal for tensors that are the same elements in the same memory. None: it has no plain memory.
 
     Valid as long as the tensors live. An empty tensor has a storage of its own, too.
     """
@@ -77,7 +77,7 @@ class Destinations:
         """Errors: those of ``_shards.pieces_of``."""
         shape, dtype, parts = _shards.pieces_of(value, name)
         if _shards.count_of(shape) == 0:
-            self.slots.append((name, _shards.name_of(dtype, name), shape, None, (0, 0, None, -1, 0)))
+            self.slots.append(_shards.empty_slot(name, _shards.name_of(dtype, name), shape))
             return
         for part in parts:
             self.add_part(name, shape, part)

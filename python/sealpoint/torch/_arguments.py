@@ -10,23 +10,23 @@ import math
 import operator
 import os
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, get_args
 
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._save import Codec, parent_of
+from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, LoadOptions, SaveOptions, refuse_unknown
 from sealpoint.torch._session import Call, Session, session_of
-from sealpoint.torch._state import Contract, agree
+from sealpoint.torch._state import agree
 
-_DEADLINE_SECONDS = 1800.0
 _U64_MAX = 2**64 - 1
 
 
-def _is_integer(value: Any, least: int, most: int = _U64_MAX) -> bool:
+def _is_integer(value: Any, minimum: int, maximum: int = _U64_MAX) -> bool:
     if isinstance(value, bool):
         return False
     try:
-        return least <= operator.index(value) <= most
+        return minimum <= operator.index(value) <= maximum
     except TypeError:
         return False
 
@@ -83,7 +83,7 @@ _RULES: dict[str, _Rule] = {
     "contract": (lambda value: value is None or isinstance(value, Contract), "a Contract, or None"),
     "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
     "threads": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
-    "pass_on": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
+    "share_chunks": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "progress": (
         lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
     ),
@@ -115,22 +115,23 @@ _COMPARED: dict[str, Callable[[Any], Any]] = {
 
 
 @contextlib.contextmanager
-def checked_call(session: Session, kind: str, *, same: Mapping[str, Any], **arguments: Any) -> Iterator[Call]:
-    """A call of all ranks. A wrong argument on one of them is the error of all.
+def checked_call(
+    session: Session, kind: str, path: Any, options: SaveOptions | LoadOptions, *, same: Collection[str]
+) -> Iterator[Call]:
+    """A call of all ranks. A wrong option on one of them is the error of all.
 
-    Args:
-        same: arguments that must be the same on all ranks; ``deadline`` among them.
-        arguments: the others; ``path`` and ``step``, if there are any, must be the same, too.
+    ``same``: names of the options that must be the same on all ranks; ``path`` and ``step`` must be, too.
     """
+    values = {name: value for name, value in vars(options).items() if name != "process_group"}
     wrong: InvalidArgumentError | None = None
     try:
-        check(**same, **arguments)
+        check(path=path, **values)
     except InvalidArgumentError as error:
         wrong = error
     if wrong is not None:
         refuse(session, kind, wrong)
-    with session.call(kind, arguments.get("path"), step=arguments.get("step"), deadline=same["deadline"]) as call:
-        call.must_be_same({name: _COMPARED.get(name, _as_it_is)(value) for name, value in same.items()})
+    with session.call(kind, path, step=values.get("step"), deadline=options.deadline) as call:
+        call.must_be_same({name: _COMPARED.get(name, _as_it_is)(values[name]) for name in same})
         yield call
 
 
@@ -144,9 +145,18 @@ def refuse(session: Session, kind: str, error: InvalidArgumentError) -> NoReturn
     def fail() -> tuple[None, bytes]:
         raise error
 
-    with session.call(kind, deadline=_DEADLINE_SECONDS) as call:
+    with session.call(kind, deadline=DEADLINE_DEFAULT_SECONDS) as call:
         agree(call, fail, "began the call")
     raise AssertionError
+
+
+def _check_call(name: str, signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Errors: TypeError."""
+    refuse_unknown(f"{name}()", keywords, signature.parameters)
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{name}(): {error}") from None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -159,12 +169,12 @@ def tells_other_ranks(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
-            signature.bind(*args, **keywords)
+            _check_call(function.__name__, signature, args, keywords)
         except TypeError as error:
             session = session_of(keywords.get("process_group"), is_alone=keywords.get("no_dist") is True)
             if session.size == 1:
                 raise
-            refuse(session, function.__name__, InvalidArgumentError(f"{function.__name__}(): {error}"))
+            refuse(session, function.__name__, InvalidArgumentError(str(error)))
         return function(*args, **keywords)
 
     return call  # type: ignore[return-value]

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import torch.distributed as dist
 
@@ -18,9 +17,17 @@ from sealpoint._errors import Error, NotFoundError
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import State, load
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, SaveFuture, save, save_async
+from sealpoint.torch._options import (
+    DEADLINE_DEFAULT_SECONDS,
+    CheckpointerKeywords,
+    ResumeKeywords,
+    SaveOptions,
+    names_of,
+    refuse_unknown,
+)
+from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import Contract, ask_first
+from sealpoint.torch._state import ask_first, collect
 
 _log = logging.getLogger("sealpoint")
 
@@ -40,12 +47,12 @@ class Checkpointer:
         directory: of the series, made if it is missing.
         every: steps between two saves.
         keep: how many of the newest stay; at least 2, since a newest one may turn out to be bad. None: all.
-        wait: save while training stands still, instead of in the background.
+        wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
         process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``.
 
-    Errors: InvalidArgumentError, TypeError (an option that is none).
+    Errors: InvalidArgumentError, TypeError (an option that is not known; names the nearest).
     """
 
     def __init__(
@@ -57,14 +64,11 @@ class Checkpointer:
         wait: bool = False,
         on_error: Literal["raise", "warn"] = "raise",
         process_group: dist.ProcessGroup | None = None,
-        **options: Any,
+        **options: Unpack[CheckpointerKeywords],
     ) -> None:
-        known = [name for name, one in inspect.signature(save if wait else save_async).parameters.items()
-                 if one.kind == one.KEYWORD_ONLY and name not in ("process_group", "series", "step")]
-        for name in options:
-            if name not in known:
-                own = "every, keep, wait, on_error, process_group"
-                raise TypeError(f"Checkpointer has no option {name!r}, expected {own} or one of {', '.join(known)}")
+        unused = {"background_deadline"} if wait else ()
+        known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
+        refuse_unknown("Checkpointer", options, ["every", "keep", "wait", "on_error", "process_group", *known])
         check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, **options)
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._on_error = on_error
@@ -81,12 +85,14 @@ class Checkpointer:
     def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves now. First waits for the save before it, which is seldom still under way, and raises its error."""
         self.wait()
-        common: dict[str, Any] = dict(self._options, series=True, step=step, process_group=self._group)
+        options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
         try:
             if not self._wait:
-                self._pending = save_async(state_dict, self._directory, **common)
+                self._pending = save_gathered_async(
+                    lambda call: collect(state_dict, call, options), self._directory, options
+                )
                 return self._pending
-            info = save(state_dict, self._directory, **common)
+            info = save_gathered(lambda call: collect(state_dict, call, options), self._directory, options)
         except Error as error:
             self._note(f"the save of step {step}", error)
             return None
@@ -111,7 +117,7 @@ class Checkpointer:
         _log.warning("%s failed, and training goes on without it: %s", what, error)
 
     def _prune(self) -> None:
-        """On rank 0; a failure there is no failure of the training, and the next save tries again."""
+        """On rank 0; a failure there is not a failure of the training, and the next save tries again."""
         if self._keep is None or session_of(self._group).rank != 0:
             return
         try:
@@ -150,14 +156,14 @@ class Checkpointer:
             return ask_first(call, make)
 
     def resume(
-        self, state_dict: State, *, required: bool = False, contract: Contract | None = None, **options: Any
+        self, state_dict: State, *, required: bool = False, **options: Unpack[ResumeKeywords]
     ) -> int | None:
         """Loads the newest whole checkpoint into the state; returns its step, or None if nothing was ever saved.
 
         Args:
             required: nothing to resume from is an error, too, as for a job that was started again, and whose file system
                 may be an empty directory because it is not mounted.
-            contract, options: as for ``load``.
+            options: as for ``load``.
 
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
@@ -170,7 +176,7 @@ class Checkpointer:
             return None
         from sealpoint._checkpoint import open as open_checkpoint
 
-        load(state_dict, path, process_group=self._group, contract=contract, **options)
+        load(state_dict, path, process_group=self._group, **options)
         with open_checkpoint(path, check_files=False) as checkpoint:
             return checkpoint.step
 

@@ -34,7 +34,7 @@ _LATER = datetime.timedelta(seconds=10)
 # Between looks at whether a call was interrupted.
 _LOOK_EVERY = datetime.timedelta(milliseconds=50)
 _DEFAULT_SECONDS = 1800.0
-# Numbers of 64 bits without a sign, as torch has none to reduce.
+# Added to unsigned numbers of 64 bits: torch reduces signed ones only.
 _SIGN = 1 << 63
 # Messages of several sizes are padded to the largest, unless that would more than double what is sent.
 _PADDING_FREE_BYTES = 1 << 16
@@ -49,7 +49,7 @@ def _bytes_of(message: Message) -> torch.Tensor:
     if len(message) == 0:
         return torch.empty(0, dtype=torch.uint8)
     with warnings.catch_warnings():
-        # Of memory that torch could write to; it only reads this.
+        # torch could write to this memory, and only reads it.
         warnings.filterwarnings("ignore", "The given buffer is not writable")
         return torch.frombuffer(memoryview(message), dtype=torch.uint8)
 
@@ -175,7 +175,7 @@ class TorchCommunicator:
                     return
                 except RuntimeError:
                     if work.is_completed():
-                        work.wait()  # it failed, or it ended just behind the slice
+                        work.wait()  # it failed, or it ended just after the slice
                         return
                 self._waiters.tell(self._exchange_count)
                 self._check()
@@ -262,18 +262,18 @@ class TorchCommunicator:
         rows, sizes, is_all = self._gather_first(message)
         if is_all:
             return self._begins(rows, sizes)
-        own, longest = _bytes_of(message), max(sizes)
+        data, longest = _bytes_of(message), max(sizes)
         if longest * self.size > 2 * sum(sizes) + _PADDING_FREE_BYTES:
-            return self._all_gather_in_turn(own, sizes)
+            return self._all_gather_in_turn(data, sizes)
         padded = torch.zeros(longest, dtype=torch.uint8)
-        padded[: own.numel()] = own
+        padded[: data.numel()] = data
         gathered = self._gather_equal(padded)
         return [_view(one[:size]) for one, size in zip(gathered, sizes, strict=True)]
 
-    def _all_gather_in_turn(self, own: torch.Tensor, sizes: list[int]) -> list[Message]:
+    def _all_gather_in_turn(self, data: torch.Tensor, sizes: list[int]) -> list[Message]:
         gathered: list[Message] = []
         for rank, size in enumerate(sizes):
-            tensor = own if rank == self.rank else torch.empty(size, dtype=torch.uint8)
+            tensor = data if rank == self.rank else torch.empty(size, dtype=torch.uint8)
             if size > 0:
                 self._broadcast(tensor, rank)
             gathered.append(_view(tensor))
@@ -289,11 +289,11 @@ class TorchCommunicator:
 
     def gather(self, message: Message, root: int) -> list[Message] | None:
         rows, sizes, is_all = self._gather_first(message)
-        own, is_root = _bytes_of(message), self.rank == root
+        data, is_root = _bytes_of(message), self.rank == root
         if is_all:
             return self._begins(rows, sizes) if is_root else None
         sent = [len(message) if rank == root else 0 for rank in range(self.size)]
-        received = self._exchange(own, sent, sizes if is_root else [0] * self.size)
+        received = self._exchange(data, sent, sizes if is_root else [0] * self.size)
         return received if is_root else None
 
     def all_to_all(self, messages: Sequence[Message]) -> list[Message]:

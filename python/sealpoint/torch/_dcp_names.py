@@ -45,7 +45,7 @@ def _branches(node: Node, path: TreePath = ()) -> Iterator[tuple[TreePath, Node]
 class StoredState(Mapping[str, STORAGE_TYPES]):
     """What a checkpoint has, by flattened name, in the words of DCP; each made when it is asked for.
 
-    A tensor is one chunk: the library finds out by itself where its parts lie. Mappings can be asked for as values,
+    A tensor is one chunk: the library finds out by itself where its parts are. Mappings can be asked for as values,
     since planners that do not flatten take them as such, but are not listed.
     """
 
@@ -133,10 +133,10 @@ def _own_place(group: dist.ProcessGroup | None, no_dist: bool) -> tuple[int, int
 
 def check_rank(rank: int | None, group: dist.ProcessGroup | None, no_dist: bool) -> None:
     """That DCP was given the group that we were: it does not pass it on."""
-    own, _ = _own_place(group, no_dist)
-    if rank is not None and rank != own:
+    place, _ = _own_place(group, no_dist)
+    if rank is not None and rank != place:
         raise InvalidArgumentError(
-            f"rank is {own} in the process_group given here, {rank} in that of DCP; "
+            f"rank is {place} in the process_group given here, {rank} in that of DCP; "
             "give both the same process_group and no_dist"
         )
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,11 +13,12 @@ from torch.distributed.checkpoint.storage import WriteResult
 from sealpoint import _save, _tree
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error, UnsupportedError
-from sealpoint._save import BlobWriter, Codec
+from sealpoint._save import BlobWriter
 from sealpoint._tree import KIND, Node
 from sealpoint._tree_paths import nest
 from sealpoint.torch import _shards
 from sealpoint.torch._dcp_plan import memory_of, path_of, value_of
+from sealpoint.torch._options import SaveOptions
 
 _BLOBS = "sealpoint.blobs"
 
@@ -39,16 +39,15 @@ def _bytes_of(memory: torch.Tensor) -> Any:
     return data.numpy().reshape((*dense.shape, dense.element_size()))
 
 
-def write(path: str, plan: SavePlan, planner: SavePlanner, step: int | None, encoding: tuple[Codec, int, int],
-          allow_pickle: bool) -> list[WriteResult]:
-    """Of one rank. Values, and the summaries of the blobs, are in the results."""
+def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions) -> list[WriteResult]:
+    """Writes what one rank has. Values, and the summaries of the blobs, are in the results."""
     results = []
-    with BlobWriter(path, step=step) as writer:
+    with BlobWriter(path, step=options.step) as writer:
 
         def add_inner(name: str, value: Any) -> str:
             raise UnsupportedError("a tensor within a value; DCP flattens mappings and lists only", tensor=name)
 
-        encoder = _tree.Encoder(_shards.is_tensor, add_inner, 0, 1, allow_pickle)
+        encoder = _tree.Encoder(_shards.is_tensor, add_inner, 0, 1, options.allow_pickle)
         for item in plan.items:
             name = item.index.fqn
             if item.type == WriteItemType.BYTE_IO:
@@ -59,9 +58,8 @@ def write(path: str, plan: SavePlan, planner: SavePlanner, step: int | None, enc
             assert box is not None
             array = (_bytes_of(memory), _shards.check_storable(memory, name))
             if memory.numel() > 0 or _shards.count_of(shape) == 0:
-                codec, level, chunk_size = encoding
-                writer.add(name, array, shape=shape, offset=box[0], codec=codec, codec_level=level,
-                           chunk_size_bytes=chunk_size)
+                writer.add(name, array, shape=shape, offset=box[0], codec=options.codec,
+                           codec_level=options.codec_level, chunk_size_bytes=options.chunk_size_bytes)
             results.append(WriteResult(item.index, memory.numel() * memory.element_size(), None))
         if encoder.rank_values:
             raise UnsupportedError("per_rank needs all ranks, expected through_coordinator=False",
@@ -70,8 +68,7 @@ def write(path: str, plan: SavePlan, planner: SavePlanner, step: int | None, enc
     return results
 
 
-def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], step: int | None,
-           parent: tuple[str, int] | None, provenance: Mapping[str, str]) -> None:
+def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], options: SaveOptions) -> None:
     """On the coordinator. Errors leave the blobs, but no checkpoint."""
     summaries: list[bytes] = []
     nodes: dict[str, Node] = {}
@@ -84,7 +81,7 @@ def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], step
         else:
             nodes[name] = _tree.parse(result.storage_data)
     tree = nest((path_of(name, metadata.planner_data), node) for name, node in nodes.items())
-    with BlobWriter(path, step=step) as writer:
+    with BlobWriter(path, step=options.step) as writer:
         writer.add_object(_tree.OBJECT, (_tree.dump(tree), _tree.MEDIA_TYPE))
         summaries.extend(writer.finish())
-        _save.commit(path, summaries, step=step, parent=parent, provenance=provenance)
+        _save.commit(path, summaries, step=options.step, parent=options.parent, provenance=options.provenance)

@@ -138,12 +138,12 @@ class PlannedState(Gathered):
     def _add_part(self, name: str, shape: _shards.Numbers, box: _shards.Box, memory: torch.Tensor) -> None:
         dtype = _shards.check_storable(memory, name)
         if _shards.count_of(shape) == 0:
-            self.slots.append((name, dtype, shape, None, None))
+            self.slots.append(_shards.Slot(name, dtype, shape))
         elif memory.numel() > 0:
             self.slots.append(_shards.slot_of(name, dtype, shape, box, memory))
 
     def _add_inner(self, name: str, value: Any) -> str:
-        """Of a tensor within a value, such as a tuple."""
+        """Adds a tensor that is within a value, such as a tuple."""
         if not isinstance(value, torch.Tensor) or isinstance(value, DTensor):
             raise UnsupportedError("a sharded tensor within a value; DCP flattens mappings and lists only", tensor=name)
         self.slots.extend(_shards.source_slots(value, name, self.kept.append))

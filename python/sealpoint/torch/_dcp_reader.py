@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, Unpack, cast
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.futures import Future
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._checkpoint import Checkpoint, Path, Progress
+from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
@@ -26,12 +26,10 @@ from sealpoint.torch._arguments import checked_call
 from sealpoint.torch._dcp_names import StoredState
 from sealpoint.torch._dcp_plan import is_in_boxes, live_value
 from sealpoint.torch._dtypes import DTYPE_OF
-from sealpoint.torch._load import Conversion, check_widening, mask_of, read_tree, rounding_of, unmatched_of
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS
+from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
+from sealpoint.torch._options import LoadOptions, ReaderKeywords, names_of, refuse_unknown
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
-
-_MEMORY_BUDGET_BYTES = 256 << 20
 
 
 class _Open(NamedTuple):
@@ -54,7 +52,8 @@ class StorageReader(storage.StorageReader):
         process_group: that given to DCP; None: all ranks.
         no_dist: as given to DCP: this process loads alone.
         unexpected: what stored keys lead to that no rank's state has: "error", or "allow" for loading a part.
-        convert, allow_pickle, threads, memory_budget_bytes, pass_on, deadline, progress: as for ``sealpoint.torch.load``.
+        convert, allow_pickle, threads, memory_budget_bytes, share_chunks, deadline, progress: as for
+            ``sealpoint.torch.load``.
 
     Errors of ``sealpoint.torch.load``, in the CheckpointException that DCP raises on all ranks.
     """
@@ -66,22 +65,15 @@ class StorageReader(storage.StorageReader):
         process_group: dist.ProcessGroup | None = None,
         no_dist: bool = False,
         unexpected: Literal["allow", "error"] = "error",
-        convert: Conversion | None = None,
-        allow_pickle: bool = False,
-        threads: int = 1,
-        memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
-        pass_on: bool | None = None,
-        deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-        progress: Progress = None,
+        **options: Unpack[ReaderKeywords],
     ) -> None:
         super().__init__()
+        refuse_unknown("StorageReader", options, ["process_group", "no_dist", "unexpected", *names_of(ReaderKeywords)])
         if unexpected not in ("allow", "error"):
             raise InvalidArgumentError(f"unexpected is {unexpected!r}, expected allow or error")
         self._path = None if path is None else _dcp_names.path_text(path, "the StorageReader")
         self._group, self._no_dist, self._unexpected = process_group, no_dist, unexpected
-        self._convert, self._allow_pickle, self._threads = convert, allow_pickle, threads
-        self._budget, self._pass_on = memory_budget_bytes, pass_on
-        self._deadline, self._progress = deadline, progress
+        self._options = LoadOptions(**options)
         self._open: _Open | None = None
         self._failure: Error | None = None
         self._items: list[ReadItem] | None = None
@@ -100,20 +92,19 @@ class StorageReader(storage.StorageReader):
         return _dcp_names.is_path(checkpoint_id)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Opens the checkpoint: all ranks of the group together. There is none of one rank alone (``rank=``)."""
+        """Opens the checkpoint: all ranks of the group together. One rank alone cannot (``rank=``)."""
         if "rank" in kwargs and self._failure is not None:
             raise self._failure
         self._failure = self._open = None
         path = _dcp_names.path_text(self._path, "the StorageReader")
         session = session_of(self._group, is_alone=self._no_dist)
         try:
-            with checked_call(session, "load", same={"deadline": self._deadline, "convert": self._convert}, path=path,
-                              allow_pickle=self._allow_pickle, threads=self._threads, memory_budget_bytes=self._budget,
-                              pass_on=self._pass_on, progress=self._progress) as call:
+            with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
                 agree(call, lambda: (None, b""), "began the load")
-                call.spans_hosts()  # collective the first time: here, where all ranks come whatever their pass_on
+                call.spans_hosts()  # collective the first time: here, where all ranks come whatever their share_chunks
                 reader = _sealpoint.CollectiveReader(
-                    call.communicator, path, check_files=True, direct_io=False, memory_budget_bytes=self._budget
+                    call.communicator, path, check_files=True, direct_io=False,
+                    memory_budget_bytes=self._options.memory_budget_bytes,
                 )
                 stored = StoredState(read_tree(reader), Checkpoint(reader.checkpoint(), 1))
         except Error as error:
@@ -143,23 +134,23 @@ class StorageReader(storage.StorageReader):
         opened, self._open = self._open, None
         if opened is None:
             raise InvalidArgumentError("the StorageReader is not open, expected a call of read_metadata() before")
-        with opened.session.call("read_data of DCP", self._path, deadline=self._deadline) as call:
+        with opened.session.call("read_data of DCP", self._path, deadline=self._options.deadline) as call:
             self._load(call, opened, items, planner)
         future: Future[None] = Future()
         future.set_result(None)
         return future
 
     def _load(self, call: Call, opened: _Open, items: list[ReadItem], planner: LoadPlanner) -> None:
-        names = list(opened.stored)
+        names, options = list(opened.stored), self._options
 
-        def make() -> tuple[_Wanted, bytes]:
-            wanted = _Wanted(opened.stored, planner, call.rank, call.size, self._allow_pickle)
+        def make() -> tuple[_Request, bytes]:
+            request = _Request(opened.stored, planner, call.rank, call.size, options.allow_pickle)
             for item in items:
-                wanted.add(item)
-            check_widening(self._convert, wanted.destinations.slots, opened.stored.checkpoint)
-            return wanted, bytes([wanted.destinations.must_compare]) + mask_of(names, wanted.names(names))
+                request.add(item)
+            check_widening(options.convert, request.destinations.slots, opened.stored.checkpoint)
+            return request, bytes([request.destinations.must_compare]) + mask_of(names, request.names(names))
 
-        wanted, answers = agree(call, make, "compared their states with the checkpoint")
+        request, answers = agree(call, make, "compared their states with the checkpoint")
         if opened.generation != opened.session.generation:
             raise CommError("the groups of the ranks were made anew since the checkpoint was opened")
         unmatched = unmatched_of(names, [answer[1:] for answer in answers])
@@ -170,20 +161,20 @@ class StorageReader(storage.StorageReader):
             unexpected = [("unexpected", name, "") for name in unmatched]
             _differences.raise_together(call, unexpected, unmatched, 'unexpected="allow"')
         opened.reader.load(
-            slots=wanted.destinations.slots,
-            contract=("error", "allow", "error", "error", "allow"),
-            convert=rounding_of(self._convert),
-            threads=self._threads,
-            memory_budget_bytes=self._budget,
-            pass_on=call.spans_hosts() if self._pass_on is None else self._pass_on,
-            progress=self._progress,
+            slots=request.destinations.slots,
+            contract=_sealpoint.LoadContract(),
+            convert=rounding_of(options.convert),
+            threads=options.threads,
+            memory_budget_bytes=options.memory_budget_bytes,
+            share_chunks=call.spans_hosts() if options.share_chunks is None else options.share_chunks,
+            progress=options.progress,
         )
         if any(answer[0] for answer in answers):
-            agree(call, lambda: (wanted.destinations.compare(), b""), "compared what was loaded twice")
-        agree(call, wanted.commit, "set the values of their states")
+            agree(call, lambda: (request.destinations.compare(), b""), "compared what was loaded twice")
+        agree(call, request.commit, "set the values of their states")
 
 
-class _Wanted:
+class _Request:
     """Where the items of one rank's plan are read to."""
 
     def __init__(self, stored: StoredState, planner: LoadPlanner, rank: int, size: int, allow_pickle: bool) -> None:
@@ -234,7 +225,7 @@ class _Wanted:
 
     def _value(self, name: str, node: Node, live: Any) -> Any:
         if _shards.is_tensor(live):
-            raise MismatchError(f"kind: the state has a tensor, the checkpoint {_tree._brief(node)}", object=name)
+            raise MismatchError(f"kind: the state has a tensor, the checkpoint {_tree.brief(node)}", object=name)
         if not self._stored.is_leaf(name) and getattr(self._planner, "flatten_state_dict", False):
             raise MismatchError(f"kind: the state has a {type(live).__name__}, the checkpoint a container", object=name)
         try:
@@ -249,10 +240,10 @@ class _Wanted:
             raise MismatchError(f"per_rank: {node['size']} ranks saved it, {self._size} load", object=name)
         if self._rank_values is None:
             self._rank_values = _tree.parse(self._stored.checkpoint.objects[_tree.rank_object(self._rank)])
-        own = self._rank_values.get(text_of(self._stored.paths[name]))
-        if own is None:
+        stored = self._rank_values.get(text_of(self._stored.paths[name]))
+        if stored is None:
             raise CorruptError(f"the object of rank {self._rank} lacks a value", object=name)
-        return own
+        return stored
 
     def _inner_tensor(self, name: str) -> torch.Tensor:
         """One within a value: new, and whole."""

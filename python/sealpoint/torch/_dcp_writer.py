@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-import torch
-import torch.distributed as dist
 from torch.distributed.checkpoint import storage
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
@@ -17,10 +14,11 @@ from torch.futures import Future
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
-from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent, parent_of
+from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
 from sealpoint.torch._dcp_plan import PlannedState
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, begin
+from sealpoint.torch._options import SaveOptions, WriterKeywords, names_of, refuse_unknown
+from sealpoint.torch._save import save_gathered
 from sealpoint.torch._state import unite
 
 _MEMORY_BUDGET_BYTES = 256 << 20
@@ -49,36 +47,20 @@ class StorageWriter(storage.StorageWriter):
     """
 
     def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        process_group: dist.ProcessGroup | None = None,
-        no_dist: bool = False,
-        through_coordinator: bool = False,
-        step: int | None = None,
-        parent: Parent = None,
-        provenance: Mapping[str, str] | None = None,
-        codec: Codec = "none",
-        codec_level: int = 1,
-        chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
-        compare_replicas: bool = True,
-        allow_pickle: bool = False,
-        deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-        memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
+        self, path: Path | None = None, *, through_coordinator: bool = False, **options: Unpack[WriterKeywords]
     ) -> None:
         super().__init__()
+        refuse_unknown("StorageWriter", options, [*names_of(WriterKeywords), "through_coordinator"])
+        options.setdefault("memory_budget_bytes", _MEMORY_BUDGET_BYTES)
+        options["parent"] = parent_of(options.get("parent"))
         self._path = None if path is None else _dcp_names.path_text(path, "the StorageWriter")
-        self._group, self._no_dist, self._through_coordinator = process_group, no_dist, through_coordinator
-        self._step, self._parent = step, parent_of(parent)
-        self._provenance = dict(provenance or {})
-        self._encoding = (codec, codec_level, chunk_size_bytes)
-        self._compare_replicas, self._allow_pickle = compare_replicas, allow_pickle
-        self._deadline, self._budget = deadline, memory_budget_bytes
+        self._through_coordinator = through_coordinator
+        self._options = SaveOptions(**options, background_deadline=None)
         self._plan: SavePlan | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Of another process, whose ranks are those of the group by default.
-        return {**vars(self), "_group": None, "_plan": None}
+        # For another process, whose ranks are those of the group by default.
+        return {**vars(self), "_options": dataclasses.replace(self._options, process_group=None), "_plan": None}
 
     @property
     def checkpoint_id(self) -> str | None:
@@ -104,7 +86,7 @@ class StorageWriter(storage.StorageWriter):
         if self._through_coordinator:
             _dcp_plain.check_is_new(path)
         else:
-            _dcp_names.check_rank(kwargs.get("rank"), self._group, self._no_dist)
+            _dcp_names.check_rank(kwargs.get("rank"), self._options.process_group, self._options.no_dist)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         if self._through_coordinator:
@@ -114,14 +96,14 @@ class StorageWriter(storage.StorageWriter):
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         if not self._through_coordinator:
-            _dcp_names.check_size(len(plans), self._group, self._no_dist)
+            _dcp_names.check_size(len(plans), self._options.process_group, self._options.no_dist)
         return plans
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[storage.WriteResult]]:
         results: list[storage.WriteResult] = []
         if self._through_coordinator:
             path = _dcp_names.path_text(self._path, "the StorageWriter")
-            results = _dcp_plain.write(path, plan, planner, self._step, self._encoding, self._allow_pickle)
+            results = _dcp_plain.write(path, plan, planner, self._options)
         else:
             stashed, self._plan = self._plan, None
             self._save(_whole_plan(plan if stashed is None else stashed, planner), planner)
@@ -130,32 +112,23 @@ class StorageWriter(storage.StorageWriter):
         return future
 
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
-        info = begin(
+        options = self._options
+        return save_gathered(
             lambda call: unite(
-                lambda names: PlannedState(plan, planner, call.rank, call.size, self._allow_pickle, names),
+                lambda names: PlannedState(plan, planner, call.rank, call.size, options.allow_pickle, names),
                 call,
-                self._encoding,
+                options.encoding,
             ),
             _dcp_names.path_text(self._path, "the StorageWriter"),
-            process_group=self._group,
-            no_dist=self._no_dist,
-            step=self._step,
-            parent=self._parent,
-            provenance=self._provenance,
-            compare_replicas=self._compare_replicas,
-            deadline=self._deadline,
-            background_deadline=None,
-            memory_budget_bytes=self._budget,
-            purpose=_PURPOSE,
+            options,
+            _PURPOSE,
         )
-        assert isinstance(info, _sealpoint.CommitInfo)
-        return info
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
         """Everything is committed by now, unless through the coordinator."""
         if self._through_coordinator:
             path = _dcp_names.path_text(self._path, "the StorageWriter")
-            _dcp_plain.commit(path, metadata, results, self._step, self._parent, self._provenance)
+            _dcp_plain.commit(path, metadata, results, self._options)
 
 
 def _whole_plan(plan: SavePlan, planner: SavePlanner) -> SavePlan:

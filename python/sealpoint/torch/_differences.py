@@ -25,19 +25,19 @@ _KINDS = {
 }
 _OF_OPTIMIZERS = re.compile(r"(^|\.)state\.")
 Difference = tuple[str, str, str]  # kind, path, detail; the kind says enough if there is no detail
-# Of a stored tensor: its dtype's name and its shape; None if there is none.
+# Returns the name of a stored tensor's dtype, and its shape; None: it is not stored.
 Stored = Callable[[str], tuple[str, tuple[int, ...]] | None]
 
 
 def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: bool) -> list[Difference]:
     """Where dtype or shape of a destination is not the stored one. The library finds them, too, but alone."""
     found: dict[Difference, None] = {}
-    for name, live_dtype, live_shape, *_ in slots:
-        one = stored(name)
-        if one is not None and dtype and one[0] != live_dtype:
-            found["dtype", name, f"stored as {one[0]}, wanted as {live_dtype}"] = None
-        if one is not None and shape and one[1] != tuple(live_shape):
-            found["shape", name, f"stored with {list(one[1])}, wanted with {list(live_shape)}"] = None
+    for slot in slots:
+        one = stored(slot.name)
+        if one is not None and dtype and one[0] != slot.dtype:
+            found["dtype", slot.name, f"stored as {one[0]}, wanted as {slot.dtype}"] = None
+        if one is not None and shape and one[1] != slot.shape:
+            found["shape", slot.name, f"stored with {list(one[1])}, wanted with {list(slot.shape)}"] = None
     return list(found)
 
 
@@ -81,8 +81,8 @@ def raise_together(
     text = text_of_all(differences, unmatched, hint)
     order = {kind: number for number, kind in enumerate(_KINDS)}
     first = min(differences, key=lambda one: order[one[0]])[1] if differences else ""
-    own = json.dumps([len(differences), text, first, communicator.host]).encode()
-    answers = [json.loads(bytes(one)) for one in communicator.all_gather(own, "told each other how their states differ")]
+    data = json.dumps([len(differences), text, first, communicator.host]).encode()
+    answers = [json.loads(bytes(one)) for one in communicator.all_gather(data, "exchanged how their states differ")]
     rank, (count, text, first, host) = max(enumerate(answers), key=lambda one: (one[1][0], -one[0]))
     others = sum(answer[:2] != [count, text] for answer in answers)
     message = f"the state differs from the checkpoint: {text}"

@@ -4,23 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, MutableMapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import torch
-import torch.distributed as dist
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._checkpoint import Checkpoint, Path, Progress, Rounding
+from sealpoint._checkpoint import Checkpoint, Path, Rounding
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint.torch import _differences, _shards
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
+from sealpoint.torch._options import (
+    LOAD_BUDGET_DEFAULT_BYTES,
+    Contract,
+    Conversion,
+    LoadKeywords,
+    LoadOptions,
+    takes,
+)
 from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Contract, Matching, agree
+from sealpoint.torch._state import Matching, agree
 
-_MEMORY_BUDGET_BYTES = 256 << 20
-Conversion = Literal["widen", "exact", "nearest"]
+# Options that must be the same on all ranks.
+_SAME = ("contract", "convert", "share_chunks", "deadline")
 # By a stored dtype, the wider ones.
 _WIDER = {"bf16": ("f32", "f64"), "f16": ("f32", "f64"), "f32": ("f64",)}
 
@@ -39,27 +46,15 @@ State = MutableMapping[Any, Any] | list[Any] | Stateful
 class LoadReport(NamedTuple):
     """What a load did on this rank, and what differed where the contract said "report": (kind, path, detail)."""
 
-    bytes_wanted: int
+    bytes_requested: int
     bytes_read: int
     bytes_received: int
     findings: list[tuple[str, str, str]]
 
 
 @tells_other_ranks
-def load(
-    state_dict: State,
-    path: Path,
-    *,
-    process_group: dist.ProcessGroup | None = None,
-    contract: Contract | None = None,
-    convert: Conversion | None = None,
-    allow_pickle: bool = False,
-    threads: int = 1,
-    memory_budget_bytes: int = _MEMORY_BUDGET_BYTES,
-    pass_on: bool | None = None,
-    deadline: float | None = 1800.0,
-    progress: Progress = None,
-) -> LoadReport:
+@takes(LoadKeywords, LoadOptions)
+def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> LoadReport:
     """Fills a state in place: tensors in their memory, whatever their layout; values in their containers.
 
     All ranks call it; they may be another number, in another layout, than those that saved. Values change only after all
@@ -75,25 +70,22 @@ def load(
             None: never.
         allow_pickle: unpickles what was saved with ``allow_pickle``. That runs code of whoever wrote the file.
         threads: that read and verify, per rank.
-        pass_on: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
+        share_chunks: what several ranks need is read by one, which sends it to the others (True), or each reads all that it
             needs (False), which is faster for ranks that share a page cache. None: passed on if ranks are on several
             hosts. The same on all ranks.
 
     Errors, the same on all ranks: NotFoundError, UncommittedError, IncompleteError, CorruptError, MismatchError (counts
     what differs and names the first few paths), InvalidArgumentError, UnsupportedError, IoError, TimeoutError, CommError.
     """
-    same = {"contract": contract, "convert": convert, "pass_on": pass_on, "deadline": deadline}
-    with checked_call(session_of(process_group), "load", same=same, path=path, allow_pickle=allow_pickle, threads=threads,
-                      memory_budget_bytes=memory_budget_bytes, progress=progress) as call:
-        return _load(call, state_dict, path, contract or Contract(), convert, allow_pickle, threads,
-                     memory_budget_bytes or _MEMORY_BUDGET_BYTES, pass_on, progress)
+    chosen = LoadOptions(**options)
+    with checked_call(session_of(chosen.process_group), "load", path, chosen, same=_SAME) as call:
+        return _load(call, state_dict, path, chosen)
 
 
-def _load(call: Call, state: State, path: Path, contract: Contract,
-          convert: Conversion | None, allow_pickle: bool, threads: int, budget: int, pass_on: bool | None,
-          progress: Progress) -> LoadReport:
+def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
     agree(call, lambda: (None, b""), "began the load")  # the library's own exchanges need all ranks in this call
-    communicator = call.communicator
+    communicator, contract = call.communicator, options.contract or Contract()
+    budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     spans_hosts = call.spans_hosts()
     reader = _sealpoint.CollectiveReader(
         communicator, path, check_files=True, direct_io=False, memory_budget_bytes=budget
@@ -101,9 +93,9 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
     node = read_tree(reader)
 
     def make() -> tuple[Matching, bytes]:
-        matching = _match(reader, node, state, communicator.rank, communicator.size, contract, allow_pickle)
-        mask = mask_of(matching.stored, matching.wanted)
-        check_widening(convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
+        matching = _match(reader, node, state, communicator.rank, communicator.size, contract, options.allow_pickle)
+        mask = mask_of(matching.stored, matching.matched)
+        check_widening(options.convert, matching.destinations.slots, Checkpoint(reader.checkpoint(), 1))
         return matching, bytes([matching.destinations.must_compare, bool(matching.forbidden)]) + mask
 
     matching, answers = agree(call, make, "compared their states with the checkpoint")
@@ -112,7 +104,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         if contract.unexpected == "error":
             matching.forbidden += [("unexpected", name, "") for name in unmatched]
         matching.forbidden += _differences.of_tensors(
-            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and convert is None,
+            matching.destinations.slots, _stored_in(reader), dtype=contract.dtype == "error" and options.convert is None,
             shape=contract.shape == "error",
         )
         _differences.raise_together(call, matching.forbidden, unmatched, "contract=Contract.partial()")
@@ -120,13 +112,13 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         matching.findings += [("unexpected", name, "no rank's state has it") for name in unmatched]
     report = reader.load(
         slots=matching.destinations.slots,
-        # What the tree says is missing or unexpected is known by now; objects of other programs are none of it.
-        contract=("error", "allow", contract.dtype, contract.shape, contract.coverage),
-        convert=rounding_of(convert),
-        threads=threads,
+        # What the tree says is missing or unexpected is known by now; objects of other programs do not count.
+        contract=_sealpoint.LoadContract(dtype=contract.dtype, shape=contract.shape, coverage=contract.coverage),
+        convert=rounding_of(options.convert),
+        threads=options.threads,
         memory_budget_bytes=budget,
-        pass_on=spans_hosts if pass_on is None else pass_on,
-        progress=progress,
+        share_chunks=spans_hosts if options.share_chunks is None else options.share_chunks,
+        progress=options.progress,
     )
     if any(answer[0] for answer in answers):
         agree(call, lambda: (matching.destinations.compare(), b""), "compared what was loaded twice")
@@ -136,7 +128,7 @@ def _load(call: Call, state: State, path: Path, contract: Contract,
         return None, b""
 
     agree(call, apply, "set the values of their states")  # load_state_dict() of the caller may fail on one rank
-    return LoadReport(report.plan.bytes_wanted, report.bytes_read, report.bytes_received,
+    return LoadReport(report.plan.bytes_requested, report.bytes_read, report.bytes_received,
                       matching.findings + list(report.findings))
 
 
@@ -145,16 +137,16 @@ def rounding_of(convert: Conversion | None) -> Rounding | None:
     return "exact" if convert == "widen" else convert
 
 
-def check_widening(convert: Conversion | None, slots: Sequence[Any], checkpoint: Checkpoint) -> None:
-    """Errors: MismatchError (only wider dtypes may be taken, and another is wanted)."""
+def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], checkpoint: Checkpoint) -> None:
+    """Errors: MismatchError (the state has a dtype that is not a wider one)."""
     if convert != "widen":
         return
-    for name, wanted, *_ in slots:
-        stored = checkpoint[name].dtype_name if name in checkpoint else wanted
-        if stored != wanted and wanted not in _WIDER.get(stored, ()):
+    for slot in slots:
+        stored = checkpoint[slot.name].dtype_name if slot.name in checkpoint else slot.dtype
+        if stored != slot.dtype and slot.dtype not in _WIDER.get(stored, ()):
             raise MismatchError(
-                f"dtype: stored as {stored}, wanted as {wanted}, which does not have all its values; "
-                'convert="exact" takes those that fit, convert="nearest" rounds', tensor=name,
+                f"dtype: stored as {stored}, wanted as {slot.dtype}, which does not have all its values; "
+                'convert="exact" takes those that fit, convert="nearest" rounds', tensor=slot.name,
             )
 
 
@@ -212,21 +204,21 @@ def _per_rank_sizes(node: Any) -> Any:
             yield from _per_rank_sizes(value)
 
 
-def mask_of(stored: Sequence[str], wanted: Collection[str]) -> bytes:
+def mask_of(stored: Sequence[str], matched: Collection[str]) -> bytes:
     """A bit per stored place: whether this rank's state has it."""
     mask = bytearray((len(stored) + 7) // 8)
     for i, name in enumerate(stored):
-        if name in wanted:
+        if name in matched:
             mask[i >> 3] |= 1 << (i & 7)
     return bytes(mask)
 
 
 def unmatched_of(stored: Sequence[str], masks: list[bytes]) -> list[str]:
     """What no rank's state has."""
-    wanted = 0
+    matched = 0
     for mask in masks:
-        wanted |= int.from_bytes(mask, "little")
-    bits = wanted.to_bytes((len(stored) + 7) // 8, "little")
+        matched |= int.from_bytes(mask, "little")
+    bits = matched.to_bytes((len(stored) + 7) // 8, "little")
     return [name for i, name in enumerate(stored) if not bits[i >> 3] >> (i & 7) & 1]
 
 
@@ -248,20 +240,12 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
                 raise UnsupportedError(f"this torch has no dtype {stored.dtype_name}", tensor=name)
             tensors[name] = torch.empty(stored.shape, dtype=DTYPE_OF[stored.dtype_name], device=device)
             slots.append((name, tensors[name]))
-        checkpoint.read({name: _array_of(tensor) for name, tensor in slots}, threads=threads)
+        checkpoint.read({name: _shards.destination_of(tensor) for name, tensor in slots}, threads=threads)
         if not has_tree:
             return dict(tensors)
         ranks = _rank_values(checkpoint)
         decoder = _tree.Decoder(lambda name: tensors[name], allow_pickle)
         return decoder.decode(_with_rank_values(tree, ranks, ()))
-
-
-def _array_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    name = _shards.check_storable(tensor, "")
-    if tensor.numel() == 0:
-        return (0, 0, name, None, 0, -1, 0)
-    address, size_bytes, strides, device, stream = _shards.memory_of(tensor)
-    return (address, size_bytes, name, strides, 0, device, stream)
 
 
 def _rank_values(checkpoint: Any) -> list[Any]:
@@ -283,7 +267,7 @@ def _with_rank_values(node: Any, ranks: list[Any], path: _tree.Path) -> Any:
     if kind == "dict":
         decode = _tree.Decoder(lambda name: name).decode
         items = [
-            [key, _with_rank_values(value, ranks, (*path, _tree._part_of(decode(key))))] for key, value in node["items"]
+            [key, _with_rank_values(value, ranks, (*path, _tree.part_of(decode(key))))] for key, value in node["items"]
         ]
         return {**node, "items": items}
     if kind == "tuple":

@@ -20,9 +20,9 @@ from sealpoint._errors import CommError, Error, TimeoutError
 FOREVER_SECONDS = 10 * 365 * 86400.0
 T = TypeVar("T")
 
-_LOOK_FIRST_SECONDS, _LOOK_MOST_SECONDS = 0.002, 0.2
-_NAMED_MOST = 8
-# How long behind the end of what waits for other ranks the store may take to answer.
+_LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.002, 0.2
+_NAMED_MAX = 8
+# How long after the end of what waits for other ranks the store may take to answer.
 _STORE_SECONDS = 1.0
 # How long a rank that waited too long waits for the store to say for whom.
 _ABSENT_SECONDS = 0.5
@@ -96,7 +96,7 @@ def make_group(name: str, rank: int, size: int, end: float, check: Callable[[], 
         return _text_of_absent(PrefixStore(name, own_store()), came, all_came)
 
     made = Aside(make)
-    while not made.wait(_LOOK_MOST_SECONDS):
+    while not made.wait(_LOOK_MAX_SECONDS):
         check()
         if time.monotonic() > end:
             raise TimeoutError(run_aside(text, _STORE_SECONDS, "the store of torch.distributed"), rank=rank)
@@ -148,7 +148,7 @@ class Lobby:
         self._store().compare_set("generation", str(generation), str(generation + 1))
 
     def why_left(self, call: str) -> tuple[bool, str] | None:
-        """Why the first rank that gave up this call did so, behind whether it only waited too long; or None."""
+        """Whether the first rank that gave up this call only waited too long, and why it did so; or None."""
         key = f"left/{call}"
         if not self._store().check([key]):
             return None
@@ -187,8 +187,8 @@ class Lobby:
         arrived = [f"{generation}/rank{rank}" for rank in range(self._size)]
         complete = f"{generation}/complete"
         # Not that of a job before, which had the same store.
-        own = secrets.token_hex(8)
-        store.set(arrived[self._rank], own)
+        token = secrets.token_hex(8)
+        store.set(arrived[self._rank], token)
 
         def check() -> None:
             if stop.is_set() or self.newest() != generation:
@@ -198,7 +198,7 @@ class Lobby:
         if self._rank == 0:
             store.set(complete, " ".join(store.get(one).decode() for one in arrived))
         tokens = store.get(complete).decode()
-        if tokens.split()[self._rank : self._rank + 1] != [own]:
+        if tokens.split()[self._rank : self._rank + 1] != [token]:
             self.leave(generation, None, "")
             raise MovedError("that of a job before")
         name = f"{self._name}{generation}/{hashlib.blake2b(tokens.encode(), digest_size=8).hexdigest()}/"
@@ -212,7 +212,7 @@ class Lobby:
                 all_came = "a rank that came to make the groups went no further"
                 raise TimeoutError(_text_of_absent(self._store(), arrived, all_came), rank=self._rank)
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
-            pause = min(2 * pause, _LOOK_MOST_SECONDS)
+            pause = min(2 * pause, _LOOK_MAX_SECONDS)
 
 
 def _text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
@@ -222,47 +222,48 @@ def _text_of_absent(store: Any, arrived: list[str], all_came: str) -> str:
 
 
 def _named(absent: list[int], size: int) -> str:
-    named = ", ".join(map(str, absent[:_NAMED_MOST]))
-    more = f" and {len(absent) - _NAMED_MOST} more" if len(absent) > _NAMED_MOST else ""
+    named = ", ".join(map(str, absent[:_NAMED_MAX]))
+    more = f" and {len(absent) - _NAMED_MAX} more" if len(absent) > _NAMED_MAX else ""
     return f"{'rank' if len(absent) == 1 else 'ranks'} {named}{more} of {size}"
 
 
 class Waiters:
-    """Which ranks of a group wait in which of its exchanges, as each tells the store. So a time-out names who did not come.
+    """Which ranks of a group wait in which of its exchanges, as each reports to the store. So a time-out can name the
+    ranks that did not come.
 
-    A rank tells it once it waits, and when that is over: exchanges that end soon cost nothing.
+    A rank reports it once it waits, and when that is over: exchanges that end soon cost nothing.
     """
 
     def __init__(self, name: str, rank: int, size: int) -> None:
         self._name, self._rank, self._size = f"{name}waits/", rank, size
-        self._told: Aside[None] | None = None
-        self._number = 0  # what the store was told: of the exchange; negative once it is over
+        self._writing: Aside[None] | None = None
+        self._number = 0  # of the exchange, as the store has it; negative once it is over
 
     def tell(self, number: int) -> None:
         """This rank waits in the exchange of this number. Local; does not wait for the store."""
         self._tell(number)
 
     def tell_end(self, number: int) -> None:
-        """And no longer, if it told that it does."""
+        """It waits no longer, if it reported that it does."""
         if self._number == number:
             self._tell(-number)
 
     def _tell(self, number: int) -> None:
         if self._number == number:
             return
-        before, self._number = self._told, number
-        self._told = Aside(lambda: self._write(before, number))
+        before, self._number = self._writing, number
+        self._writing = Aside(lambda: self._write(before, number))
 
     def _write(self, before: Aside[None] | None, number: int) -> None:
         if before is None or before.wait(_STORE_SECONDS):  # else the store does not answer
             PrefixStore(self._name, own_store()).set(str(self._rank), str(number))
 
     def absent(self, number: int) -> list[int]:
-        """Other ranks that neither wait nor have passed that exchange, as far as they told. For ``run_aside``."""
+        """Other ranks that neither wait nor have passed that exchange, as far as they reported. For ``run_aside``."""
         store = PrefixStore(self._name, own_store())
         others = [rank for rank in range(self._size) if rank != self._rank]
-        told = {rank: int(store.get(str(rank))) if store.check([str(rank)]) else 0 for rank in others}
-        return [rank for rank in others if -number < told[rank] <= 0]
+        reported = {rank: int(store.get(str(rank))) if store.check([str(rank)]) else 0 for rank in others}
+        return [rank for rank in others if -number < reported[rank] <= 0]
 
     def text_of_absent(self, number: int) -> str:
         """"rank 2 of 3", or "a rank" if the store does not answer, or all came."""

@@ -86,7 +86,7 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
 
 
 def _noted(directory: str) -> list[str]:
-    """What a process that was killed behind a deletion had noted."""
+    """What a process that was killed after a deletion had noted."""
     try:
         with open(os.path.join(directory, _directories.NOTE)) as file:
             return file.read().split()[:_REPLACED_MAX]
@@ -119,22 +119,22 @@ def _why_not(
 def _why_not_of_the_run(
     entry: _sealpoint.SeriesEntry, entries: list[_sealpoint.SeriesEntry], run: Run, before: dict[str, list[str]]
 ) -> str | None:
-    """Of a run that resumed or saved: whether the checkpoint follows from that, and whether another one stays whole."""
+    """Why not, for a run that resumed or saved: the checkpoint must follow from that, and another one must stay whole."""
     def pairs(attempt: str) -> list[tuple[str, str | None]]:
         return [(one.partition(":")[0], one.partition(":")[2] or None) for one in before.get(attempt, [])]
 
     parents = dict(pair for attempt in before for pair in pairs(attempt))
     parents.update({str(one.attempt): one.parent for one in entries if one.verdict == "committed"})
-    own = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
-    # What followed one whose place an own one took is behind the own one, too.
-    roots = own | {attempt for one in own for attempt, _ in pairs(one)}
+    known = run.saved if run.resumed is None else run.saved | {run.resumed[0]}
+    # What followed one whose place a known one took follows the known one, too.
+    roots = known | {attempt for one in known for attempt, _ in pairs(one)}
     at, seen = entry.attempt, set[str]()
     while at is not None and at not in roots and at not in seen:
         seen.add(at)
         at = parents.get(at)
     if at not in roots:
         return "it does not follow from what this run resumed from or saved"
-    stays = [one for one in entries if one is not entry and one.attempt in own and one.verdict == "committed"]
+    stays = [one for one in entries if one is not entry and one.attempt in known and one.verdict == "committed"]
     problems: list[str] = []
     for one in stays:
         try:

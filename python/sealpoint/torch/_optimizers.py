@@ -13,7 +13,7 @@ from sealpoint import _tree
 from sealpoint._tree import Node
 from sealpoint._tree_paths import entries_of, kind_of
 
-# Of a stored tensor, by its name: shape and dtype.
+# Returns shape and dtype of a stored tensor, by its name.
 Look = Callable[[str], tuple[tuple[int, ...], torch.dtype]]
 _PARTS = {"state", "param_groups"}
 NO_STATE = (
@@ -42,9 +42,9 @@ _OF_STATE = re.compile(r"((?:.*\.)?)state\.")
 def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
     """The state dict of an optimizer, with places for what is stored of its parameters and groups and not there yet.
 
-    New tensors lie as the optimizer would have made them: those of the parameter's shape as the parameter, on its device
+    New tensors are where the optimizer would have made them: those of the parameter's shape as the parameter, on its device
     and mesh. What is stored of a parameter that the optimizer does not have gets no place. Neither the optimizer nor
-    ``state`` changes. What is no optimizer's is returned as it is. Local.
+    ``state`` changes. What is not an optimizer's is returned as it is. Local.
     """
     groups, live_groups = getattr(optimizer, "param_groups", None), _groups_of(state)
     if live_groups is None or not isinstance(groups, list) or len(groups) != len(live_groups):
@@ -65,7 +65,7 @@ def complete(optimizer: Any, state: Any, node: Node, look: Look) -> Any:
 
 
 def _groups_of(state: Any) -> list[Any] | None:
-    """Of what an optimizer's state_dict() returns."""
+    """The parameter groups in what an optimizer's state_dict() returns; None: it is something else."""
     if not isinstance(state, Mapping) or not _PARTS <= state.keys() or not isinstance(state["state"], Mapping):
         return None
     groups = state["param_groups"]
@@ -108,12 +108,12 @@ def lacks_all_state(state: Any, node: Node) -> bool:
 def way_out_of_other_form(state: Any, node: Node) -> str | None:
     """What to do if state and checkpoint have the state of an optimizer under other kinds of names: none of the state of
     one would be found in the other, whatever differences are allowed."""
-    own, stored = _form_of(state), _form_of(entries_of(node) or {})
-    return None if own is None or stored is None or own == stored else _WAYS_OUT[stored]
+    live, stored = _form_of(state), _form_of(entries_of(node) or {})
+    return None if live is None or stored is None or live == stored else _WAYS_OUT[stored]
 
 
 def _form_of(state: Mapping[Any, Any]) -> str | None:
-    """Of a state dict, or of the entries of its node."""
+    """The form of a state dict, or of the entries of its node."""
     if _PARTS <= state.keys():
         groups = state["param_groups"]
         entries = [entries_of(group) or {} for group in groups] if isinstance(groups, list) else []
@@ -165,5 +165,5 @@ class Copies:
 
 
 def _values_of(groups: list[Any]) -> list[dict[Any, str]]:
-    """Those of the groups that are no tensors: tensors are loaded in place, and so into the optimizer."""
+    """The values of the groups that are not tensors: tensors are loaded in place, and so into the optimizer."""
     return [{key: repr(one) for key, one in group.items() if not isinstance(one, torch.Tensor)} for group in groups]

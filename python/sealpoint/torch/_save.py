@@ -5,26 +5,25 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import torch.distributed as dist
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Unpack
 
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
 from sealpoint._errors import CancelledError, InvalidArgumentError
-from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent, parent_of
-from sealpoint.torch import _arguments
-from sealpoint.torch._arguments import tells_other_ranks
+from sealpoint._save import parent_of
+from sealpoint.torch._arguments import checked_call, tells_other_ranks
+from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions, takes
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import Gathered, collect
 
-DEADLINE_DEFAULT_SECONDS = 1800.0
-BACKGROUND_DEADLINE_DEFAULT_SECONDS = 7200.0
+# Options that must be the same on all ranks.
+_SAME = ("series", "compare_replicas", "allow_empty", "writer_ranks", "deadline", "background_deadline")
 
 _log = logging.getLogger("sealpoint")
 
@@ -33,7 +32,7 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
     """A save that goes on in the background, and ends by itself.
 
     ``result()`` waits for it, ``done()`` looks, ``add_done_callback()`` calls back on a thread of this object. All
-    ranks have the same outcome, but not at the same moment. A failed save is no reason to stop a training.
+    ranks have the same outcome, but not at the same moment. A failed save is not a reason to stop a training.
     A process that ends normally waits for it. A failure that nobody asked about is logged ("sealpoint", as an error) when
     the object goes, or the process ends. Not usable in a forked child (InvalidArgumentError).
     """
@@ -128,79 +127,51 @@ def _say_all_unheard() -> None:
         future._say_unheard()
 
 
-def begin(
-    gather: Callable[[Call], Gathered],
-    path: Path,
-    *,
-    process_group: dist.ProcessGroup | None,
-    series: bool = False,
-    step: int | None = None,
-    parent: Parent = None,
-    provenance: Mapping[str, str] | None = None,
-    compare_replicas: bool = True,
-    allow_empty: bool = False,
-    writer_ranks: Sequence[int] = (),
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
-    memory_budget_bytes: int | None = None,
-    is_async: bool = False,
-    no_dist: bool = False,
-    purpose: str = "",
-    **arguments: Any,
-) -> Any:
-    """Saves what gather() returns on each rank (see ``unite``); with is_async a SaveFuture is the result.
+Gather = Callable[[Call], Gathered]
 
-    ``arguments``: further ones, which are checked.
-    """
-    session = session_of(process_group, purpose=purpose, is_alone=no_dist is True)
-    same = {"series": series, "compare_replicas": compare_replicas, "allow_empty": allow_empty,
-            "writer_ranks": writer_ranks, "deadline": deadline, "background_deadline": background_deadline}
-    with _arguments.checked_call(
-        session, "save_async" if is_async else "save", same=same, path=path, step=step, parent=parent,
-        provenance=provenance, no_dist=no_dist, memory_budget_bytes=memory_budget_bytes, **arguments
-    ) as call:
-        # Owns what the memory of the state is borrowed from, until the call returns.
+
+class _Prepared(NamedTuple):
+    """A save of all ranks whose states were gathered, and which none of them refused."""
+
+    call: Call
+    session: Session
+    saver: _sealpoint.Saver
+    arguments: dict[str, Any]  # of the saver's functions
+
+
+@contextlib.contextmanager
+def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpose: str) -> Iterator[_Prepared]:
+    """Owns what the memory of the state is borrowed from, until the save returns."""
+    session = session_of(options.process_group, purpose=purpose, is_alone=options.no_dist is True)
+    with checked_call(session, kind, path, options, same=_SAME) as call:
         gathered = gather(call)
-        saver = session.saver(
-            compare_replicas=compare_replicas,
-            writer_ranks=writer_ranks,
-            deadline=deadline,
-            background_deadline=background_deadline,
-            memory_budget_bytes=memory_budget_bytes,
-        )
-        begin_save: Callable[..., Any] = saver.save_async if is_async else saver.save
-        result = begin_save(
-            target=(path, series, parent_of(parent)),
-            state=gathered.state,
-            step=step,
-            mesh=[],
-            provenance=list((provenance or {}).items()),
-            allow_empty=allow_empty,
-        )
-        return SaveFuture(result, session, saver, call.text) if is_async else result
+        arguments = {
+            "target": (path, options.series, parent_of(options.parent)),
+            "state": gathered.state,
+            "step": options.step,
+            "mesh": [],
+            "provenance": list((options.provenance or {}).items()),
+            "allow_empty": options.allow_empty,
+        }
+        yield _Prepared(call, session, session.saver(options), arguments)
+
+
+def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
+    """Saves what gather() returns on each rank (see ``unite``)."""
+    with _prepared("save", gather, path, options, purpose) as prepared:
+        return prepared.saver.save(**prepared.arguments)
+
+
+def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> SaveFuture:
+    """The same, in the background."""
+    with _prepared("save_async", gather, path, options, "") as prepared:
+        pending = prepared.saver.save_async(**prepared.arguments)
+        return SaveFuture(pending, prepared.session, prepared.saver, prepared.call.text)
 
 
 @tells_other_ranks
-def save(
-    state_dict: Any,
-    path: Path,
-    *,
-    process_group: dist.ProcessGroup | None = None,
-    no_dist: bool = False,
-    series: bool = False,
-    step: int | None = None,
-    parent: Parent = None,
-    provenance: Mapping[str, str] | None = None,
-    codec: Codec = "none",
-    codec_level: int = 1,
-    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
-    compare_replicas: bool = True,
-    allow_pickle: bool = False,
-    allow_empty: bool = False,
-    writer_ranks: Sequence[int] = (),
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-    memory_budget_bytes: int | None = None,
-) -> _sealpoint.CommitInfo:
+@takes(SaveKeywords, SaveOptions)
+def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.CommitInfo:
     """Saves the state of all ranks as one checkpoint, which is durable when this returns. All ranks call it.
 
     Without torch.distributed it saves the state of this process.
@@ -226,39 +197,13 @@ def save(
     object, and the ranks), UnsupportedError (a value of another type; names its path), AlreadyExistsError,
     NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then, unless ``unknown_outcome``.
     """
-    info = begin(
-        lambda call: collect(state_dict, call, allow_pickle, (codec, codec_level, chunk_size_bytes)),
-        path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
-        compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
-        memory_budget_bytes=memory_budget_bytes, allow_pickle=allow_pickle, codec=codec, codec_level=codec_level,
-        chunk_size_bytes=chunk_size_bytes,
-    )
-    assert isinstance(info, _sealpoint.CommitInfo)
-    return info
+    chosen = SaveOptions(**options)
+    return save_gathered(lambda call: collect(state_dict, call, chosen), path, chosen)
 
 
 @tells_other_ranks
-def save_async(
-    state_dict: Any,
-    path: Path,
-    *,
-    process_group: dist.ProcessGroup | None = None,
-    no_dist: bool = False,
-    series: bool = False,
-    step: int | None = None,
-    parent: Parent = None,
-    provenance: Mapping[str, str] | None = None,
-    codec: Codec = "none",
-    codec_level: int = 1,
-    chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
-    compare_replicas: bool = True,
-    allow_pickle: bool = False,
-    allow_empty: bool = False,
-    writer_ranks: Sequence[int] = (),
-    deadline: float | None = DEADLINE_DEFAULT_SECONDS,
-    background_deadline: float | None = BACKGROUND_DEADLINE_DEFAULT_SECONDS,
-    memory_budget_bytes: int | None = None,
-) -> SaveFuture:
+@takes(SaveAsyncKeywords, SaveOptions)
+def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]) -> SaveFuture:
     """As ``save``, but returns when the state is copied: it may change at once, and training goes on meanwhile.
 
     Without room for a copy in ``memory_budget_bytes``, it returns when the last byte is on its way to the disk. Saves
@@ -268,12 +213,5 @@ def save_async(
     Args:
         background_deadline: seconds that the save may take once this returned; None: no limit.
     """
-    future = begin(
-        lambda call: collect(state_dict, call, allow_pickle, (codec, codec_level, chunk_size_bytes)),
-        path, process_group=process_group, no_dist=no_dist, series=series, step=step, parent=parent, provenance=provenance,
-        compare_replicas=compare_replicas, allow_empty=allow_empty, writer_ranks=writer_ranks, deadline=deadline,
-        background_deadline=background_deadline, memory_budget_bytes=memory_budget_bytes, is_async=True,
-        allow_pickle=allow_pickle, codec=codec, codec_level=codec_level, chunk_size_bytes=chunk_size_bytes,
-    )
-    assert isinstance(future, SaveFuture)
-    return future
+    chosen = SaveOptions(**options)
+    return save_gathered_async(lambda call: collect(state_dict, call, chosen), path, chosen)

@@ -22,6 +22,7 @@ from sealpoint._errors import CommError, Error, InvalidArgumentError, TimeoutErr
 from sealpoint._save import BLOB_SIZE_MAX_DEFAULT_BYTES
 from sealpoint.torch._communicator import TorchCommunicator, name_of_ranks
 from sealpoint.torch._lobby import FOREVER_SECONDS, Aside, Lobby, MovedError, run_aside
+from sealpoint.torch._options import SaveOptions
 
 # Staging memory of a rank, if the caller says nothing: saves in the background hold the whole state in it, if it fits.
 _MEMORY_SHARE = 0.25
@@ -29,8 +30,8 @@ _MEMORY_MIN_BYTES = 64 << 20
 # How long a rank that fails waits for the store, which has at most a few words to take.
 _LEAVE_SECONDS = 2.0
 # While a rank waits for others it looks in the store whether one of them gave up.
-_LOOK_FIRST_SECONDS, _LOOK_MOST_SECONDS = 0.05, 1.0
-_WHY_MAX = 1000  # characters of what other ranks are told
+_LOOK_FIRST_SECONDS, _LOOK_MAX_SECONDS = 0.05, 1.0
+_WHY_MAX = 1000  # characters of what other ranks hear
 T = TypeVar("T")
 # Before the first message of a call: how many calls this rank made, and a digest of this one.
 _HEAD = struct.Struct("<Q16s")
@@ -67,7 +68,7 @@ class Call:
         self._looking: Aside[tuple[int, tuple[bool, str] | None]] | None = None
 
     def must_be_same(self, arguments: Mapping[str, Any]) -> None:
-        """Of all ranks; a difference is an error of all. Before the first exchange."""
+        """Arguments that all ranks must give alike; a difference is an error of all. Before the first exchange."""
         self._same = arguments
 
     @property
@@ -88,7 +89,7 @@ class Call:
 
     def spans_hosts(self) -> bool:
         """See ``Session.spans_hosts``."""
-        return self._exchange("told each other their hosts", self.session.spans_hosts)
+        return self._exchange("exchanged their host names", self.session.spans_hosts)
 
     def _exchange(self, what: str, exchange: Callable[[], T]) -> T:
         self._doing = what
@@ -106,7 +107,7 @@ class Call:
         return [answer[_HEAD.size :] for answer in answers]
 
     def check_same(self) -> None:
-        """That all ranks make this call, with the same arguments. Behind the first exchange. Local.
+        """Checks that all ranks make this call, with the same arguments. After the first exchange. Local.
 
         Errors: InvalidArgumentError, the same on all ranks.
         """
@@ -163,7 +164,7 @@ class Call:
                 self._looking = Aside(lambda: (lobby.newest(), lobby.why_left(self._key)))
         elif self._looking.wait(0):
             looked, self._looking = self._looking, None
-            self._next_look, self._look_every = now + self._look_every, min(2 * self._look_every, _LOOK_MOST_SECONDS)
+            self._next_look, self._look_every = now + self._look_every, min(2 * self._look_every, _LOOK_MAX_SECONDS)
             with contextlib.suppress(RuntimeError):  # of the store, whose host may be gone; gloo finds out
                 newest, why = looked.result()
                 if why is not None:
@@ -174,11 +175,11 @@ class Call:
     def end(self, error: BaseException) -> None:
         """This rank leaves the call by an error. Unless all ranks have the same, their group is of no use any more."""
         if not isinstance(error, Error):
-            text = self._told(" ".join(f"{type(error).__name__}: {error}".split()))
+            text = self._named(" ".join(f"{type(error).__name__}: {error}".split()))
             return self.session.leave(self._key, f"rank {self.rank} left {text}"[:_WHY_MAX])
         if error.code not in ("Comm", "Timeout"):
             return
-        is_late, text, why = error.code == "Timeout", self._told(error.message), None
+        is_late, text, why = error.code == "Timeout", self._named(error.message), None
         can_tell = True
         try:
             why = None if self.session.lobby is None else self.session.ask(lambda lobby: lobby.why_left(self._key))
@@ -192,7 +193,7 @@ class Call:
         else:
             self.session.drop()
 
-    def _told(self, text: str) -> str:
+    def _named(self, text: str) -> str:
         """With this call, and what the ranks did in it. What the library's own exchange says has both."""
         if self._doing is None and self._path and self._path in text:
             return text
@@ -200,7 +201,7 @@ class Call:
 
 
 class Session:
-    """Of a group of ranks. Their first call makes its groups, and the next one after an error makes them anew."""
+    """What a group of ranks shares. Their first call makes its groups, and the next one after an error makes them anew."""
 
     def __init__(self, group: dist.ProcessGroup | None, purpose: str) -> None:
         self.pid = os.getpid()
@@ -268,39 +269,31 @@ class Session:
     def leave(self, key: str, why: str, is_late: bool = False) -> None:
         """Local: the group is given up, in the call of this key, and others hear why."""
         generation = None if self.communicator is None else self.generation
-        with contextlib.suppress(Error):  # who cannot be told finds out by the deadline
+        with contextlib.suppress(Error):  # who cannot hear it finds out by the deadline
             self.ask(lambda lobby: lobby.leave(lobby.newest() if generation is None else generation, key, why, is_late))
         self.drop()  # now, since others see at once that connections are closed, and ask why
 
     def note_failure(self, saver: _sealpoint.Saver, error: BaseException) -> None:
-        """Of a save in the background: if its group failed, the next call makes new ones. For any thread."""
+        """A save in the background failed: if its group did, the next call makes new ones. For any thread."""
         if isinstance(error, Error) and error.code in ("Comm", "Timeout") and saver in list(self._savers.values()):
             self._is_broken = True
 
-    def saver(
-        self,
-        *,
-        compare_replicas: bool,
-        deadline: float | None,
-        background_deadline: float | None,
-        memory_budget_bytes: int | None,
-        writer_ranks: Sequence[int] = (),
-    ) -> _sealpoint.Saver:
-        """The same arguments on all ranks. After the first exchange of a call."""
+    def saver(self, options: SaveOptions) -> _sealpoint.Saver:
+        """The same options on all ranks. After the first exchange of a call."""
         if self._engine is None:
-            self._engine = _sealpoint.Engine(memory_budget_bytes=memory_budget_bytes or _default_budget())
-        key = (compare_replicas, tuple(writer_ranks), deadline, background_deadline)
+            self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or _default_budget())
+        key = (options.compare_replicas, tuple(options.writer_ranks), options.deadline, options.background_deadline)
         if key not in self._savers:
             self._savers[key] = _sealpoint.Saver(
                 self._engine,
                 self.communicator,
                 find_replicas=True,
-                compare_replicas=compare_replicas,
+                compare_replicas=options.compare_replicas,
                 blob_size_max_bytes=BLOB_SIZE_MAX_DEFAULT_BYTES,
-                writer_ranks=list(writer_ranks),
+                writer_ranks=list(options.writer_ranks),
                 check_device_copies=False,
-                deadline=deadline,
-                background_deadline=background_deadline,
+                deadline=options.deadline,
+                background_deadline=options.background_deadline,
             )
         return self._savers[key]
 

@@ -12,6 +12,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Shard
 
+from sealpoint import _sealpoint
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
 from sealpoint.torch._dtypes import NAME_OF
 from sealpoint.torch._regions import Regions
@@ -19,8 +20,7 @@ from sealpoint.torch._regions import Regions
 Numbers = tuple[int, ...]
 # Offset and extent in the whole tensor, in elements; None: all of it.
 Box = tuple[Numbers, Numbers] | None
-# As the library takes it (python/src/slots.h).
-Slot = tuple[str, str, Numbers, Any, Any]
+Slot = _sealpoint.Slot
 Ranges = list[tuple[int, int]]  # [begin, end) each, of one dimension
 
 
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What a rank holds of a tensor: nothing, if it is no member of the tensor's mesh."""
+    """What a rank holds of a tensor: nothing, if it is not a member of the tensor's mesh."""
 
     shape: Numbers
     dtype: torch.dtype
@@ -78,7 +78,7 @@ def _joined(ranges: Ranges) -> Ranges:
 
 
 def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
-    """Which elements of each dimension a rank of a mesh holds, in the order in which they lie in its local tensor.
+    """Which elements of each dimension a rank of a mesh holds, in the order of its local tensor.
 
     A strided shard is split twice: into ``split_factor`` parts, each of which is chunked over the ranks.
     """
@@ -273,8 +273,10 @@ def check_storable(tensor: torch.Tensor, key: str) -> str:
     return NAME_OF[tensor.dtype]
 
 
-def memory_of(tensor: torch.Tensor) -> tuple[int, int, Numbers | None, int, int]:
-    """(address, size_bytes, strides_bytes, device, stream) of a strided tensor that is not empty."""
+def memory_of(tensor: torch.Tensor, dtype: str | None = None) -> _sealpoint.MemoryView:
+    """The memory of a storable tensor, as long as that lives. ``dtype``: its name, if nothing else says it."""
+    if tensor.numel() == 0:
+        return _sealpoint.MemoryView(0, 0, dtype)
     size = tensor.element_size()
     strides = None
     if tensor.is_contiguous():
@@ -285,8 +287,13 @@ def memory_of(tensor: torch.Tensor) -> tuple[int, int, Numbers | None, int, int]
         size_bytes = reach + size
     if tensor.device.type == "cuda":
         stream = torch.cuda.current_stream(tensor.device)
-        return (tensor.data_ptr(), size_bytes, strides, stream.device_index, stream.cuda_stream)
-    return (tensor.data_ptr(), size_bytes, strides, -1, 0)
+        return _sealpoint.MemoryView(tensor.data_ptr(), size_bytes, dtype, strides, stream.device_index, stream.cuda_stream)
+    return _sealpoint.MemoryView(tensor.data_ptr(), size_bytes, dtype, strides)
+
+
+def destination_of(tensor: torch.Tensor) -> _sealpoint.MemoryView:
+    """The memory of a whole tensor that is to be loaded. Errors: UnsupportedError."""
+    return memory_of(tensor, check_storable(tensor, ""))
 
 
 def plain_memory(tensor: torch.Tensor) -> torch.Tensor:
@@ -297,18 +304,23 @@ def plain_memory(tensor: torch.Tensor) -> torch.Tensor:
 def slot_of(
     key: str, dtype: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
 ) -> Slot:
-    where = None if box is None else (box[0], box[1], run)
-    return (key, dtype, shape, where, memory_of(memory))
+    region = None if box is None else _sealpoint.Region(*box, run)
+    return Slot(key, dtype, shape, region, memory_of(memory))
+
+
+def empty_slot(key: str, dtype: str, shape: Numbers) -> Slot:
+    """The place of a tensor without elements that is to be loaded."""
+    return Slot(key, dtype, shape, None, _sealpoint.MemoryView(0, 0))
 
 
 def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> Iterator[Slot]:
-    """Of a tensor that is to be saved. ``keep`` gets memory that was made for it, and must outlive the slots.
+    """The slots of a tensor that is to be saved. ``keep`` gets memory that was made for it, and must outlive the slots.
 
     Conjugated and negated views share their elements with others, and say by a flag that they are to be changed.
     """
     shape, dtype, parts = pieces_of(value, key)
     if count_of(shape) == 0:
-        yield (key, name_of(dtype, key), shape, None, None)
+        yield Slot(key, name_of(dtype, key), shape)
         return
     for box, memory, run in parts:
         name = check_storable(memory, key)
@@ -322,11 +334,11 @@ def source_slots(value: Any, key: str, keep: Callable[[torch.Tensor], None]) -> 
 def part_slots(
     key: str, shape: Numbers, box: Box, memory: torch.Tensor, run: tuple[int, int] | None = None
 ) -> Iterator[Slot]:
-    """Of a part of a tensor that is to be loaded."""
+    """The slot of a part of a tensor that is to be loaded; none: it has no elements."""
     name = check_storable(memory, key)
     if memory.numel() == 0:
         if count_of(shape) == 0:
-            yield (key, name, shape, None, (0, 0, None, -1, 0))
+            yield empty_slot(key, name, shape)
     elif memory.is_conj() or memory.is_neg():
         raise UnsupportedError("destination is a conjugated or negated view, expected plain memory", tensor=key)
     else:

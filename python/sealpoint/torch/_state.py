@@ -4,26 +4,28 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
 
 from sealpoint import _sealpoint, _tree
-from sealpoint._checkpoint import OnMismatch
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _optimizers, _shards
 from sealpoint.torch._aliases import Destinations, FirstNames, identity_of
 from sealpoint.torch._differences import Difference
-from sealpoint.torch._places import Later, Root, Unwrap
+from sealpoint.torch._options import Contract, SaveOptions
 from sealpoint.torch._session import Call
 
 _ERROR, _ANSWER = b"E", b"A"
 T = TypeVar("T")
 Encoding = tuple[str, int, int]  # codec, its level, chunk size in bytes
+Put = Callable[[Any], None]  # sets the value of one place of a state
 
 
 def is_stateful(value: Any) -> bool:
@@ -108,10 +110,10 @@ def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
     return _tree.parse(answers[0])
 
 
-def collect(state: Any, communicator: Call, allow_pickle: bool, encoding: Encoding) -> Collected:
+def collect(state: Any, communicator: Call, options: SaveOptions) -> Collected:
     """What this rank saves; see ``unite``."""
     rank, size = communicator.rank, communicator.size
-    return unite(lambda names: Collected(state, rank, size, allow_pickle, names), communicator, encoding)
+    return unite(lambda names: Collected(state, rank, size, options.allow_pickle, names), communicator, options.encoding)
 
 
 G = TypeVar("G", bound=Gathered)
@@ -129,7 +131,9 @@ def unite(gather: Gather[G], communicator: Call, encoding: Encoding) -> G:
     if is_any_alias and not is_same:
         gathered, own, answers, _ = _gather(gather, communicator, encoding, use_aliases=False)
         is_same = all(answer == answers[0] for answer in answers)
-    if is_same or communicator.rank == _unite(own, answers, communicator, gathered):
+    if not is_same:
+        _unite(own, answers, communicator, gathered)
+    if is_same or communicator.rank == 0:
         tree = own if is_same else _tree.dump(gathered.node)
         gathered.state.add_object(_tree.OBJECT, _tree.MEDIA_TYPE, tree)
     if gathered.rank_values:
@@ -154,8 +158,8 @@ def _gather(
     return gathered, own, [one[1:] for one in answers], any(one[0] for one in answers)
 
 
-def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> int:
-    """Makes one tree on rank 0, of one of each kind that there is. Returns 0, or raises the same error on all ranks."""
+def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gathered) -> None:
+    """Makes one tree on rank 0, of one of each kind that there is. Errors: InvalidArgumentError, the same on all ranks."""
     is_first = answers.index(answers[communicator.rank]) == communicator.rank
     gathered = communicator.gather(own if is_first else b"", 0, "united what they save")
     outcome = b""
@@ -165,17 +169,16 @@ def _unite(own: bytes, answers: list[bytes], communicator: Call, collected: Gath
             collected.node = _tree.merge(nodes)
         except Error as failed:
             outcome = _dump_error(failed, communicator)
-    told = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
+    received = communicator.broadcast(outcome if communicator.rank == 0 else None, 0, "united what they save")
     if communicator.rank != 0:
-        assert told is not None
-        outcome = bytes(told)
+        assert received is not None
+        outcome = bytes(received)
     if outcome:
         raise _parse_error(outcome)
-    return 0
 
 
 def _dump_error(raised: Exception, communicator: Call) -> bytes:
-    """An error for all ranks. What is none of the library's comes from code of the caller, or of torch."""
+    """An error for all ranks. One that is not the library's comes from code of the caller, or of torch."""
     text = f"{type(raised).__name__}: {' '.join(str(raised).split())}"
     error = raised if isinstance(raised, Error) else InvalidArgumentError(text)
     rank = communicator.rank if error.rank is None else error.rank
@@ -189,43 +192,6 @@ def _parse_error(data: bytes) -> Error:
     return make_error(*_tree.parse(data))
 
 
-class Contract:
-    """What differences between a state dict and a checkpoint lead to: each "error", "report" or "allow".
-
-    Args:
-        missing: the state has a place that the checkpoint does not have. Going on leaves it as it is.
-        unexpected: the checkpoint has a place that no rank's state has.
-        shape, coverage: of tensors; as for ``Checkpoint.read``.
-        dtype: a tensor's dtype differs; never converted, unless ``convert`` of ``load`` says so.
-        kind: a tensor where the other has a value, or a list of another length. Going on leaves it as it is.
-        per_rank: another number of ranks saved values of ``per_rank``. Going on leaves them as they are.
-    """
-
-    def __init__(
-        self,
-        missing: OnMismatch = "error",
-        unexpected: OnMismatch = "error",
-        dtype: OnMismatch = "error",
-        shape: OnMismatch = "error",
-        coverage: OnMismatch = "allow",
-        kind: OnMismatch = "error",
-        per_rank: OnMismatch = "error",
-    ) -> None:
-        self.missing, self.unexpected, self.dtype, self.shape = missing, unexpected, dtype, shape
-        self.coverage, self.kind, self.per_rank = coverage, kind, per_rank
-        for name, value in vars(self).items():
-            if value not in ("error", "report", "allow"):
-                raise InvalidArgumentError(f"{name} is {value!r}, expected error, report or allow")
-
-    def __repr__(self) -> str:
-        return f"Contract({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
-
-    @staticmethod
-    def partial() -> Contract:
-        """For loading some of a checkpoint: what is there and not wanted is no error."""
-        return Contract(unexpected="allow")
-
-
 class Matching:
     """A state dict beside the tree of a checkpoint: which tensors are read where, and the values, set at the end.
 
@@ -237,12 +203,12 @@ class Matching:
         self.destinations = Destinations()
         self.findings: list[tuple[str, str, str]] = []  # (kind, path, detail)
         self.forbidden: list[Difference] = []  # by the contract
-        self.wanted: set[str] = set()  # paths of stored places that this rank's state has
+        self.matched: set[str] = set()  # paths of stored places that this rank's state has
         self.stored: list[str] = []  # all of them
         self._contract, self._rank, self._size = contract, rank, size
         self._rank_values = rank_values
         self._decoder = _tree.Decoder(self._refuse_tensor, allow_pickle)
-        self._changes: list[tuple[Any, Any, Any]] = []  # (container, key, value)
+        self._changes: list[Callable[[], None]] = []  # in this order, at the end
         self._loads: list[tuple[Any, Any]] = []  # (object with a state, its state dict)
         self._copies = _optimizers.Copies()
         self._look = look
@@ -257,13 +223,13 @@ class Matching:
                 "load_state_dict(), which are filled in place; load_full() returns what was saved"
             )
         if isinstance(state, list) and not isinstance(self._tree, list):
-            self._want(self._tree, ())
-            return self._differ("kind", (), f"the state is a list, the checkpoint {_tree._brief(self._tree)}")
-        self._place(Root(state), 0, state, self._tree, ())
+            self._mark_matched(self._tree, ())
+            return self._differ("kind", (), f"the state is a list, the checkpoint {_tree.brief(self._tree)}")
+        self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
 
     def apply(self) -> None:
-        for container, key, value in self._changes:
-            container[key] = value
+        for change in self._changes:
+            change()
         for stateful, state in self._loads:
             stateful.load_state_dict(state)
         for path in self._copies.changed():
@@ -274,7 +240,7 @@ class Matching:
             )
 
     def _refuse_tensor(self, name: str) -> Any:
-        raise CorruptError("a tensor lies within a value", tensor=name)
+        raise CorruptError("a value has a tensor within it", tensor=name)
 
     def _differ(self, what: str, path: Path, detail: str) -> None:
         rule = getattr(self._contract, what)
@@ -286,29 +252,31 @@ class Matching:
     def _mapping(self, live: MutableMapping[Any, Any], node: Node, path: Path) -> None:
         stored = entries_of(node)
         if stored is None:
-            self._want(node, path)
-            return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree._brief(node)}")
+            self._mark_matched(node, path)
+            return self._differ("kind", path, f"the state has a mapping, the checkpoint {_tree.brief(node)}")
         if _optimizers.lacks_all_state(live, node):
-            self._want(node, path)
+            self._mark_matched(node, path)
             self.forbidden.append(("optimizer", text_of(path), _optimizers.NO_STATE))
             return None
         way_out = _optimizers.way_out_of_other_form(live, node)
         if way_out is not None:
-            self._want(node, path)
+            self._mark_matched(node, path)
             self.forbidden.append(("optimizer", text_of(path), way_out))
             return None
-        for i, own, others in _optimizers.group_sizes_that_differ(live, node):
-            self._differ("kind", (*path, "param_groups", i), f"the optimizer has {own} parameters, the checkpoint {others}")
+        for i, live_count, stored_count in _optimizers.group_sizes_that_differ(live, node):
+            detail = f"the optimizer has {live_count} parameters, the checkpoint {stored_count}"
+            self._differ("kind", (*path, "param_groups", i), detail)
         for key in list(live):
-            place = (*path, _tree._part_of(key))
+            place = (*path, _tree.part_of(key))
             name = str(key) if type(key) is int and key not in stored else key  # all keys of DCP are strings
             if name in stored:
-                self._place(live, key, live[key], stored[name], place)
+                self._place(partial(operator.setitem, live, key), live[key], stored[name], place)
             else:
                 for one in _live_leaves(live[key], place):
                     self._differ("missing", one, "the checkpoint does not have it")
 
-    def _place(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
+    def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        """Matches what the state has at one place with its node. ``put``: what sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
             state = _optimizers.complete(live, plain_state(live.state_dict()), node, self._look)
             self._mapping(state, node, path)
@@ -319,15 +287,15 @@ class Matching:
             self._copies.note(text_of(path), live)
             self._mapping(live, node, path)
         elif isinstance(live, _tree.PerRank) or kind_of(node) == "per_rank":
-            self._rank_value(container, key, live, node, path)
+            self._rank_value(put, live, node, path)
         elif _is_nested(live) or _items(node) is not None or kind_of(node) == "tensor":
-            self._sequence(container, key, live, node, path)
+            self._sequence(put, live, node, path)
         elif entries_of(node) is not None:
-            self._want(node, path)
+            self._mark_matched(node, path)
             self._differ("kind", path, f"the state has a value of type {type(live).__name__}, the checkpoint a mapping")
         else:
-            self._want(node, path)
-            self._changes.append((container, key, self._value(node, path)))
+            self._mark_matched(node, path)
+            self._changes.append(partial(put, self._value(node, path)))
 
     def _value(self, node: Node, path: Path) -> Any:
         try:
@@ -337,46 +305,45 @@ class Matching:
                 error.object = text_of(path)
             raise
 
-    def _want(self, node: Node, path: Path) -> None:
-        self.wanted.update(_leaves(node, path))
+    def _mark_matched(self, node: Node, path: Path) -> None:
+        self.matched.update(_leaves(node, path))
 
     def _tensor(self, live: Any, node: Node, path: Path) -> None:
-        self._want(node, path)
+        self._mark_matched(node, path)
         if kind_of(node) != "tensor":
-            return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree._brief(node)}")
+            return self._differ("kind", path, f"the state has a tensor, the checkpoint {_tree.brief(node)}")
         self.destinations.add(live, node["name"])
 
-    def _sequence(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
+    def _sequence(self, put: Put, live: Any, node: Node, path: Path) -> None:
         items = node if isinstance(node, list) else node["items"] if kind_of(node) == "tuple" else None
         if not isinstance(live, (list, tuple)) or items is None or len(items) != len(live):
-            self._want(node, path)
+            self._mark_matched(node, path)
             count = f"{len(live)} elements" if isinstance(live, (list, tuple)) else f"a value of type {type(live).__name__}"
-            stored = f"{len(items)} elements" if items is not None else _tree._brief(node)
+            stored = f"{len(items)} elements" if items is not None else _tree.brief(node)
             return self._differ("kind", path, f"the state has {count}, the checkpoint {stored}")
         filled = live if isinstance(live, list) else list(live)
         for i, (one, stored_one) in enumerate(zip(live, items, strict=True)):
-            self._place(filled, i, one, stored_one, (*path, i))
+            self._place(partial(operator.setitem, filled, i), one, stored_one, (*path, i))
         if isinstance(live, tuple):
-            self._changes.append((Later(container, key), None, filled))
+            self._changes.append(lambda: put(tuple(filled)))
 
-    def _rank_value(self, container: Any, key: Any, live: Any, node: Node, path: Path) -> None:
-        self._want(node, path)
+    def _rank_value(self, put: Put, live: Any, node: Node, path: Path) -> None:
+        self._mark_matched(node, path)
         if kind_of(node) != "per_rank":
-            return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree._brief(node)}")
+            return self._differ("kind", path, f"the state has a per_rank, the checkpoint {_tree.brief(node)}")
         if node["size"] != self._size:
             return self._differ("per_rank", path, f"{node['size']} ranks saved it, {self._size} load")
-        own = self._rank_values.get(text_of(path))
-        if own is None:
+        stored = self._rank_values.get(text_of(path))
+        if stored is None:
             raise CorruptError(f"the object of rank {self._rank} lacks a value", object=text_of(path))
         inner = live.value if isinstance(live, _tree.PerRank) else live
         holder = [inner]
-        self._place(holder, 0, inner, own, (*path, f"rank{self._rank}"))
-        is_wrapped = isinstance(live, _tree.PerRank)
-        self._changes.append((Unwrap(container, key, holder, is_wrapped), None, None))
+        self._place(partial(operator.setitem, holder, 0), inner, stored, (*path, f"rank{self._rank}"))
+        self._changes.append(lambda: put(_tree.PerRank(holder[0]) if isinstance(live, _tree.PerRank) else holder[0]))
 
 
 def _items(node: Node) -> list[Node] | None:
-    """Of a list or tuple whose places count one by one, since mappings or tensors are among them."""
+    """The places of a list or tuple that count one by one, since mappings or tensors are among them; None: they do not."""
     items = node if isinstance(node, list) else node.get("items") if kind_of(node) == "tuple" else None
     if items is None or not any(entries_of(one) is not None or kind_of(one) == "tensor" or _items(one) for one in items):
         return None
@@ -391,7 +358,7 @@ def _leaves(node: Node, path: Path) -> Iterator[str]:
         yield text_of(path)
         return
     for key, value in entries.items():
-        yield from _leaves(value, (*path, _tree._part_of(key)))
+        yield from _leaves(value, (*path, _tree.part_of(key)))
 
 
 def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
@@ -401,7 +368,7 @@ def _live_leaves(value: Any, path: Path) -> Iterator[Path]:
     if not entries:
         yield path
     for key, one in entries:
-        yield from _live_leaves(one, (*path, _tree._part_of(key)))
+        yield from _live_leaves(one, (*path, _tree.part_of(key)))
 
 
 def _is_nested(value: Any) -> bool:

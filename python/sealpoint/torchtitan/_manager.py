@@ -22,9 +22,10 @@ from sealpoint._series import Series
 from sealpoint.torch import _directories
 from sealpoint.torch._load import load
 from sealpoint.torch._make_way import Run, make_way, provenance_of
-from sealpoint.torch._save import DEADLINE_DEFAULT_SECONDS, save, save_async
+from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, SaveKeywords, refuse_unknown
+from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import Contract, ask_first
+from sealpoint.torch._state import ask_first
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -67,7 +68,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         threads: that read and verify, per rank.
     """
 
-    # Of versions without configurations of managers; see ``enable``.
+    # For versions without configurations of managers; see ``enable``.
     options = Options()
     async_mode: Any
 
@@ -113,7 +114,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return super().dcp_save(state_dict, checkpoint_id, async_mode, enable_garbage_collection, to_hf)
         found = _STEP.fullmatch(os.path.basename(checkpoint_id))
         parent, replaced = self._make_way(checkpoint_id)
-        options: dict[str, Any] = {
+        options: SaveKeywords = {
             "step": None if found is None else int(found[1]), "parent": parent, "provenance": provenance_of(replaced),
             "codec": self.options.codec, "compare_replicas": self.options.compare_replicas,
             "writer_ranks": self.options.writer_ranks, "allow_pickle": self.options.allow_pickle,
@@ -130,7 +131,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         return result
 
     def _end(self, future: Any, checkpoint_id: str) -> None:
-        """Of a save in the background."""
+        """The end of a save in the background."""
         if future.exception() is None:
             self._note_save(future.result(), checkpoint_id)
 
@@ -165,8 +166,8 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return bool(ask_first(call, look))
 
     def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int] | None, list[Any]]:
-        """Whom the new checkpoint follows: the newest one in its folder. Removes what is to be replaced, and returns what
-        that and those before it had replaced."""
+        """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
+        what that and those before it had replaced."""
 
         def find() -> list[Any]:
             entries = Series(os.path.dirname(checkpoint_id)).list()
@@ -230,6 +231,7 @@ def enable(**options: Any) -> None:
     """
     if _HAS_CONFIG:
         raise UnsupportedError("this torchtitan takes SealpointCheckpointManager.Config as config.checkpoint, not enable()")
+    refuse_unknown("enable()", options, list(vars(Options())))
     SealpointCheckpointManager.options = Options(**options)
     _native.CheckpointManager = SealpointCheckpointManager
     if "torchtitan.train" in sys.modules:
