@@ -16,7 +16,7 @@
 namespace sealpoint::internal {
 namespace {
 
-// Of borrowed memory: memory may not have room for the digests of all chunks, and the first write
+// Bounds chunks of borrowed memory: there may be no room for the digests of all, and the first write
 // may fail.
 constexpr std::uint64_t kBorrowedChunksMax = 4096;
 

@@ -39,7 +39,7 @@ class ChunkSink {
  public:
   // The next chunk of the shard begun last. Returns the number of its record.
   virtual std::size_t AddChunk(const StoredChunk& chunk) = 0;
-  // Of raw bytes, by the number of the record.
+  // Sets the digest of the raw bytes, by the number of the record.
   virtual void SetDigest(std::size_t record, const Digest& raw) = 0;
 
  protected:
