@@ -72,10 +72,23 @@ function(sealpoint_collect_test kind target)
   endforeach()
 endfunction()
 
+# The tests that tests/nightly.txt names have the label nightly, too; those stages of scripts/test.sh that run per commit leave
+# them out.
+set(nightly_list ${PROJECT_SOURCE_DIR}/tests/nightly.txt)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${nightly_list})
+file(STRINGS ${nightly_list} SEALPOINT_NIGHTLY_TESTS REGEX "^[a-z]")
+list(TRANSFORM SEALPOINT_NIGHTLY_TESTS REPLACE " .*" "")
+function(sealpoint_label_nightly test)
+  if(test IN_LIST SEALPOINT_NIGHTLY_TESTS)
+    set_property(TEST ${test} APPEND PROPERTY LABELS nightly)
+  endif()
+endfunction()
+
 # Adds the executable <target> to ctest as <kind>.<name>. Further arguments are more labels.
 function(sealpoint_register_test kind name target)
   add_test(NAME ${kind}.${name} COMMAND ${target})
   set_tests_properties(${kind}.${name} PROPERTIES LABELS "${kind};${ARGN}" TIMEOUT 600)
+  sealpoint_label_nightly(${kind}.${name})
   foreach(label IN LISTS kind ARGN)
     sealpoint_collect_test(${label} ${target})
   endforeach()

@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes each protective step out, one at a time, and fails where no test sees it (tests/mutants/README.md).
 
-  scripts/mutants.py [--quick] [--list] [--build-only] [-j N] [PATTERN...]
+  scripts/mutants.py [--quick] [--sample N] [--list] [--build-only] [-j N] [PATTERN...]
+  scripts/mutants.py --kinds|--programs [--bound SECONDS] [the same]
 
   --quick       what reaches the storage, compares of digests, and the catalogue written by hand
+  --sample N    N of those that are chosen otherwise, the same ones each time
   --list        only lists the mutants
   --build-only  only builds what the run needs
+  --kinds       which kinds of test kill each mutant: the tests of each kind that reach it, until one of the kind fails
+  --programs    the same for each test program
+  --bound       seconds of a processor that the tests of a kind may take for one mutant; 1 if not given, and ten times as
+                much where no unit test kills
   PATTERN       only those whose name holds one of these texts
 """
 
@@ -15,6 +21,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -23,6 +30,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 import generate  # noqa: E402
+import kill_matrix  # noqa: E402
 import programs  # noqa: E402
 
 BUILD = ROOT / "build/mutants"
@@ -51,13 +59,13 @@ def read_equivalent():
     return {name.strip(): reason.strip() for name, reason in rows}
 
 
-def build(quick):
+def build(quick, jobs):
     log = BUILD.with_suffix(".configure.log")
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as out:
         subprocess.run(["cmake", "--preset", "mutants"], cwd=ROOT, stdout=out, stderr=out, check=True)
     targets = QUICK_TARGETS if quick else TARGETS
-    command = ["cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), "--target", *targets]
+    command = ["cmake", "--build", str(BUILD), "-j", str(jobs), "--target", *targets]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL if quick else None)
 
 
@@ -71,8 +79,8 @@ def tests_by_note(everything):
     """For each note that a test has left: the tests of each program that left it."""
     found = {}
     for program in everything:
-        for test, (_, names) in program.tests.items():
-            for name in names:
+        for test, noted in program.tests.items():
+            for name in noted[1]:
                 found.setdefault(name, {}).setdefault(program, []).append(test)
     return found
 
@@ -94,14 +102,17 @@ def stages_of(mutant, noted_by):
     return [(order[0], program, tests) for order, program, tests in chosen]
 
 
+def time_limit(program, tests):
+    return max(programs.FLOOR_SECONDS, 5 * sum(program.tests[test][0] for test in tests))
+
+
 def check(mutant, noted_by, is_equivalent):
     """("killed" and by whom, "alive", or "unreached"), seconds. Equivalent: no slow tests are spent on it."""
     started = time.monotonic()
     runs = [(program, tests) for is_slow, program, tests in stages_of(mutant, noted_by)
             if not (is_slow and is_equivalent)]
     for program, tests in runs:
-        limit = max(programs.FLOOR_SECONDS, 5 * sum(program.tests[test][0] for test in tests))
-        if (status := program.run(tests, limit, SEALPOINT_MUTANT=mutant.name)) != 0:
+        if (status := program.run(tests, time_limit(program, tests), SEALPOINT_MUTANT=mutant.name)[0]) != 0:
             how = " (too long)" if status is None else ""
             return f"killed   {program.name}{how}", time.monotonic() - started
     return "alive" if runs else "unreached", time.monotonic() - started
@@ -112,21 +123,29 @@ def choose(mutants, options):
         mutants = [mutant for mutant in mutants if is_quick(mutant)]
     if options.patterns:
         mutants = [mutant for mutant in mutants if any(pattern in mutant.name for pattern in options.patterns)]
+    if options.sample:
+        mutants = random.Random(1).sample(mutants, min(options.sample, len(mutants)))
     return mutants
+
+
+def keep_results(row, title, options, exact, counts):
+    """For scripts/testing_table.py."""
+    folder = os.environ.get("SEALPOINT_RESULTS")
+    if not folder or options.patterns:
+        return
+    flags = [f"--{flag}" for flag in ("quick", "kinds", "programs") if getattr(options, flag)]
+    flags += ["--sample", str(options.sample)] if options.sample else []
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    run = {"row": row, "title": title, "command": " ".join(["scripts/mutants.py", *flags]), "exact": exact, "counts": counts}
+    (pathlib.Path(folder) / f"{row}.json").write_text(json.dumps(run) + "\n")
 
 
 def report(counts, options, seconds):
     print(f"{counts['mutants']} mutants: {counts['killed']} killed, {counts['equivalent']} equivalent, "
           f"{counts['alive']} alive; {seconds:.0f} s")
-    folder = os.environ.get("SEALPOINT_RESULTS")
-    if not folder or options.patterns:
-        return
-    row = "mutants-quick" if options.quick else "mutants"
     title = "Protective steps taken out" + (", the quick part" if options.quick else "")
-    run = {"row": row, "title": title, "command": "scripts/mutants.py" + (" --quick" if options.quick else ""),
-           "exact": True, "counts": counts}
-    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    (pathlib.Path(folder) / f"{row}.json").write_text(json.dumps(run) + "\n")
+    if not options.sample:
+        keep_results("mutants-quick" if options.quick else "mutants", title, options, True, counts)
 
 
 def run_all(chosen, equivalent, everything, jobs):
@@ -152,11 +171,35 @@ def run_all(chosen, equivalent, everything, jobs):
     return counts, stale
 
 
+def run_matrix(chosen, everything, options):
+    """Prints which kinds, or programs, kill each mutant, and what each kind does in sum."""
+    group_of = kill_matrix.name_of if options.programs else kill_matrix.kind_of
+    noted_by, verdicts = tests_by_note(everything), []
+
+    def judge_one(mutant):
+        runs = [(program, tests) for _, program, tests in stages_of(mutant, noted_by)]
+        return kill_matrix.judge(mutant, runs, group_of, options.bound, time_limit)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, found in zip(chosen, pool.map(judge_one, chosen)):
+            verdicts.append(found)
+            print(f"{mutant.name}: {kill_matrix.show(found)}", flush=True)
+    part = f"{len(chosen)} of {'the quick part' if options.quick else 'all'}"
+    for group, counts in kill_matrix.summarise(everything, verdicts, group_of).items():
+        print(f"{group}: " + "; ".join(f"{what}: {count:,}" for what, count in counts.items()))
+        row = f"kills-{'quick' if options.quick else 'all'}-{group.replace('.', '-').replace('_', '-')}"
+        keep_results(row, f"Mutants ({part}) that tests of {group} kill", options, False, counts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("--kinds", action="store_true")
+    parser.add_argument("--programs", action="store_true")
+    parser.add_argument("--bound", type=float, default=1)
+    parser.add_argument("--sample", type=int)
     parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
@@ -171,17 +214,21 @@ def main():
         print(f"equivalent.txt: no such mutant: {sorted(unknown)}")
         return 1
     started = time.monotonic()
-    build(options.quick)
+    with_all_tests = options.kinds or options.programs or not options.quick
+    build(not with_all_tests, options.jobs)
     if options.build_only:
         return 0
     everything = programs.find_programs(BUILD)
-    if options.quick:
+    if not with_all_tests:
         everything = [program for program in everything if program.name.replace(".", "_") in QUICK_TARGETS]
     if failed := programs.record_programs(everything, BUILD / "reached.json", options.jobs):
         print("These fail although nothing is taken out:", *failed, sep="\n  ")
         return 1
     print(f"{sum(len(one.tests) for one in everything)} tests of {len(everything)} programs pass with nothing "
           f"taken out; {time.monotonic() - started:.0f} s", flush=True)
+    if options.kinds or options.programs:
+        run_matrix([mutant for mutant in chosen if mutant.name not in equivalent], everything, options)
+        return 0
     counts, stale = run_all(chosen, equivalent, everything, options.jobs)
     print(*stale, sep="\n" if stale else "", end="\n" if stale else "")
     report(counts, options, time.monotonic() - started)

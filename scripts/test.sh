@@ -4,14 +4,14 @@
 #   scripts/test.sh             packages gcc python: 15 minutes at most, from nothing, on two cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers threads minimal frameworks builds mutants lint demo
-#   scripts/test.sh --nightly   models mutants-full newest-torch frameworks-full fuzz-long presets peers scale: hours
+#   scripts/test.sh --nightly   enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
 rest_stages=(deep sanitizers threads minimal frameworks builds mutants lint demo)
-nightly_stages=(models mutants-full newest-torch frameworks-full fuzz-long presets peers scale)
+nightly_stages=(enumerations models mutants-full newest-torch frameworks-full fuzz-long presets peers scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -105,7 +105,11 @@ stage_lint() {
 # The demonstration of README.
 stage_demo() { scripts/demo.sh; }
 
-# By night: the same questions at full length.
+# By night: the same questions at full length. First the tests that tests/nightly.txt names.
+stage_enumerations() {
+  workflow enumerations
+  check_counts
+}
 stage_models() { scripts/model.sh; }
 stage_mutants-full() {
   scripts/mutants.py

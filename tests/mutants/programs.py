@@ -10,9 +10,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
-KINDS = ("unit", "misuse", "crash", "conformance", "property", "fault", "background")
+KINDS = ("unit", "misuse", "crash", "conformance", "property", "fault", "background", "damage", "cuda")
+WHOLE = "(whole)"  # stands for the one test of a program that is not one of GoogleTest
 LIMIT_SECONDS = 30  # of a processor, that tests are the same ones on a busy machine
 FLOOR_SECONDS = 20.0
 
@@ -22,38 +24,53 @@ def limit_process(processor_seconds):
     resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, resource.RLIM_INFINITY))
 
 
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Program:
-    """A GoogleTest executable; `tests` maps a test to (seconds, names of the steps that it reaches)."""
+    """A test executable; `tests` maps a test to (seconds, names of the steps that it reaches, seconds of a processor)."""
 
     def __init__(self, name, path, arguments, environment):
         self.name, self.path, self.arguments, self.environment = name, path, arguments, environment
         self.tests = {}
 
     def run(self, tests, seconds, processor_seconds=resource.RLIM_INFINITY, **variables):
-        """The exit status of these tests, run until the first failure; None when they take too long."""
+        """Runs these tests until the first failure; (exit status or None if they take too long, seconds of a processor)."""
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             environment = {**os.environ, **self.environment, **variables, "TMPDIR": folder}
             environment["RC_PARAMS"] = f"seed=1 {self.environment.get('RC_PARAMS', '')}"
             environment.pop("SEALPOINT_RESULTS", None)
-            command = [str(self.path), "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=" + ":".join(tests)]
+            command = [str(self.path)]
+            if tests != [WHOLE]:
+                command += ["--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=" + ":".join(tests)]
             process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        start_new_session=True, preexec_fn=lambda: limit_process(processor_seconds))
+            is_late = threading.Event()
+
+            def stop():
+                is_late.set()
+                kill_group(process.pid)
+
+            timer = threading.Timer(seconds, stop)
+            timer.start()
             try:
-                status = process.wait(seconds)
-                return None if status == -signal.SIGXCPU else status
-            except subprocess.TimeoutExpired:
-                return None
+                _, status, usage = os.wait4(process.pid, 0)  # with the children that it waited for
             finally:
-                try:  # its children too
-                    os.killpg(process.pid, 9)
-                except ProcessLookupError:
-                    pass
-                process.wait()
+                timer.cancel()
+                kill_group(process.pid)  # its children too
+            process.returncode = os.waitstatus_to_exitcode(status)
+            too_long = is_late.is_set() or process.returncode == -signal.SIGXCPU
+            return None if too_long else process.returncode, usage.ru_utime + usage.ru_stime
 
     def list_tests(self):
-        listed = subprocess.run([self.path, *self.arguments, "--gtest_list_tests"], capture_output=True, text=True, timeout=30,
-                                stdin=subprocess.DEVNULL, env=dict(os.environ, **self.environment))
+        listed = subprocess.run([self.path, *self.arguments, "--gtest_list_tests"], capture_output=True, text=True,
+                                timeout=30, stdin=subprocess.DEVNULL, env=dict(os.environ, **self.environment),
+                                preexec_fn=lambda: limit_process(resource.RLIM_INFINITY))
         found, suite = [], ""
         for line in listed.stdout.splitlines() if listed.returncode == 0 else []:
             name = line.split("#")[0].rstrip()
@@ -61,17 +78,17 @@ class Program:
                 found.append(suite + name.strip())
             elif name.endswith("."):
                 suite = name
-        return [test for test in found if "DISABLED_" not in test]
+        return [test for test in found if "DISABLED_" not in test] or [WHOLE]
 
     def record(self, test):
-        """Runs one test with nothing taken out; (exit status, seconds, names of the steps)."""
+        """Runs one test with nothing taken out; (exit status, seconds, names of the steps, seconds of a processor)."""
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             reached = pathlib.Path(folder) / "reached"
             started = time.monotonic()
-            status = self.run([test], 4 * LIMIT_SECONDS, LIMIT_SECONDS, SEALPOINT_MUTANTS_REACHED=str(reached))
+            status, cpu = self.run([test], 4 * LIMIT_SECONDS, LIMIT_SECONDS, SEALPOINT_MUTANTS_REACHED=str(reached))
             seconds = time.monotonic() - started
             names = sorted(set(reached.read_text().split())) if reached.exists() else []
-        return status, seconds, names
+        return status, seconds, names, cpu
 
 
 def find_programs(build):
@@ -91,10 +108,10 @@ def find_programs(build):
 def load_map(program, kept):
     """Takes the tests of a program from an earlier record of the same file."""
     state = program.path.stat()
-    stamp = f"{state.st_mtime_ns}-{state.st_size}"
+    stamp = f"{state.st_mtime_ns}-{state.st_size}-with-processor"
     entry = kept.get(program.name)
     if entry and entry["stamp"] == stamp:
-        program.tests = {test: (seconds, names) for test, (seconds, names) in entry["tests"].items()}
+        program.tests = {test: tuple(noted) for test, noted in entry["tests"].items()}
         return None
     return stamp
 
@@ -108,13 +125,13 @@ def record_programs(programs, path, jobs):
         runs = [(program, test, pool.submit(program.record, test))
                 for program, _ in stale for test in program.list_tests()]
         for program, test, run in runs:
-            status, seconds, names = run.result()
+            status, seconds, names, cpu = run.result()
             if status is None:
                 print(f"not used, takes too long: {program.name}: {test}", flush=True)
                 continue
             if status != 0:
                 failed.append(f"{program.name}: {test}")
-            program.tests[test] = (round(seconds, 3), names)
+            program.tests[test] = (round(seconds, 3), names, round(cpu, 3))
     if not failed:
         for program, stamp in stale:
             kept[program.name] = {"stamp": stamp, "tests": program.tests}

@@ -92,7 +92,7 @@ TEST_F(SmallTensorsTest, TakeLittleMemory) {
       BytesPerTensor([&] { EXPECT_TRUE(checkpoint->Plan(request).ok()); });
   RecordRun({.row = "small-tensors",
              .title = "Memory per tensor of 64 bytes, at its peak",
-             .command = "ctest --test-dir build/dev -R scale.small",
+             .command = "ctest --test-dir build/dev -R scale.memory",
              .counts = {{"declared and bound", declared},
                         {"saved", saved},
                         {"opened", opened},

@@ -18,7 +18,7 @@ import unittest
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
 REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "builds", "mutants", "lint", "demo"]
-NIGHTLY = ["models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets", "peers", "scale"]
+NIGHTLY = ["enumerations", "models", "mutants-full", "newest-torch", "frameworks-full", "fuzz-long", "presets", "peers", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -92,8 +92,16 @@ class StagesTest(unittest.TestCase):
     def test_each_test_of_gcc_belongs_to_one_stage(self):
         presets = json.loads((SCRIPT.parents[1] / "CMakePresets.json").read_text())
         filters = {preset["name"]: preset.get("filter") for preset in presets["testPresets"]}
-        self.assertIn("label", filters["gcc"]["exclude"])
-        self.assertEqual(filters["gcc"], {"exclude": filters["deep"]["include"]})
+        deep, nightly = filters["deep"]["include"]["label"], filters["enumerations"]["include"]["label"]
+        self.assertEqual(filters["enumerations"], {"include": {"label": "^nightly$"}})
+        self.assertEqual(filters["gcc"], {"exclude": {"label": deep.replace(")$", "|nightly)$")}})
+        self.assertEqual(filters["deep"], {"include": {"label": deep}, "exclude": {"label": nightly}})
+
+    def test_no_stage_of_a_commit_that_takes_tests_by_kind_runs_a_nightly_one(self):
+        presets = json.loads((SCRIPT.parents[1] / "CMakePresets.json").read_text())
+        filters = {preset["name"]: preset["filter"] for preset in presets["testPresets"] if "filter" in preset}
+        for name in "deep", "sanitizers", "threads":
+            self.assertEqual(filters[name]["exclude"], {"label": "^nightly$"}, name)
 
     def test_tests_that_write_among_the_sources_fail(self):
         (self.root / "bin/git").write_text(STUB + "ls x 2>/dev/null || true\n")

@@ -207,6 +207,19 @@ TEST_F(SafetensorsModelTest, BoundsIndexTensorsAndFiles) {
   EXPECT_EQ(Open("m").status().code(), Code::kLimitExceeded);
 }
 
+// What a header describes is estimated before it is decoded: 1 KiB for each brace, wherever it is.
+TEST_F(SafetensorsModelTest, BoundsTheMemoryOfWhatHeadersDescribe) {
+  const auto file = [](std::size_t braces) {
+    return SafetensorsFileOf(R"({"__metadata__":{"x":")" + std::string(braces, '{') + "\"}}", "");
+  };
+  Write("m/below.safetensors", file(65'000));
+  EXPECT_TRUE(Open("m/below.safetensors").ok());
+  Write("m/above.safetensors", file(66'000));
+  const Status error = Open("m/above.safetensors").status();
+  EXPECT_EQ(error.code(), Code::kLimitExceeded) << error.ToString();
+  EXPECT_EQ(error.place().path, "m/above.safetensors");
+}
+
 TEST_F(SafetensorsModelTest, OneDamagedFileIsAnError) {
   Write("m/one.safetensors", FileOf("a"));
   Write("m/two.safetensors", FileOf("b").substr(0, 50));
