@@ -752,16 +752,16 @@ def case_runs_keep_their_keys(job):
     landing = _optimizer.Landing(flat, [(0, 2), (2, 6)])
     assert torch.equal(landing.fill([torch.ones(2), flat[2:]]), torch.tensor([1.0, 1, 0, 0, 0, 0]))
     memory = torch.zeros(5)
-    assert _tensors.wanted(run, (6, 4), memory).regions[0].run == (2, 7)
+    assert _tensors.regions_to_load(run, (6, 4), memory).regions[0].run == (2, 7)
     for shape, kind in (((6, 5), sealpoint.MismatchError), ((6, 3), sealpoint.UnsupportedError)):
         run.allow_shape_mismatch = kind is sealpoint.UnsupportedError
         try:
-            _tensors.wanted(run, shape, memory)
+            _tensors.regions_to_load(run, shape, memory)
         except kind as error:
             assert error.tensor == run.key, error
         else:
             raise AssertionError(shape)
-    assert _tensors.wanted(run, (3, 4), memory).regions == []
+    assert _tensors.regions_to_load(run, (3, 4), memory).regions == []
     copies = ShardedTensorFactory("w", part.data, lambda key, data, *_: [ShardedTensor.from_rank_offsets(key, data.clone())],
                                   None)
     try:
