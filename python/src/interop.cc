@@ -211,7 +211,7 @@ void BindInterop(nb::module_& m) {
           "boxes", BoxesOf, nb::arg("name"),
           nb::sig(
               "def boxes(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]] | None"),
-          "Of a tensor, offset and extent; None: they are not known before its parts.")
+          "Offset and extent in a tensor; None: they are not known before its parts.")
       .def("parts", PartsOf, nb::arg("name"),
            nb::sig("def parts(self, name: str) -> list[tuple[tuple[tuple[int, ...], tuple[int, "
                    "...]], str, tuple[str, int, int, int | None], int, tuple[int, ...] | None, "
