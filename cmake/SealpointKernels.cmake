@@ -11,12 +11,10 @@ endif()
 # Code for the first of each generation runs on all of it; PTX is for devices that have none of these.
 set(SEALPOINT_CUDA_ARCHITECTURES 75 80 90 100 110 120)
 
-# sealpoint_embed_kernels(<variable> <source.cu> HEADER <file> FUNCTION <qualified name> INCLUDE <folder> DEPENDS <file>...
-#                         [OPTIONS <option>...])
-# Sets the variable to a source that defines `sealpoint::ByteSpan FUNCTION()`, which HEADER declares, and the global property
-# SEALPOINT_KERNELS_<name of the source> to the options but for the architectures.
+# sealpoint_embed_kernels(<variable> <source.cu> HEADER <file> FUNCTION <qualified name> INCLUDE <folder> DEPENDS <file>...)
+# Sets the variable to a source that defines `sealpoint::ByteSpan FUNCTION()`, which HEADER declares.
 function(sealpoint_embed_kernels variable source)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "HEADER;FUNCTION;INCLUDE" "DEPENDS;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "HEADER;FUNCTION;INCLUDE" "DEPENDS")
   execute_process(COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --list-gpu-code OUTPUT_VARIABLE known)
   set(code "")
   foreach(architecture IN LISTS SEALPOINT_CUDA_ARCHITECTURES)
@@ -25,15 +23,13 @@ function(sealpoint_embed_kernels variable source)
     endif()
   endforeach()
   get_filename_component(name ${source} NAME_WE)
-  set(options -std=c++17 ${arg_OPTIONS} -I ${arg_INCLUDE})
-  set_property(GLOBAL PROPERTY SEALPOINT_KERNELS_${name} ${options})
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
   set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}_image.cc)
   set(embed ${PROJECT_SOURCE_DIR}/cmake/EmbedBytes.cmake)
   add_custom_command(
     OUTPUT ${image}
     COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --fatbin -Xfatbin -compress-all ${code} -gencode
-            arch=compute_75,code=compute_75 ${options} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${fatbin}
+            arch=compute_75,code=compute_75 -std=c++17 -I ${arg_INCLUDE} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${fatbin}
     COMMAND ${CMAKE_COMMAND} -D INPUT=${fatbin} -D OUTPUT=${image} -D HEADER=${arg_HEADER} -D FUNCTION=${arg_FUNCTION} -P
             ${embed}
     DEPENDS ${source} ${arg_DEPENDS} ${embed}

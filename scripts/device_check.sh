@@ -9,16 +9,15 @@
 # Exit status of run: 0 all passed; 1 something failed, or took too long; 77 there is no device.
 # DEVICE_CHECK_SECONDS (570) bounds the whole run, DEVICE_CHECK_STEP_SECONDS each step; SEALPOINT_CUDA_RATE_MIB (1024) is the
 # size that rates are measured with, SEALPOINT_CUDA_LOAD_FOLDER the file system; COMPUTE_SANITIZER names that program, which is
-# also looked for in FOLDER/compute-sanitizer, in PATH and beside the CUDA Toolkit. DEVICE_CHECK_MODEL has arguments of
-# train_char_lm for a smaller or larger model. DEVICE_CHECK_CARRIED_LIBC=1: with the C library that was carried, which is used
-# anyway if that of the machine is older.
+# also looked for in FOLDER/compute-sanitizer, in PATH and beside the CUDA Toolkit. DEVICE_CHECK_CARRIED_LIBC=1: with the C
+# library that was carried, which is used anyway if that of the machine is older.
 set -euo pipefail
 
-programs=(tests/cuda/cuda_device tests/cuda/cuda_load tests/cuda/cuda_prototypes tests/cuda/cuda_stall_rate tests/cuda/cuda_rate
-  tests/cuda/cuda_load_rate tests/examples/examples_char_lm_cuda examples/train_char_lm/train_char_lm_alone)
+programs=(tests/cuda/cuda_device tests/cuda/cuda_load tests/cuda/cuda_save tests/cuda/cuda_prototypes
+  tests/cuda/cuda_stall_rate tests/cuda/cuda_rate tests/cuda/cuda_load_rate)
 
 usage() {
-  sed -n '3,16s/^# *//p' "$0"
+  sed -n '3,15s/^# *//p' "$0"
   exit "$1"
 }
 
@@ -58,7 +57,7 @@ gather() {  # build folder, folder
   local tree=$1 folder=$2 root one name
   root=$(cd "$(dirname "$0")/.." && pwd)
   rm -rf "$folder"
-  mkdir -p "$folder/programs" "$folder/corpus"
+  mkdir -p "$folder/programs"
   for one in "${programs[@]}"; do
     if [ -x "$tree/$one" ]; then
       name=$folder/programs/${one##*/}
@@ -70,7 +69,6 @@ gather() {  # build folder, folder
   done
   carry_libc "$folder/programs/cuda_device" "$folder/lib"
   cp "$0" "$folder/device_check.sh"
-  cp "$root"/spec/*.md "$folder/corpus"
   {
     echo "commit: $(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)"
     echo "libraries: $(for one in "$folder"/programs/*; do libraries_of "$one"; done | sort -u | xargs)"
@@ -167,29 +165,6 @@ rates() {
   figure "one pinned copy of ${SEALPOINT_CUDA_RATE_MIB:-1024} MiB, ms" "$(number_in stall 'pinned copy ')" "–"
 }
 
-losses_in() { sed -n 's/^step *\([0-9]*\)  mean loss \([0-9.]*\)$/\1 \2/p' "$results/$1.log" 2>/dev/null || true; }
-
-# The training on the host and on the device; then the host goes on from the device's checkpoint.
-training() {
-  local program=$folder/programs/train_char_lm_alone series=$work/series text
-  # shellcheck disable=SC2206
-  local common=(--corpus "$folder/corpus" --report-every 10 --quiet ${DEVICE_CHECK_MODEL:-})
-  step train-host 60 "$program" "${common[@]}" --steps 40 --device host
-  step train-device 60 "$program" "${common[@]}" --steps 40 --device cuda --checkpoints "$series" --save-every 20 --async
-  step train-resumed 60 "$program" "${common[@]}" --steps 50 --device host --checkpoints "$series" --resume
-  if [ -x "$program" ]; then
-    # tanh, exp and log may differ in their last bits, which training spreads.
-    text=$(paste -d ' ' <(losses_in train-host) <(losses_in train-device) | awk '
-      { d = ($2 - $4) / $2; if (d < 0) d = -d; if (d > most) most = d; count += $1 == $3 && $2 > 0 }
-      END { printf "%s %.2g", count == 4 && most <= 1e-3 ? "passed" : "FAILED", most; print " of the loss in " count " of 4 reports" }')
-    row train-losses "${text%% *}" "greatest difference ${text#* }"
-    [ "${text%% *}" = passed ] || failed=1
-    grep -q 'resumed from step-' "$results/train-resumed.log" 2>/dev/null || { row train-checkpoint FAILED "nothing was resumed" && failed=1; }
-    figure "training stood still for its background saves" \
-      "$(grep -o 'training stood still.*' "$results/train-device.log" 2>/dev/null | sed 's/, and then.*//' || true)" "–"
-  fi
-}
-
 find_sanitizer() {
   local one
   for one in "${COMPUTE_SANITIZER:-}" "$folder/compute-sanitizer/compute-sanitizer" "$(command -v compute-sanitizer || true)" \
@@ -211,10 +186,10 @@ sanitize() {
       row "$tool" skipped "compute-sanitizer is neither in PATH nor in /usr/local/cuda*/bin nor in $folder/compute-sanitizer"
       continue
     fi
-    for test in cuda_device cuda_load examples_char_lm_cuda; do
+    for test in cuda_device cuda_load cuda_save; do
       [ -x "$folder/programs/$test" ] || continue
       step "$tool-$test" 60 "$sanitizer" --tool "$tool" --error-exitcode 86 "${carried[@]}" "$folder/programs/$test" \
-        '--gtest_filter=-*ManyBatches*:*DependOnTheMesh*:*ResumedOnAnyMesh*'
+        '--gtest_filter=-*ManyBatches*'
     done
   done
 }
@@ -259,10 +234,9 @@ run() {
   trap print_table EXIT
   step device 90 "$folder/programs/cuda_device"
   step load 60 "$folder/programs/cuda_load"
+  step save 60 "$folder/programs/cuda_save"
   step prototypes 10 "$folder/programs/cuda_prototypes"
-  step char-lm 90 "$folder/programs/examples_char_lm_cuda"
   rates
-  training
   sanitize
   exit "$failed"
 }

@@ -1,182 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small character language model on the text files of a directory, on all ranks, and saves
-// and resumes checkpoints.
+// Trains a small character language model on the ranks of MPI, and saves and resumes checkpoints.
+#include <mpi.h>
+
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "checkpointing.h"
-#include "corpus.h"
-#include "cuda_compute.h"
-#include "fingerprint.h"
-#include "options.h"
-#include "ranks.h"
-#include "saves.h"
-#include "trainer.h"
+#include <CLI/CLI.hpp>
+
+#include "checkpoints.h"
+#include "sealpoint/communicator.h"
+#include "sealpoint/mesh.h"
+#include "sealpoint/mpi_communicator.h"
+#include "sealpoint/phases.h"
+#include "sealpoint/status.h"
+#include "sealpoint/trace.h"
+#include "training.h"
+
+using namespace sealpoint;
 
 namespace char_lm {
 namespace {
 
-bool WriteState(std::span<const float> state, const std::string& path) {
-  const auto bytes = std::as_bytes(state);
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return false;
-  }
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  return std::fclose(file) == 0 && written;
-}
-
-void RunSteps(const Options& options, bool speaks, Trainer& trainer, Checkpointing& checkpoints) {
-  Saves saves(options.checkpoints, speaks, trainer, checkpoints);
-  double loss_sum = 0.0;
-  std::uint64_t loss_count = 0;
-  while (trainer.step() < options.steps) {
-    loss_sum += static_cast<double>(trainer.Step());
-    ++loss_count;
-    if (speaks && trainer.step() % options.report_every == 0) {
-      const auto hold = checkpoints.progress().Hold();
-      std::printf("step %4llu  mean loss %.6f\n", static_cast<unsigned long long>(trainer.step()),
-                  loss_sum / static_cast<double>(loss_count));
-      loss_sum = 0.0;
-      loss_count = 0;
-    }
-    saves.AfterStep();
-  }
-  saves.WaitForAll();
-  saves.PrintStandstill();
-}
-
-int Fail(const std::string& why) {
-  std::fprintf(stderr, "train_char_lm: %s\n", why.c_str());
-  return 1;
-}
-
-// With both axes, in the order that the user gave; an axis that was left out has one rank.
-sealpoint::Result<sealpoint::Mesh> MakeMesh(const std::string& text, std::size_t ranks) {
-  auto mesh = text.empty() ? sealpoint::Mesh::Create({{"data", static_cast<std::uint32_t>(ranks)}})
-                           : sealpoint::Mesh::Parse(text);
-  if (!mesh.ok()) {
-    return mesh;
-  }
-  sealpoint::MeshAxes axes = mesh->axes();
-  for (const char* const axis : {"data", "tensor"}) {
-    if (!mesh->Find(axis)) {
-      axes.emplace_back(axis, 1);
-    }
-  }
-  if (axes.size() != 2 || static_cast<std::size_t>(mesh->size()) != ranks) {
-    return sealpoint::Status(sealpoint::Code::kInvalidArgument,
-                             "the mesh " + text + " is not one of \"data\" and \"tensor\" with " +
-                                 std::to_string(ranks) + " ranks");
-  }
-  return sealpoint::Mesh::Create(std::move(axes));
-}
-
-void PrintTraining(const Trainer& trainer, const Corpus& corpus) {
+struct Options {
+  std::string text = "/usr/share/common-licenses/GPL-3";
   std::string mesh;
-  for (const auto& [axis, size] : trainer.mesh().axes()) {
-    mesh += (mesh.empty() ? "" : " x ") + axis + " " + std::to_string(size);
-  }
-  std::printf("%s: %zu parameters; text: %zu files, %zu characters, %zu different\n", mesh.c_str(),
-              trainer.parameter_count(), corpus.file_count, corpus.tokens.size(),
-              corpus.vocabulary.size());
-  if (const int device = trainer.device(); device != sealpoint::kHostDevice) {
-    std::printf("rank 0 computes on CUDA device %d\n", device);
-  }
+  std::uint64_t seed = 1;
+  std::uint64_t steps = 60;
+  std::uint64_t report_every = 10;
+  bool resume = false;
+  std::size_t hidden = 384;
+  CheckpointOptions checkpoints;
+  std::string trace;
+  // SIGKILL, to show what a crash leaves behind.
+  std::uint64_t die_at = 0;
+  std::string die_in;
+  int die_rank = 0;
+};
+
+void Declare(CLI::App& app, Options& options) {
+  CheckpointOptions& checkpoints = options.checkpoints;
+  app.add_option("--text", options.text, "file to learn");
+  app.add_option("--mesh", options.mesh, "data=N,tensor=M")->required();
+  app.add_option("--steps", options.steps, "train until so many steps are done");
+  app.add_option("--report-every", options.report_every, "steps between losses; 0: none");
+  app.add_option("--seed", options.seed, "of the first parameters and of the samples");
+  app.add_option("--hidden", options.hidden, "width of the model");
+  app.add_option("--checkpoints", checkpoints.series, "directory of the series of checkpoints");
+  app.add_option("--save-every", checkpoints.save_every, "steps between two saves; 0: none");
+  app.add_flag("--resume", options.resume, "go on from the newest checkpoint, if there is one");
+  app.add_flag("--async", checkpoints.async, "save in the background");
+  app.add_option("--trace", options.trace, "existing directory for traces of saves and loads");
+  app.add_option("--die-at", options.die_at, "step in whose save a rank is killed");
+  app.add_option("--die-in", options.die_in, "phase of this save, such as \"write blobs\"");
+  app.add_option("--die-rank", options.die_rank, "which rank");
 }
 
-// Returns an error message, empty on success.
-std::string ResumeTraining(const Trainer& trainer, Checkpointing& checkpoints, bool speaks) {
-  const auto resumed = checkpoints.Resume();
-  if (!resumed.ok()) {
-    return "cannot resume: " + resumed.error().ToString();
-  }
-  const std::uint64_t state = FingerprintState(trainer, speaks);
-  if (speaks) {
-    PrintState(trainer.step(), state,
-               resumed->empty() ? "nothing to resume from" : "resumed from " + NameOf(*resumed));
-  }
-  return "";
+Status ReadText(const Options& options, std::vector<std::uint8_t>& text) {
+  std::FILE* const file = std::fopen(options.text.c_str(), "rb");
+  if (file == nullptr) return Status(Code::kIo, "cannot be opened").AtPath(options.text);
+  for (int c = 0; (c = std::fgetc(file)) != EOF;) text.push_back(static_cast<std::uint8_t>(c));
+  const bool is_read = std::ferror(file) == 0;
+  if (std::fclose(file) == 0 && is_read && text.size() > kContext) return {};
+  return Status(Code::kIo, "cannot be read, or is too short").AtPath(options.text);
 }
 
-// Ranks end together: one that aborted while the others finalize MPI could hang the launcher.
-int End(const Options& options, const Trainer& trainer, sealpoint::Communicator& communicator) {
-  const std::vector<float> state = trainer.WholeState();
-  sealpoint::Status written;
-  if (communicator.rank() == 0) {
-    PrintState(trainer.step(), Fingerprint(std::as_bytes(std::span(state))), "done");
-    if (!options.state_file.empty() && !WriteState(state, options.state_file)) {
-      Fail("cannot write " + options.state_file);
-      written = sealpoint::Status(sealpoint::Code::kIo, "the final state");
+void DieIfDue(const Options& options, int rank, const PhaseEvent& event) {
+  if (event.step != options.die_at || PhaseName(event.phase) != options.die_in) return;
+  // Where payload is moved, half-way or when all was handed over; elsewhere as the phase begins.
+  const bool moves_payload = event.phase == Phase::kWriteBlobs || event.phase == Phase::kSnapshot;
+  const bool is_begin = event.kind == PhaseEvent::Kind::kBegin;
+  const bool is_half_way = !is_begin && event.bytes_done >= event.bytes_total / 2;
+  if (rank != options.die_rank || !(moves_payload ? is_half_way : is_begin)) return;
+  std::printf("rank %d dies by SIGKILL in the save of step %lu, phase \"%s\"\n", rank, event.step,
+              options.die_in.c_str());
+  std::fflush(stdout);
+  std::raise(SIGKILL);
+}
+
+// All ranks call this. An error may be of this rank alone.
+Status Train(Options options, Communicator& comm) {
+  const auto mesh = Mesh::Parse(options.mesh);
+  if (!mesh.ok()) return mesh.error();
+  if (mesh->size() != comm.size() || !mesh->Find("data") || !mesh->Find("tensor")) {
+    const std::string expected = ", expected data=N,tensor=M for the number of ranks, ";
+    return Status(Code::kInvalidArgument,
+                  "the mesh is " + options.mesh + expected + std::to_string(comm.size()));
+  }
+  std::vector<std::uint8_t> text;
+  if (Status read = ReadText(options, text); !read.ok()) return read;
+  const int rank = comm.rank();
+  std::unique_ptr<Trace> trace;
+  if (!options.trace.empty()) {
+    const std::string path = options.trace + "/rank-" + std::to_string(rank) + ".json";
+    auto created = Trace::Create(path, {.rank = rank, .host = comm.host()});
+    if (!created.ok()) return created.error();
+    trace = std::move(*created);
+  }
+  options.checkpoints.on_phase = [&](const PhaseEvent& event) {  // on any thread
+    if (trace) trace->OnPhase(event);
+    DieIfDue(options, rank, event);
+  };
+  Training training(options.seed, options.hidden, text, *mesh, comm);
+  Checkpoints checkpoints(options.checkpoints, comm, training);
+  if (rank == 0) {
+    std::printf("%s: %zu parameters, %zu bytes of text\n", options.mesh.c_str(),
+                training.parameter_count(), text.size());
+  }
+  if (options.resume) {
+    Status resumed = checkpoints.Resume();
+    if (!resumed.ok()) return std::move(resumed).Prefixed("cannot resume");
+  }
+  for (double losses = 0; training.step() < options.steps;) {
+    losses += static_cast<double>(training.Step());
+    if (options.report_every != 0 && training.step() % options.report_every == 0) {
+      const double mean = losses / static_cast<double>(options.report_every);
+      if (rank == 0) std::printf("step %4lu  mean loss %.6f\n", training.step(), mean);
+      losses = 0;
     }
+    checkpoints.AfterStep();
   }
-  return sealpoint::AgreeOnStatus(communicator, written).ok() ? 0 : 1;
-}
-
-int TrainOn(const Corpus& corpus, const Options& options, GradientExchange& exchange,
-            const sealpoint::Mesh& mesh, sealpoint::Communicator& communicator) {
-  const bool speaks = exchange.rank() == 0;
-  const auto compute = options.cuda ? OnCuda(exchange.rank()) : OnHost();
-  if (!compute.ok()) {
-    return Fail("--device cuda: " + compute.error().message());
-  }
-  Trainer trainer(options.training, corpus, exchange, mesh, *compute);
-  const auto checkpoints = Checkpointing::Create(options.checkpoints, communicator, trainer);
-  if (!checkpoints.ok()) {
-    return Fail(checkpoints.error().ToString());
-  }
-  if (speaks) {
-    PrintTraining(trainer, corpus);
-  }
-  if (options.checkpoints.resume) {
-    if (const std::string error = ResumeTraining(trainer, **checkpoints, speaks); !error.empty()) {
-      return Fail(error);
-    }
-  }
-  RunSteps(options, speaks, trainer, **checkpoints);
-  return End(options, trainer, communicator);
-}
-
-int Train(const Options& options, Ranks& ranks) {
-  const auto communicator = ranks.MakeCommunicator();
-  if (!communicator.ok()) {
-    return Fail(communicator.error().ToString());
-  }
-  const auto mesh = MakeMesh(options.mesh, ranks.exchange().size());
-  if (!mesh.ok()) {
-    return Fail(mesh.error().ToString());
-  }
-  std::string error;
-  const auto corpus = LoadCorpus(options.corpus_directory, error);
-  if (!corpus) {
-    return Fail(error);
-  }
-  if (corpus->tokens.size() <= options.training.model.context) {
-    return Fail("the text is too short");
-  }
-  return TrainOn(*corpus, options, ranks.exchange(), *mesh, **communicator);
-}
-
-int Main(int argc, char** argv) {
-  const auto ranks = Ranks::Start(argc, argv);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-  int status = 0;
-  const auto options = ParseOptions(argc, argv, ranks->exchange().rank() == 0, status);
-  if (options) {
-    status = Train(*options, *ranks);
-    if (status != 0) {
-      ranks->Abort(status);
-    }
-  }
-  return status;
+  checkpoints.Finish();
+  checkpoints.PrintState("done");
+  return {};
 }
 
 }  // namespace
 }  // namespace char_lm
 
-int main(int argc, char** argv) { return char_lm::Main(argc, argv); }
+int main(int argc, char** argv) {
+  char_lm::Options options;
+  CLI::App app("Trains a small character language model on all ranks.");
+  char_lm::Declare(app, options);
+  CLI11_PARSE(app, argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  int threads = 0;  // those of a save call no MPI
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
+  auto comm = MpiCommunicator::Create(MPI_COMM_WORLD).value();
+  const Status status = char_lm::Train(options, *comm);
+  if (!status.ok()) {
+    std::fprintf(stderr, "train_char_lm: %s\n", status.ToString().c_str());
+    MPI_Abort(MPI_COMM_WORLD, 1);  // others may wait for this rank
+  }
+  comm.reset();
+  MPI_Finalize();
+  return 0;
+}

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake driver as a shared library of the driver's name, so that everything from finding the
-// library to the last test for a real device runs without one. FAKE_CUDA_DEVICES says how many
-// devices there are; without it there is one. FAKE_CUDA_FAILURE names the member of the table of
-// which every call fails.
-#include <cstdlib>
-#include <memory>
-
+// library to the last test for a real device runs without one. It has one device.
 #include "tests/support/device/fake_cuda_driver.h"
 
 namespace {
@@ -13,18 +8,9 @@ namespace {
 // NOLINTNEXTLINE(google-build-using-namespace): the signatures are those of the table
 using namespace sealpoint::internal::cuda;
 
-std::unique_ptr<sealpoint::testing::FakeCudaDriver> MakeFake() {
-  const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
-  const char* const failure = std::getenv("FAKE_CUDA_FAILURE");
-  auto fake = std::make_unique<sealpoint::testing::FakeCudaDriver>(
-      devices == nullptr ? 1 : std::atoi(devices));
-  if (failure != nullptr) fake->Fail(failure, sealpoint::testing::kCudaIllegalAddress);
-  return fake;
-}
-
 const Driver& Table() {
-  static const auto fake = MakeFake();
-  return fake->table();
+  static const sealpoint::testing::FakeCudaDriver fake;
+  return fake.table();
 }
 
 }  // namespace

@@ -67,29 +67,26 @@ class StraceTest(system_job.SystemTest):
         for rank, number, persists in ((0, 5, False), (1, 1, False), (2, 2, True)):
             self.assertTrue(self.fail_sync(RANKS, rank, number, persists))
 
-    def train(self, name, wrappers, *arguments):
-        """Trains a small model on three ranks; what it complained of, and its state at the end."""
-        state = self.folder / f"{name}.state"
+    def train(self, wrappers, *arguments):
+        """Trains a small model on three ranks; what it complained of, and the digest of its state at the end."""
         command = [tools.mpiexec]
         for rank in range(RANKS):
             command += [":"] if rank else []
-            command += ["-n", 1, *wrappers.get(rank, []), tools.train, "--corpus", self.folder / "corpus", "--steps", 3,
-                        "--embedding", 8, "--hidden0", 16, "--hidden1", 8, "--final-state", state, *arguments]
+            command += ["-n", 1, *wrappers.get(rank, []), tools.train, "--text", self.folder / "text", "--steps", 3,
+                        "--mesh", f"data={RANKS},tensor=1", "--hidden", 16, *arguments]
         done = run(command)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stderr, state.read_bytes()
+        return done.stderr, system_job.final_state_in(done.stdout)
 
     def test_a_training_goes_on_after_a_failed_sync(self):
         self.needs_mpi()
         if not tools.train:
             self.skipTest("the example was not built")
-        (self.folder / "corpus").mkdir()
-        (self.folder / "corpus" / "text").write_text("".join(random.Random(1).choices("abcdefgh ", k=9000)))
-        _, expected = self.train("reference", {})
+        (self.folder / "text").write_text("".join(random.Random(1).choices("abcdefgh ", k=9000)))
+        _, expected = self.train({})
         for rank in range(RANKS) if tools.all else (1,):
             series = self.folder / f"training-{rank}"
-            errors, state = self.train(f"rank-{rank}", {rank: strace("error=EIO:when=2")},
-                                            "--checkpoints", series, "--save-every", 1)
+            errors, state = self.train({rank: strace("error=EIO:when=2")}, "--checkpoints", series, "--save-every", 1)
             self.assertEqual(state, expected)
             self.assertEqual(errors.count(" failed: Io"), 1, errors)
             status, report = verify("--series", series)

@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -50,6 +51,11 @@ def record(row, title):
         run = {"row": f"system-{row}{long_form}", "title": title, "command": command, "exact": False,
                "counts": counts}
         pathlib.Path(folder, run["row"] + ".json").write_text(json.dumps(run) + "\n")
+
+
+def final_state_in(output):
+    """The digest of parameters and moments that the example prints at its end."""
+    return re.search(r"^step +\d+  state (\S+)  done$", output, re.MULTILINE)[1]
 
 
 def run(command, **options):
