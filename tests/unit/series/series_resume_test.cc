@@ -116,7 +116,7 @@ TEST_F(SeriesResumeTest, OnlyASeriesWithoutACheckpointIsNotFound) {
 TEST_F(SeriesResumeTest, AFileSystemThatIsNotThereIsNoEmptySeries) {
   const Status status = Series("mount/job/run", storage_).Newest().status();
   EXPECT_THAT(status, HasCode(Code::kIo));
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("nor the directory mount/job that"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("nor the directory mount/job above it"));
   EXPECT_THAT(Series("mount/job/run", storage_).List().value().entries, IsEmpty());
 }
 
