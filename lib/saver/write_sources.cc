@@ -20,7 +20,8 @@ ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& plan,
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;
     const std::uint64_t size = shard.run.size() * ElementSize(kind);
-    if (IntakeSet::MayBorrow(view, kind.codec, size) && view.is_dense()) {
+    const bool is_plain = view.is_host() && view.is_dense() && kind.codec == Codec::kNone;
+    if (is_plain && size >= kBorrowedSizeMin) {
       expected.borrowable_bytes += size;
     }
     expected.has_device_memory = expected.has_device_memory || !view.is_host();

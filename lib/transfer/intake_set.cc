@@ -4,12 +4,6 @@
 #include "lib/base/macros.h"
 
 namespace sealpoint::internal {
-namespace {
-
-// Shards below this size share staging buffers: many are written at once.
-constexpr std::uint64_t kBorrowedSizeMin = kMiB;
-
-}  // namespace
 
 IntakeSet::IntakeSet(const IntakeContext& context, StreamTarget target)
     : copy_(context),
@@ -21,14 +15,10 @@ IntakeSet::IntakeSet(const IntakeContext& context, StreamTarget target)
              : target == StreamTarget::kBufferedFile ? static_cast<Intake&>(borrow_)
                                                      : static_cast<Intake&>(copy_)) {}
 
-bool IntakeSet::MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size) {
-  return source.is_host() && codec == Codec::kNone && raw_size >= kBorrowedSizeMin;
-}
-
 Intake& IntakeSet::Choose(const SourceReader& source, const ShardEncoding& encoding) {
   if (encoding.codec != Codec::kNone) return encode_;
   if (!source.view().is_host()) return device_;
-  const bool is_large = MayBorrow(source.view(), encoding.codec, encoding.raw_size);
+  const bool is_large = encoding.raw_size >= kBorrowedSizeMin;
   return source.is_dense() && is_large ? large_ : copy_;
 }
 

@@ -10,10 +10,13 @@
 #include "lib/transfer/encode_intake.h"
 #include "lib/transfer/host_intake.h"
 #include "lib/transfer/intake.h"
-#include "sealpoint/codec.h"
-#include "sealpoint/memory_view.h"
+#include "sealpoint/bytes.h"
 
 namespace sealpoint::internal {
+
+// Shards below this size share staging buffers: many are written at once. Larger ones of dense host
+// memory need none in a file that is not direct.
+inline constexpr std::uint64_t kBorrowedSizeMin = kMiB;
 
 // What the stream of a file is when its first shard comes.
 enum class StreamTarget : std::uint8_t { kNone, kBufferedFile, kDirectFile };
@@ -25,8 +28,6 @@ class IntakeSet {
 
   // The way that a shard of this memory takes.
   Intake& Choose(const SourceReader& source, const ShardEncoding& encoding);
-  // Whether a dense shard in this memory needs no staging buffer in a file that is not direct.
-  static bool MayBorrow(const MemoryView& source, Codec codec, std::uint64_t raw_size);
 
   // See Intake.
   Status Release();

@@ -32,13 +32,13 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
   BlobSlot slot(&context.engine);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(context.engine, directory, header.id));
   auto stream = BlobStream::Create(context, header, *file);
-  if (!stream.ok()) {
-    file.reset();
-    static_cast<void>(directory.Remove(BlobName(header.id)));
-    return std::move(stream).error();
+  if (stream.ok()) {
+    return std::unique_ptr<BlobFile>(
+        new BlobFile(std::move(slot), std::move(file), *std::move(stream)));
   }
-  return std::unique_ptr<BlobFile>(
-      new BlobFile(std::move(slot), std::move(file), *std::move(stream)));
+  file.reset();
+  static_cast<void>(directory.Remove(BlobName(header.id)));
+  return std::move(stream).error();
 }
 
 Result<std::unique_ptr<BlobFile>> BlobFile::Create(std::unique_ptr<BlobStream> staged,

@@ -10,13 +10,6 @@
 #include "lib/format/constants.h"
 
 namespace sealpoint::internal {
-namespace {
-
-void KeepFirst(Status& first, Status status) {
-  if (first.ok()) first = std::move(status);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<BlobWriterImpl>> BlobWriterImpl::Create(EngineParts& engine,
                                                                const std::string& directory,

@@ -22,10 +22,6 @@ ShardEncoding EncodingOf(const TensorSpec& tensor, const Region& region) {
           .codec_level = tensor.codec_level};
 }
 
-void KeepFirst(Status& first, Status status) {
-  if (first.ok()) first = std::move(status);
-}
-
 }  // namespace
 
 StateWriter::Core::Core(EngineParts& engine_parts, BlobWriterOptions writer_options)

@@ -25,10 +25,14 @@
 
 namespace sealpoint::internal {
 
+inline void KeepFirst(Status& first, Status status) {
+  if (first.ok()) first = std::move(status);
+}
+
 // What is known of a state before it is added.
 struct ExpectedState {
   std::uint64_t bytes = 0;
-  std::uint64_t borrowable_bytes = 0;  // of these, see IntakeSet::MayBorrow
+  std::uint64_t borrowable_bytes = 0;  // of these, see kBorrowedSizeMin
   bool has_device_memory = false;
   bool checks_copies = false;  // see SaverOptions::check_device_copies
 };

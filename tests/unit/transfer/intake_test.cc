@@ -14,6 +14,8 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "lib/transfer/intake_set.h"
 #include "sealpoint/engine.h"
 #include "tests/support/device/host_device.h"
+#include "tests/support/process/in_child.h"
 #include "tests/support/storage/failing_storage.h"
 
 namespace sealpoint::internal {
@@ -249,6 +252,31 @@ TEST_P(IntakeTest, AFailedWriteIsTheErrorAndNothingIsReadAfterIt) {
   }
 }
 
+// One write, which is late: Begin has no part in it.
+TEST_P(IntakeTest, AWriteThatFailsLateIsTheErrorOfRelease) {
+  if (GetParam().chunk_size != kMiB || GetParam().target != StreamTarget::kBufferedFile) return;
+  storage_->SetHook([](StorageOp op, std::string_view) {
+    if (op == StorageOp::kWrite) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  storage_->Fail({.op = StorageOp::kWrite});
+  sources_.clear();
+  sources_.emplace_back(GetParam(), *device_, 1);
+  ASSERT_TRUE(Begin().ok());
+  EXPECT_EQ(Release().code(), Code::kIo);
+}
+
+// The stream has given its buffers back, which a child of fork cannot touch.
+TEST_P(IntakeTest, NothingIsCopiedIntoBuffersThatAreGone) {
+  if (GetParam().name != "Snapshot") return;
+  ASSERT_TRUE(Begin().ok());
+  EXPECT_TRUE(sealpoint::testing::HoldsInChild([this] {
+    SourceReader reader = sources_[0].Reader();
+    const Status begun =
+        intakes_->Choose(reader, sources_[0].encoding()).Begin(reader, sources_[0].encoding());
+    return !begun.ok() && !intakes_->Release().ok();
+  }));
+}
+
 TEST_P(IntakeTest, AFailedCopyFromADeviceIsTheError) {
   if (!GetParam().is_on_device) return;
   for (const bool is_late : {false, true}) {
@@ -298,6 +326,10 @@ INSTANTIATE_TEST_SUITE_P(
         Way{.name = "BorrowedInRounds",
             .size = kLarge,
             .chunk_size = 256,
+            .target = StreamTarget::kBufferedFile},
+        Way{.name = "BorrowedInOneChunk",
+            .size = kMiB,
+            .chunk_size = kMiB,
             .target = StreamTarget::kBufferedFile},
         Way{.name = "Snapshot", .size = kLarge, .target = StreamTarget::kNone},
         Way{.name = "SnapshotOfLargeChunks",
