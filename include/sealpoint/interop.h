@@ -128,7 +128,7 @@ struct ForeignTensor {
   Shape shape{};
   // None of an empty tensor. They tile it.
   std::vector<ForeignPart> parts{};
-  // Of states that old versions of Megatron flattened: what the boxes of items are of.
+  // The shape of which items are boxes, of a state that an old version of Megatron flattened.
   std::optional<Shape> flattened_shape{};
 };
 
@@ -226,8 +226,8 @@ struct ImportOptions {
   // Besides the engine's memory; at least 64 KiB. A larger tensor is stored in parts of about this
   // size.
   std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // Of the checkpoint. The provenance gets "convert.from" besides: "safetensors", or "hf" for a
-  // directory.
+  // How the checkpoint is committed. The provenance gets "convert.from" besides: "safetensors", or
+  // "hf" for a directory.
   CommitOptions commit{};
   // Is called with the bytes of tensors that are done, on the caller's thread.
   std::function<void(std::uint64_t bytes)> on_progress{};
@@ -253,7 +253,7 @@ struct ExportOptions {
   std::uint64_t shard_size_max_bytes = 5'000'000'000;
   // Besides what the checkpoint takes for reading; at least 64 KiB.
   std::uint64_t buffer_size_bytes = 64 * kMiB;
-  // Of the header of a file: larger ones other programs refuse.
+  // A file whose header is larger is refused, as other programs refuse it.
   std::uint64_t header_size_max_bytes = 100'000'000;
   ReadOptions read{};
   // Where the model is written; PosixStorage() if null.

@@ -38,7 +38,7 @@ class Import {
                                                             .step = options_.commit.step,
                                                             .limits = options_.commit.limits}));
     Result<CommitInfo> info = WriteAndCommit();
-    // Of a commit of which nobody knows, the blobs may be part of a checkpoint.
+    // If nobody knows of the commit, the blobs may be part of a checkpoint.
     if (!info.ok() && !OutcomeIsUnknown(info.error())) static_cast<void>(writer_->Abandon());
     return info;
   }

@@ -15,7 +15,7 @@ namespace sealpoint::internal::foreign {
 
 [[noreturn]] void InvalidValue(const std::string& message);
 
-// Of a tuple or list. Throws if it has less.
+// An item of a tuple or list. Throws if it has less.
 const Pickled& At(const PickledItems& items, std::size_t i);
 const PickledItems& ArgsOf(const Pickled& object);
 const PickledItems& SequenceOf(const Pickled& value);

@@ -47,7 +47,7 @@ class Budget {
   std::uint64_t used_ = 0;
 };
 
-// Of UTF-8 as a string of Python, which takes up to 4 bytes per character if one is not ASCII.
+// What UTF-8 takes as a string of Python: up to 4 bytes per character if one is not ASCII.
 inline std::uint64_t CostOfText(std::string_view text) {
   const bool is_ascii =
       std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });

@@ -22,7 +22,7 @@ constexpr std::uint64_t CappedMul(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? ~std::uint64_t{0} : product;
 }
 
-// Of zip archives.
+// The checksum of zip archives.
 std::uint32_t Crc32(std::string_view bytes);
 
 std::string Base64(std::string_view bytes);

@@ -19,7 +19,7 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-// Of mappings and lists while it is not known which they are.
+// A mapping or a list, while it is not known which it is.
 class Branch {
  public:
   void Put(const ValuePath& path, ForeignNode node) {
@@ -130,7 +130,7 @@ class Ranks {
     return nodes;
   }
 
-  // Of what ranks have in common. Throws Mismatch (two differ).
+  // What ranks have in common. Throws Mismatch (two differ).
   DcpMetadata Merge() {
     for (const auto& [rank, metadata] : by_rank_) MergeOne(rank, metadata);
     return std::move(merged_);

@@ -112,7 +112,7 @@ class MetadataReader {
   }
 
  private:
-  // Of an object of a dataclass.
+  // The members of an object of a dataclass.
   Members MembersOf(const Pickled& described) {
     if (!described.is(Kind::kObject)) Malformed("a value is no object");
     const Pickled* const state = described.parts()->state;

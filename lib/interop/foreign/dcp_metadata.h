@@ -36,7 +36,7 @@ struct DcpMetadata {
   std::map<std::string, DcpPlace> objects;
   std::vector<std::string> names;          // of both, in stored order
   std::map<std::string, ValuePath> paths;  // of names, if the state was flattened
-  // Of tensors that older versions of Megatron flattened.
+  // The shapes of tensors that older versions of Megatron flattened.
   std::map<std::string, Shape> true_shapes;
   std::map<std::string, Status> unread;  // what is wrong with others
 };

@@ -30,7 +30,7 @@ class SourceFile {
   const std::string& path() const { return path_; }
   std::size_t number() const { return number_; }  // of ForeignCheckpoint::paths
   std::uint64_t size() const { return file_->size_bytes(); }
-  // Of all files of the source.
+  // All files of the source share it.
   Budget& budget() const { return *budget_; }
   // Incomplete if the file ends before.
   std::string Read(std::uint64_t offset, std::uint64_t size) const;
@@ -60,7 +60,7 @@ class SourceFiles {
   Budget& budget() { return *budget_; }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   std::shared_ptr<const SourceFile> Open(const std::string& path);
-  // Of a file that may not have been opened.
+  // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
   std::vector<std::string> TakePaths() { return std::move(paths_); }
   // Sorted by name.

@@ -125,7 +125,7 @@ bool IsKnownValueClass(std::string_view name) {
 }
 
 bool IsKnownMetadataClass(std::string_view name) {
-  // Of any dtype, which may be one that the format lacks.
+  // Any dtype may occur, also one that the format lacks.
   const bool is_of_torch =
       name.starts_with(kTorchModule) && WithoutTorch(name).find('.') == name.npos;
   return IsKnownValueClass(name) || name.starts_with("torch.distributed.") ||

@@ -70,7 +70,7 @@ std::string KindName(const Pickled& value);
 // decoded, the memory that its values take.
 class PickleDecoder {
  public:
-  // Of classes and functions that may occur. Others are refused, unless `keeps_unknown`.
+  // Whether a class or function may occur. Others are refused, unless `keeps_unknown`.
   using IsKnown = std::function<bool(std::string_view name)>;
 
   // Borrows the bytes, which are the whole pickle. `budget`: gets the cost of all that is made.

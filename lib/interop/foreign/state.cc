@@ -64,7 +64,7 @@ PathPart PartOf(const ForeignNode& key) {
   return KeyText(key, false);
 }
 
-// Of a mapping; nothing of other nodes.
+// The entries of a mapping; nothing if the node is another one.
 std::optional<Children> EntriesOf(const ForeignNode& node) {
   if (node.if_object() == nullptr) return std::nullopt;
   Children children;

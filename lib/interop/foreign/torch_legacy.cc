@@ -29,7 +29,7 @@ struct Storage {
 
 bool IsCount(const Pickled& value) { return value.is(Kind::kInt) && value.number >= 0; }
 
-// Of protocol 2 as Python 2 wrote it, too: its strings. Keeps what storages the value names.
+// Decodes protocol 2 also as Python 2 wrote it: its strings. Keeps what storages the value names.
 class Decoder : public PickleDecoder {
  public:
   using PickleDecoder::PickleDecoder;

@@ -61,7 +61,7 @@ class TorchValues {
   };
 
   ForeignNode WithNotes(const Pickled& value);
-  // Of a value at the path whose class is unknown; nothing if it is left out.
+  // What stands for a value of an unknown class at the path; nothing if it is left out.
   std::optional<ForeignNode> Instead(const Unknown& unknown);
   // Takes back all tensors but the first so many of those that were added.
   void TakeBack(std::size_t added);
