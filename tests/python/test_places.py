@@ -88,7 +88,7 @@ def test_a_folder_of_files_of_torch(tmp_path):
     (tmp_path / "run/optimizer.pt").write_bytes(b"PK\x03\x04")
     refused(tmp_path / "run", f"a folder with a file of torch.save, expected that file: {tmp_path}/run/optimizer.pt")
     for name in ("a.ckpt", "b.pth", "pytorch_model.bin"):
-        (tmp_path / "run" / name).write_bytes(_torch_zip.LEGACY)
+        (tmp_path / "run" / name).write_bytes(_places._TORCH_LEGACY)
     said = "a folder with 4 files of torch.save (a.ckpt, b.pth, optimizer.pt and 1 more), each a state of its own"
     refused(tmp_path / "run", said)
     with pytest.raises(sealpoint.NotACheckpointError) as caught:
