@@ -98,7 +98,8 @@ struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // PosixStorage() if null
   // Values of classes that have no node are left out, and noted; else they are Unread.
   bool drop_unknown = false;
-  // What cannot be read of a directory becomes Unread, and is no error, so that it can be left out.
+  // What cannot be read of a directory, or of a mapping in a pickle, becomes Unread, and is no
+  // error, so that it can be left out.
   bool goes_on = false;
   // Names of which each rank has its own, in directories of DCP with metadata per rank; patterns as
   // of Checkpoint::MatchTensors. What ranks have of other names has to be the same.

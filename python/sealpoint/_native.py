@@ -9,7 +9,7 @@ import re
 import stat
 
 from sealpoint import _checkpoint
-from sealpoint._errors import MismatchError
+from sealpoint._errors import AlreadyExistsError, MismatchError
 
 MARKER, CONFIG, BACKEND = "COMMIT", "metadata.json", "sealpoint"
 _CONFIG_SIZE_MAX_BYTES = 1 << 16
@@ -49,6 +49,15 @@ def some(names: list[str]) -> str:
     """The first ones, and how many more there are."""
     more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
     return ", ".join(names[:_NAMES_MAX]) + more
+
+
+def check_none(path: _checkpoint.Path) -> None:
+    """Errors: AlreadyExistsError (a native checkpoint, whole or not, is in the directory)."""
+    if natives := native_files(path):
+        raise AlreadyExistsError(
+            f"a checkpoint of torch.distributed.checkpoint or Megatron is in this directory ({some(natives)}), which loads "
+            "without this library would go on to read; expected a directory without one", path=os.fsdecode(path),
+        )
 
 
 def check_one(path: _checkpoint.Path) -> None:

@@ -19,6 +19,8 @@ _OWN_FILE = re.compile(r"COMMIT|[0-9a-f]{32}\.(blob|index|commit)")
 _NAMES_MAX = 10_000
 _INNER_MAX = 1000
 _FOREIGN_NAMES = (".metadata", "metadata.json")
+_TORCH_ENDS = (".pt", ".pth", ".bin", ".pkl", ".ckpt")
+_SHOWN_MAX = 3
 _FOREIGN_ENDS = (".distcp", ".safetensors", ".index.json")
 
 
@@ -55,10 +57,10 @@ def _describe_missing(path: str) -> str:
 def _describe_file(path: str) -> str:
     if _OWN_FILE.fullmatch(os.path.basename(path)):
         return f"it is a file of a checkpoint; give its directory, {printable(os.path.dirname(path) or '.')}"
-    with open(path, "rb") as file:
-        head = file.read(len(_TORCH_LEGACY))
-    if head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY:
+    if _is_of_torch(path):
         return _foreign(path, "a file of torch.save")
+    with open(path, "rb") as file:
+        head = file.read(9)
     length = struct.unpack("<Q", head[:8])[0] if len(head) > 8 else 0
     if path.endswith(".safetensors") or (head[8:9] == b"{" and 2 <= length <= os.path.getsize(path) - 8):
         return _foreign(path, "a file of safetensors")
@@ -85,13 +87,36 @@ def _describe_directory(path: str) -> str:
 
 
 def describe_folder(path: str, names: list[str]) -> str:
-    """Describes a directory of checkpoints of other programs, which has these names; empty if it is something else."""
+    """Describes a directory of checkpoints of other programs, or of files of torch.save; empty if it is something else."""
     inner = _checkpoints_in(path, names)
     if not inner:
-        return ""
+        return _describe_files(path, names)
     shown = ", ".join(printable(name) for name in inner[-3:])
     newest = printable(os.path.join(path, inner[-1]))
     return f"a folder of {len(inner)} checkpoints of other programs ({shown}), expected one of them, such as {newest}"
+
+
+def _describe_files(path: str, names: list[str]) -> str:
+    """Names files of torch.save: a Trainer without safetensors leaves such, or a training that stores a file per epoch."""
+    found = [name for name in names[:_INNER_MAX] if name.endswith(_TORCH_ENDS) and _is_of_torch(os.path.join(path, name))]
+    if not found:
+        return ""
+    shown = ", ".join(printable(name) for name in sorted(found)[:_SHOWN_MAX])
+    more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
+    if len(found) == 1:
+        return f"a folder with a file of torch.save, expected that file: {printable(os.path.join(path, found[0]))}"
+    return f"a folder with {len(found)} files of torch.save ({shown}{more}), each a state of its own, expected one of them"
+
+
+def _is_of_torch(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe would wait
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(_TORCH_LEGACY))
+    except OSError:
+        return False
+    return head.startswith(_TORCH_ZIP) or head == _TORCH_LEGACY
 
 
 def _checkpoints_in(path: str, names: list[str]) -> list[str]:

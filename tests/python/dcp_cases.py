@@ -328,6 +328,35 @@ def case_nothing_is_saved_twice(job):
         assert sealpoint.verify(path).ok
 
 
+def case_two_checkpoints_in_a_directory(job):
+    """One of DCP's own and one of this library: which one is loaded would be up to the program."""
+    state = {"t": torch.ones(2)}
+
+    def save_natively(path):
+        dcp.save(state, storage_writer=FileSystemWriter(job.path(path)))
+
+    save_natively("theirs")
+    files = sorted(job.path("theirs").iterdir())
+    for route in (False, True):
+        error = fails(job, sealpoint.AlreadyExistsError,
+                      lambda route=route: save(state, job.path("theirs"), through_coordinator=route))
+        assert ".metadata" in str(error) and "expected a directory without one" in str(error), error
+    job.raises(sealpoint.AlreadyExistsError, lambda: sp.save(state, job.path("theirs")))
+    job.raises(sealpoint.AlreadyExistsError, lambda: sp.save_async(state, job.path("theirs")))
+    assert sorted(job.path("theirs").iterdir()) == files
+    sp.save(state, job.path("ours"))
+    save_natively("ours")
+    for read in (lambda: sp.load(state, job.path("ours")), lambda: sp.load_full(job.path("ours"))):
+        error = job.raises(sealpoint.MismatchError, read)
+        assert "two checkpoints" in str(error) and ".metadata" in str(error) and "COMMIT" in str(error), error
+    try:
+        load(state, job.path("ours"))
+    except CheckpointException as failure:
+        assert "Mismatch: two checkpoints in one directory" in str(failure), failure
+    else:
+        raise AssertionError("it was loaded")
+
+
 def case_groups_that_differ_are_refused(job):
     pair, other = dist.new_group([0, 1]), dist.new_group([2, 3])
     group = pair if job.rank < 2 else other

@@ -13,12 +13,14 @@ import re
 import types
 import uuid
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
+import test_convert_hostile as hostile  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents, load_safetensors, same, zoo  # noqa: E402
@@ -319,6 +321,58 @@ def test_a_selection_comes_before_what_cannot_be_read(kind, value, tmp_path):
             assert [note for note in report.notes if "optimizer.plugin is left out: its class is" in note], report.notes
         else:
             assert "optimizer.plugin" in report.dropped
+
+
+NO_FORM = {
+    "big-endian": np.ones(2, ">f4"), "strings": np.array(["a", "b"]), "dates": np.array(["2020-01-01"], "M8[D]"),
+    "objects": np.array([1, "a"], object), "records": np.zeros(2, [("a", "i4"), ("b", "f4")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["torch", "old torch", "dcp"])
+@pytest.mark.parametrize("name", NO_FORM)
+def test_arrays_without_a_form_are_values_of_unknown_classes(kind, name, tmp_path):
+    state = {"w": torch.ones(2), "log": {"x": NO_FORM[name], "n": 1}}
+    if kind == "dcp":
+        dcp.save(state, checkpoint_id=tmp_path / "source", no_dist=True)
+    else:
+        torch.save(state, tmp_path / "source", _use_new_zipfile_serialization=kind == "torch")
+    with pytest.raises(sealpoint.UnsupportedError, match="values of 'numpy.ndarray of .* have no form") as caught:
+        convert(tmp_path / "source", tmp_path / "refused")
+    assert caught.value.object == "log.x"
+    options_of = ({"drop_unknown": True}, {"drop": ["log.x"]}, {"match": ["w"]}, {"tensors_only": True})
+    for number, options in enumerate(options_of):
+        convert(tmp_path / "source", tmp_path / f"made{number}", verify=True, **options)
+        assert torch.equal(sp.load_full(tmp_path / f"made{number}")["w"], torch.ones(2))
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_what_is_left_out_of_a_file_of_torch_need_not_be_readable(is_zip, tmp_path):
+    """Values of known classes that have no form, each in a mapping beside others, in the file and in one beside weights."""
+    cycle = []
+    cycle.append(cycle)
+    values = [torch._neg_view(torch.arange(4)), "\ud800", {b"key": 1}, {frozenset([1]): 1}, cycle]
+    if is_zip:
+        values.append(torch.arange(4, dtype=torch.uint8).view(torch.bits8))
+    for number, value in enumerate(values):
+        state = {"w": torch.ones(2), "o": {"x": [torch.zeros(2), value], "n": 1}}
+        source, made = tmp_path / f"source{number}", tmp_path / f"made{number}"
+        torch.save(state, source, _use_new_zipfile_serialization=is_zip)
+        with pytest.raises(sealpoint.Error) as caught:
+            convert(source, tmp_path / "refused")
+        assert caught.value.object.startswith("o.x.1"), caught.value
+        report = convert(source, made, drop=["o.x"], verify=True)
+        assert report.dropped == ["o.x"]
+        loaded = sp.load_full(made)
+        assert torch.equal(loaded["w"], torch.ones(2)) and loaded["o"] == {"n": 1}
+        convert(source, tmp_path / f"w{number}", match=["w"], verify=True)
+
+
+def test_values_that_cannot_be_read_take_no_memory_beyond_the_bound(tmp_path):
+    data = b"\x80\x02}(" + b"".join(b"X\4\0\0\0%04x}C\1aNs" % i for i in range(60_000)) + b"u."
+    hostile.torch_file(tmp_path / "a", data)
+    with pytest.raises(sealpoint.LimitExceededError, match="its values take more than"):
+        convert(tmp_path / "a", tmp_path / "made", match=["nothing"])
 
 
 def test_damage_to_what_nobody_selects_is_no_matter(tmp_path):

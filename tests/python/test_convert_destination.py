@@ -13,7 +13,7 @@ import sealpoint
 import test_convert_hostile as hostile
 from conftest import noise
 from convert_states import contents
-from sealpoint.interop import _copy, _destination, convert, open_source
+from sealpoint.interop import _copy, _destination, _torch_write, convert, open_source
 
 FORMATS = ("sealpoint", "safetensors", "hf", "torch", "dcp")
 
@@ -92,6 +92,18 @@ def test_the_room_is_asked_for_before_a_byte_is_written(tmp_path, monkeypatch):
         needed = r"needs 4,398,0\d\d,\d\d\d,\d\d\d bytes; 4,294,967,296 bytes are free"
         with pytest.raises(sealpoint.NoSpaceError, match=needed):
             convert(tmp_path / "a", tmp_path / "d", to=to)
+
+
+def test_the_room_is_asked_for_before_the_parts_are_counted(tmp_path, monkeypatch):
+    """A tensor of so many elements has more parts than memory holds descriptions of."""
+    data = hostile.tensor_pickle(numel=4, shape=(1 << 50,), strides=(0,))
+    hostile.torch_file(tmp_path / "a", data, hostile.STORAGE)
+    for maker in ("lay_out_dcp", "lay_out_megatron"):
+        monkeypatch.setattr(_torch_write, maker, lambda _: pytest.fail("it was laid out"))
+    for to in (*FORMATS, "megatron"):
+        for dry_run in (True, False):
+            with pytest.raises(sealpoint.NoSpaceError, match=r"needs 4,503,599,627,37\d,\d\d\d bytes; "):
+                convert(tmp_path / "a", tmp_path / "d", to=to, dry_run=dry_run)
 
 
 @pytest.fixture

@@ -183,6 +183,20 @@ def test_links_of_payload(is_inside, unpack, tmp_path):
             sealpoint.interop.convert(path, tmp_path / "made")
 
 
+def test_links_of_the_common_state_and_of_files_beside(unpack, tmp_path):
+    path = unpack("megatron_0.16.1")
+    (path / "common.pt").rename(tmp_path / "outside.pt")
+    (path / "common.pt").symlink_to(tmp_path / "outside.pt")
+    assert check_same(path) == "Unsupported"
+    path = unpack("dcp")
+    (path / "optimizer.pt").symlink_to(tmp_path / "outside.pt")
+    assert check_same(path) is None
+    with open_source(path) as state:
+        assert "optimizer" not in state.tree
+        (left_out,) = [one for one in state.left_out if one.name == "optimizer.pt"]
+    assert left_out.may_hold_state and left_out.reason.startswith("a symbolic link that leads out"), left_out
+
+
 @pytest.mark.parametrize("name", [".metadata", "x.safetensors"])
 def test_links_that_lead_in_a_circle(name, tmp_path):
     (tmp_path / name).symlink_to(name)

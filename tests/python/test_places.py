@@ -79,6 +79,23 @@ def test_a_folder_of_checkpoints_of_other_programs(tmp_path):
             f"expected one of them, such as {tmp_path}/run/checkpoint-10")
 
 
+def test_a_folder_of_files_of_torch(tmp_path):
+    """A Trainer without safetensors leaves such a folder, and a training that stores a file per epoch."""
+    (tmp_path / "run/logs").mkdir(parents=True)
+    for name in ("notes.txt", "notes.bin"):
+        (tmp_path / "run" / name).write_text("none")
+    os.mkfifo(tmp_path / "run/pipe.pt")
+    (tmp_path / "run/optimizer.pt").write_bytes(b"PK\x03\x04")
+    refused(tmp_path / "run", f"a folder with a file of torch.save, expected that file: {tmp_path}/run/optimizer.pt")
+    for name in ("a.ckpt", "b.pth", "pytorch_model.bin"):
+        (tmp_path / "run" / name).write_bytes(_places._TORCH_LEGACY)
+    said = "a folder with 4 files of torch.save (a.ckpt, b.pth, optimizer.pt and 1 more), each a state of its own"
+    refused(tmp_path / "run", said)
+    with pytest.raises(sealpoint.NotACheckpointError) as caught:
+        convert(tmp_path / "run", tmp_path / "made")
+    assert caught.value.message.startswith(said)
+
+
 def test_a_file_given_for_a_series(tmp_path, saved):
     (tmp_path / "t.pt").write_bytes(b"PK\x03\x04")
     for path, said in (

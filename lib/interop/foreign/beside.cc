@@ -148,8 +148,7 @@ class Beside {
     try {
       const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
       if (archive == nullptr) return false;
-      node = TorchValues(*archive, files_.options().drop_unknown, state_)
-                 .NodeOrNothing(archive->root(), {key});
+      node = TorchValues(*archive, files_.options(), state_).NodeOrNothing(archive->root(), {key});
       if (!node) LeaveOut(entry, "its class is unknown", false);
     } catch (Failure& failure) {
       state_.notes.resize(notes);

@@ -31,6 +31,7 @@ class Budget {
   void Allow(std::uint64_t file_bytes) { max_ = CappedAdd(kBytes, file_bytes); }
 
   std::uint64_t used() const { return used_; }
+  bool is_spent() const { return used_ > max_; }
   // Throws LimitExceeded. `path`: of the file that costs it.
   void Add(std::uint64_t cost, const std::string& path) {
     used_ = CappedAdd(used_, cost);

@@ -84,7 +84,8 @@ ForeignPart Resolved(const ForeignPart& item, const ForeignTensor& tensor, const
   files.budget().Allow(item.entry_size);
   const TorchZip archive(file, item.entry_begin, item.entry_size, false);
   ForeignCheckpoint found;
-  const ForeignNode node = TorchValues(archive, false, found).Node(archive.root(), {name});
+  const ForeignNode node =
+      TorchValues(archive, ForeignOptions(), found).Node(archive.root(), {name});
   const auto corrupt = [&](const std::string& message) {
     throw Failure{
         Status(Code::kCorrupt, message).AtPath(path).AtOffset(item.entry_begin).AtTensor(name)};
@@ -161,8 +162,7 @@ std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, boo
     }
     root = root->parts()->items.front();
   }
-  return TorchValues(archive, files.options().drop_unknown, state)
-      .NodeOrNothing(*root, std::move(path));
+  return TorchValues(archive, files.options(), state).NodeOrNothing(*root, std::move(path));
 }
 
 ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_one,

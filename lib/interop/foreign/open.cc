@@ -108,7 +108,7 @@ ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files) {
       .path = path,
       .digest = is_zip ? "CRC-32 of the zip" : "none: files before 1.6 have none"};
   const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
-  state.tree = TorchValues(*archive, files.options().drop_unknown, state).Node(archive->root(), {});
+  state.tree = TorchValues(*archive, files.options(), state).Node(archive->root(), {});
   const std::string kind = KindOf(state.tree);
   if (state.tree.if_object() == nullptr || (!kind.empty() && kind != "dict")) {
     Fail(Code::kUnsupported, path, "the file holds a ",

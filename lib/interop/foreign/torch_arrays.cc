@@ -62,10 +62,13 @@ DType TorchValues::DTypeOfArray(const Pickled& described) {
   }
   if (described.parts()->state != nullptr) {
     const std::string_view order = At(SequenceOf(*described.parts()->state), 1).text;
-    if (order != "<" && order != "|" && order != "=") InvalidValue("an array is big-endian");
+    if (order == ">") throw Unknown{"numpy.ndarray of big-endian numbers"};
+    if (order != "<" && order != "|" && order != "=") InvalidValue("an array without an order");
   }
-  const auto dtype = DTypeOfNumpy(At(ArgsOf(described), 0).text);
-  if (!dtype) InvalidValue("an array of an unknown dtype");
+  const Pickled& code = At(ArgsOf(described), 0);
+  if (!code.is(Kind::kText)) InvalidValue("an array without a dtype");
+  const auto dtype = DTypeOfNumpy(code.text);
+  if (!dtype) throw Unknown{StrCat("numpy.ndarray of ", code.text)};
   return *dtype;
 }
 
@@ -83,8 +86,8 @@ ForeignNode TorchValues::Array(const Pickled& value) {
     items = &SequenceOf(*value.parts()->state);
   }
   // bytes, dtype, shape, order; or version, shape, dtype, whether by columns, bytes
-  const std::string bytes = BytesOf(At(*items, is_buffer ? 0 : 4));
   const DType dtype = DTypeOfArray(At(*items, is_buffer ? 1 : 2));
+  const std::string bytes = BytesOf(At(*items, is_buffer ? 0 : 4));
   const Shape shape = SizesOf(At(*items, is_buffer ? 2 : 1));
   const Pickled& order = At(*items, 3);
   const bool is_by_columns =

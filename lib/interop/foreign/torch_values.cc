@@ -24,6 +24,7 @@ constexpr std::uint64_t kScalarCost = 16;
 constexpr std::uint64_t kNodeCost = 256;
 constexpr std::uint64_t kItemCost = 208;
 constexpr std::uint64_t kNumberBits = 64;
+constexpr std::uint64_t kUnreadCost = 2048;  // also of the error in Python
 constexpr std::int64_t kIntMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kClassShownMax = 200;
 constexpr std::size_t kShownParts = 8;
@@ -123,8 +124,20 @@ std::optional<ForeignNode> TorchValues::Instead(const Unknown& unknown) {
           .AtPath(archive_.path())
           .AtOffset(archive_.pickle_begin())
           .AtObject(Printable(TextOf(path_)));
+  return UnreadOf(std::move(error));
+}
+
+ForeignNode TorchValues::UnreadOf(Status error) {
+  Cost(kUnreadCost);
   state_.unread.push_back({.error = std::move(error)});
   return ForeignNode::Unread{static_cast<std::uint32_t>(state_.unread.size() - 1)};
+}
+
+bool TorchValues::MayGoOn(const Status& error) const {
+  const bool is_bounded =
+      !archive_.budget().is_spent() && places_ <= std::max(kPlacesMin, 4 * archive_.pickle_size());
+  return goes_on_ && (error.code() == Code::kUnsupported || error.code() == Code::kCorrupt ||
+                      (error.code() == Code::kLimitExceeded && is_bounded));
 }
 
 ForeignNode TorchValues::WithNotes(const Pickled& value) {
@@ -239,16 +252,23 @@ void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& en
   const std::size_t depth = depth_;
   const std::size_t added = added_.size();
   const std::size_t shared = shared_.size();
-  try {
-    ForeignNode node = Plain(value);
-    entries.Put(std::move(key_node), std::move(node));
-  } catch (const Unknown& unknown) {
+  const auto take_back = [&] {
     depth_ = depth;
     TakeBack(added);
     shared_.resize(shared);
-    auto node = Instead(unknown);
-    if (node) entries.Put(std::move(key_node), *std::move(node));
+  };
+  std::optional<ForeignNode> node;
+  try {
+    node = Plain(value);
+  } catch (const Unknown& unknown) {
+    take_back();
+    node = Instead(unknown);
+  } catch (Failure& failure) {
+    if (!MayGoOn(failure.status)) throw;
+    take_back();
+    node = UnreadOf(std::move(failure.status));
   }
+  if (node) entries.Put(std::move(key_node), *std::move(node));
 }
 
 // A key that comes again keeps its place.

@@ -24,8 +24,11 @@ bool MakesTensor(std::string_view function);
 // Failure; then no tensor is added.
 class TorchValues {
  public:
-  TorchValues(const TorchArchive& archive, bool drops_unknown, ForeignCheckpoint& state)
-      : archive_(archive), drops_unknown_(drops_unknown), state_(state) {}
+  TorchValues(const TorchArchive& archive, const ForeignOptions& options, ForeignCheckpoint& state)
+      : archive_(archive),
+        drops_unknown_(options.drop_unknown),
+        goes_on_(options.goes_on),
+        state_(state) {}
 
   // Throws Unsupported, too, if all of the value is of such a class.
   ForeignNode Node(const Pickled& value, ValuePath path);
@@ -63,6 +66,10 @@ class TorchValues {
   ForeignNode WithNotes(const Pickled& value);
   // What stands for a value of an unknown class at the path; nothing if it is left out.
   std::optional<ForeignNode> Instead(const Unknown& unknown);
+  ForeignNode UnreadOf(Status error);
+  // Whether what is wrong with an entry of a mapping may be left out with it: not that the bounds
+  // of the whole are reached.
+  bool MayGoOn(const Status& error) const;
   // Takes back all tensors but the first so many of those that were added.
   void TakeBack(std::size_t added);
   ForeignNode Plain(const Pickled& value);
@@ -91,6 +98,7 @@ class TorchValues {
 
   const TorchArchive& archive_;
   const bool drops_unknown_;
+  const bool goes_on_;
   ForeignCheckpoint& state_;
   ValuePath path_;               // of the value that is looked at
   std::uint64_t path_size_ = 0;  // of its text, and of what was above, in bytes

@@ -228,6 +228,8 @@ def _write(
     state: State, path: str, to: str, work: _copy.Work, codec: Codec, max_shard_bytes: int, verify: bool, dry_run: bool
 ) -> _Written:
     is_sealpoint = to == "sealpoint"
+    # A layout is not made of what cannot be written: a tensor whose elements share their place may have any size.
+    _destination.check_room(path, sum(map(size_of, state.tensors.values())))
     layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes)
     needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
     _destination.check_room(path, needed_bytes)

@@ -13,6 +13,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 from sealpoint import _save, _tree
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error, UnsupportedError
+from sealpoint._native import check_none
 from sealpoint._save import BlobWriter
 from sealpoint._tree import KIND, Node
 from sealpoint._tree_paths import nest
@@ -25,6 +26,7 @@ _BLOBS = "sealpoint.blobs"
 
 def check_is_new(path: str) -> None:
     """Errors: AlreadyExistsError. Before anything is written; the commit itself is exclusive, too."""
+    check_none(path)
     try:
         open_checkpoint(path, check_files=False).close()
     except Error:

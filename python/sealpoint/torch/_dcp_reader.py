@@ -18,6 +18,7 @@ from torch.futures import Future
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint, Path
 from sealpoint._errors import CommError, CorruptError, Error, InvalidArgumentError, MismatchError, UnsupportedError
+from sealpoint._native import check_one
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.torch import _dcp_names, _differences, _optimizers, _shards
@@ -29,7 +30,7 @@ from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._load import check_widening, mask_of, read_tree, rounding_of, unmatched_of
 from sealpoint.torch._options import LoadOptions, ReaderKeywords, names_of, refuse_unknown
 from sealpoint.torch._session import Call, Session, session_of
-from sealpoint.torch._state import agree
+from sealpoint.torch._state import agree, look_first
 
 
 class _Open(NamedTuple):
@@ -100,7 +101,7 @@ class StorageReader(storage.StorageReader):
         session = session_of(self._group, is_alone=self._no_dist)
         try:
             with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
-                agree(call, lambda: (None, b""), "began the load")
+                agree(call, lambda: (look_first(call, path, check_one), b""), "began the load")
                 call.spans_hosts()  # collective the first time: here, where all ranks come whatever their share_chunks
                 reader = _sealpoint.CollectiveReader(
                     call.communicator, path, check_files=True, direct_io=False,

@@ -14,12 +14,15 @@ from torch.futures import Future
 from sealpoint import _sealpoint
 from sealpoint._checkpoint import Path
 from sealpoint._errors import InvalidArgumentError, UnsupportedError
+from sealpoint._native import check_none
 from sealpoint._save import parent_of
 from sealpoint.torch import _dcp_names, _dcp_plain
+from sealpoint.torch._aliases import FirstNames
 from sealpoint.torch._dcp_plan import PlannedState
 from sealpoint.torch._options import SaveOptions, WriterKeywords, names_of, refuse_unknown
 from sealpoint.torch._save import save_gathered
-from sealpoint.torch._state import unite
+from sealpoint.torch._session import Call
+from sealpoint.torch._state import look_first, unite
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 # Saves may be on another thread than the others of the process.
@@ -114,15 +117,15 @@ class StorageWriter(storage.StorageWriter):
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
         options = self._options
         return save_gathered(
-            lambda call: unite(
-                lambda names: PlannedState(plan, planner, call.rank, call.size, options.allow_pickle, names),
-                call,
-                options.encoding,
-            ),
+            lambda call: unite(lambda names: self._planned(plan, planner, call, names), call, options.encoding),
             _dcp_names.path_text(self._path, "the StorageWriter"),
             options,
             _PURPOSE,
         )
+
+    def _planned(self, plan: SavePlan, planner: SavePlanner, call: Call, names: FirstNames) -> PlannedState:
+        look_first(call, _dcp_names.path_text(self._path, "the StorageWriter"), check_none)
+        return PlannedState(plan, planner, call.rank, call.size, self._options.allow_pickle, names)
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
         """Everything is committed by now, unless through the coordinator."""

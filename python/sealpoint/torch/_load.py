@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import torch
 
 from sealpoint import _sealpoint, _tree
+from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Checkpoint, Path, Rounding
 from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
+from sealpoint._native import check_one
 from sealpoint.torch import _differences, _shards
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
@@ -24,7 +26,7 @@ from sealpoint.torch._options import (
     takes,
 )
 from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Matching, agree
+from sealpoint.torch._state import Matching, agree, look_first
 
 # Options that must be the same on all ranks.
 _SAME = ("contract", "convert", "share_chunks", "deadline")
@@ -83,7 +85,8 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
 
 
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
-    agree(call, lambda: (None, b""), "began the load")  # the library's own exchanges need all ranks in this call
+    # The library's own exchanges need all ranks in this call.
+    agree(call, lambda: (look_first(call, path, check_one), b""), "began the load")
     communicator, contract = call.communicator, options.contract or Contract()
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     spans_hosts = call.spans_hosts()
@@ -229,6 +232,7 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
 
     Of ``per_rank`` values it has a list, by rank; of any mapping, such as an OrderedDict, a dict.
     """
+    check_one(path_of(path))
     with open_checkpoint(path) as checkpoint:
         has_tree = _tree.OBJECT in checkpoint.objects
         tree = _tree.parse(bytes(checkpoint.objects[_tree.OBJECT])) if has_tree else None

@@ -198,7 +198,8 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
     NoSpaceError, IoError, TimeoutError, CommError. There is no such checkpoint then, unless ``unknown_outcome``.
     """
     chosen = SaveOptions(**options)
-    return save_gathered(lambda call: collect(state_dict, call, chosen), path, chosen)
+    directory = None if chosen.series else path
+    return save_gathered(lambda call: collect(state_dict, call, chosen, directory), path, chosen)
 
 
 @tells_other_ranks
@@ -214,4 +215,5 @@ def save_async(state_dict: Any, path: Path, **options: Unpack[SaveAsyncKeywords]
         background_deadline: seconds that the save may take once this returned; None: no limit.
     """
     chosen = SaveOptions(**options)
-    return save_gathered_async(lambda call: collect(state_dict, call, chosen), path, chosen)
+    directory = None if chosen.series else path
+    return save_gathered_async(lambda call: collect(state_dict, call, chosen, directory), path, chosen)

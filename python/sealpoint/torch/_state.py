@@ -12,8 +12,9 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from sealpoint import _sealpoint, _tree
+from sealpoint import _arguments, _sealpoint, _tree
 from sealpoint._errors import CorruptError, Error, InvalidArgumentError, MismatchError, make_error
+from sealpoint._native import check_none
 from sealpoint._tree import Node, Path, text_of
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.torch import _optimizers, _shards
@@ -110,10 +111,28 @@ def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
     return _tree.parse(answers[0])
 
 
-def collect(state: Any, communicator: Call, options: SaveOptions) -> Collected:
-    """What this rank saves; see ``unite``."""
-    rank, size = communicator.rank, communicator.size
-    return unite(lambda names: Collected(state, rank, size, options.allow_pickle, names), communicator, options.encoding)
+def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> None:
+    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself."""
+    if communicator.rank != 0:
+        return
+    try:
+        check(_arguments.path_of(path))
+    except OSError as error:
+        if isinstance(error, Error):
+            raise
+
+
+def collect(
+    state: Any, communicator: Call, options: SaveOptions, directory: _arguments.Path | None = None
+) -> Collected:
+    """What this rank saves; see ``unite``. Errors: AlreadyExistsError (a native checkpoint is in the directory)."""
+
+    def gather(names: FirstNames) -> Collected:
+        if directory is not None:
+            look_first(communicator, directory, check_none)
+        return Collected(state, communicator.rank, communicator.size, options.allow_pickle, names)
+
+    return unite(gather, communicator, options.encoding)
 
 
 G = TypeVar("G", bound=Gathered)
