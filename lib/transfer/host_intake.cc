@@ -16,8 +16,8 @@
 namespace sealpoint::internal {
 namespace {
 
-// Bounds chunks of borrowed memory: there may be no room for the digests of all, and the first write
-// may fail.
+// Bounds chunks of borrowed memory: there may be no room for the digests of all, and the first
+// write may fail.
 constexpr std::uint64_t kBorrowedChunksMax = 4096;
 
 }  // namespace
