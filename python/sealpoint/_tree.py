@@ -10,12 +10,13 @@ import io
 import json
 import math
 import pickle
+import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from sealpoint._dtypes import name_of, numpy, numpy_dtype
-from sealpoint._errors import CorruptError, Error, InvalidArgumentError, UnsupportedError
+from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArgumentError, UnsupportedError
 
 OBJECT = "sealpoint.tree"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
@@ -65,7 +66,10 @@ def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
     """Lets members of this enumeration be saved and loaded; usable as a decorator.
 
     Files name a class as ``module.QualName``; only classes that were registered are ever looked up.
+    Errors: ArgumentTypeError.
     """
+    if not isinstance(cls, type) or not issubclass(cls, enum.Enum):
+        raise ArgumentTypeError(f"cls is {reprlib.repr(cls)}, expected a class of enum.Enum")
     _enums[_enum_name(cls)] = cls
     return cls
 
@@ -182,7 +186,8 @@ class Encoder:
         for key, value in values.items():
             if not isinstance(key, (str, int, float, bool, tuple, type(None), enum.Enum)):
                 raise UnsupportedError(
-                    f"a key is of type {type(key).__qualname__}, expected a string, a number or a tuple of these",
+                    f"the key {reprlib.repr(key)} is of type {type(key).__qualname__}, "
+                    "expected a string, a number or a tuple of these",
                     object=text_of(path),
                 )
             items.append([self.encode(key, path), self.encode(value, (*path, part_of(key)))])
