@@ -261,6 +261,16 @@ def _stored(node: Node) -> str:
     return json.dumps(node, sort_keys=True)
 
 
+def _compared(key: Node) -> Any:
+    """What is equal for keys that are in Python."""
+    kind = key.get(KIND) if isinstance(key, dict) else None
+    if kind == "tuple":
+        return tuple(_compared(one) for one in key["items"])
+    if kind == "int":
+        return int(key["value"])
+    return key if kind is None else (KIND, _stored(key))
+
+
 def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
     if _stored(a) == _stored(b):
         return a
@@ -273,9 +283,16 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
     if kinds == ["dict", "dict"]:
         first, second = _members(a), _members(b)
         assert first is not None and second is not None
+        texts = {_compared(key): text for text, (key, _) in first.items()}
         for text, (node_of_key, value) in second.items():
             if text in first:
                 value = _merge(first[text][1], value, ranks, (*path, text))
+            elif (other := texts.get(_compared(node_of_key))) is not None:  # one key for Python, as 1 and True
+                raise InvalidArgumentError(
+                    f"ranks differ: the key {other} on rank {ranks[0]}, {text} on rank {ranks[1]}; see per_rank",
+                    object=text_of(path),
+                    rank=ranks[1],
+                )
             first[text] = [node_of_key, value]
         return {KIND: "dict", "items": list(first.values())}
     raise InvalidArgumentError(

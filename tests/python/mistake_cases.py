@@ -195,6 +195,8 @@ def case_states_differ(job):
         ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
         ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2),
         ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
+        ("key-of-bool", {1: "a"}, {True: "b"}), ("key-of-sign", {0.0: 1}, {-0.0: 1}),
+        ("key-of-big", {10**16: 1}, {1e16: 1}), ("key-of-tuple", {(1, "a"): 1}, {(True, "a"): 1}),
         ("type", 1, lambda: 0), ("raises", 1, Stateful(on_save=ValueError("no state"))),
         ("memory", 1, Stateful(on_save=MemoryError())),
     ):

@@ -477,6 +477,28 @@ def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
     assert new.resume({"n": 0}, required=True) == 3
 
 
+def test_a_new_training_beside_checkpoints_of_other_programs_is_told(tmp_path, caplog):
+    assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None and not caplog.records
+    (tmp_path / "step-10").mkdir()
+    (tmp_path / "step-10" / ".metadata").write_bytes(b"")
+    assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None
+    (record,) = caplog.records
+    assert record.name == "sealpoint" and "a folder of 1 checkpoints of other programs (step-10)" in record.message
+
+
+def test_a_backward_pass_over_what_was_loaded_meanwhile_is_an_error(tmp_path):
+    model = torch.nn.Linear(2, 2)
+    sp.save({"model": model}, tmp_path / "c")
+    loss = (model(torch.ones(1, 2)) * model.weight).sum()
+    sp.load({"model": model.state_dict()}, tmp_path / "c")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.inference_mode():
+        state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}}
+    sp.load(state, tmp_path / "c")
+    assert torch.equal(state["model"]["weight"], model.weight)
+
+
 def test_a_checkpoint_given_for_its_series_is_no_new_training(tmp_path):
     with sp.Checkpointer(tmp_path / "run") as checkpoints:
         checkpoints.save(3, {"n": 1})

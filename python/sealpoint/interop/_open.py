@@ -100,7 +100,7 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
     if os.path.isdir(path):
         return _open_directory(path, files, read)
     if not os.path.lexists(path):
-        raise NotFoundError("no such file or directory", path=path)
+        raise NotFoundError(describe(path) or "no such file or directory", path=path)
     file = files.open(path)
     foreign = read(path)
     if foreign is None:

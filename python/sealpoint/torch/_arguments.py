@@ -8,7 +8,7 @@ import functools
 import inspect
 import operator
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import torch.distributed as dist

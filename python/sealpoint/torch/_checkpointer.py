@@ -12,9 +12,10 @@ from typing import Any, Literal, Unpack
 import torch.distributed as dist
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import is_integer
+from sealpoint._arguments import is_integer, path_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import CancelledError, Error, NotFoundError
+from sealpoint._places import describe
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import State, load
@@ -179,9 +180,11 @@ class Checkpointer:
         """
         path = self._newest("resume", required=required)
         if path is None:
+            place = path_of(self._directory)
             if required:
-                place = os.fsdecode(self._directory)
                 raise NotFoundError("nothing was ever committed here, and required is True", path=place)
+            if session_of(self._group).rank == 0 and os.path.isdir(place) and (found := describe(place)):
+                _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
             return None
         from sealpoint._checkpoint import open as open_checkpoint
 

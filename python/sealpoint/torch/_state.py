@@ -247,6 +247,7 @@ class Matching:
         self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
 
     def apply(self) -> None:
+        self.destinations.mark_changed()
         for change in self._changes:
             change()
         for stateful, state in self._loads:
