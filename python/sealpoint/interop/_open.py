@@ -10,7 +10,7 @@ from typing import cast
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
-from sealpoint._places import describe_folder
+from sealpoint._places import describe, describe_folder
 from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
