@@ -170,7 +170,7 @@ def case_arguments_differ(job):
 
 @table
 def case_a_wrong_argument_of_a_loop(job):
-    """Of a function of Checkpointer, which would end on this rank, or leave out a save, without a word to the others."""
+    """Functions of Checkpointer end on this rank, or leave out a save, and the others hear of it."""
     def step(number):
         def call(place):
             with sp.Checkpointer(place / "run", deadline=DEADLINE_SECONDS) as checkpoints:

@@ -63,7 +63,7 @@ _RULES: dict[str, _Rule] = {
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
     "process_group": (lambda value: value is None or isinstance(value, dist.ProcessGroup), "a group of torch.distributed"),
 }
-# Of what other functions of the package take, too, the rules are theirs.
+# Other functions of the package take these, too, and have their rules.
 _PATHS = ("path", "directory")
 _COMMON = ("step", "parent", "codec", "codec_level", "threads")
 
