@@ -12,6 +12,7 @@ from typing import Any
 
 import sealpoint
 from sealpoint import _sealpoint
+from sealpoint._arguments import THREADS_MAX
 from sealpoint._command import STATUS_OF_VERDICT, Parser, run, write_line
 from sealpoint._sealpoint import printable
 from sealpoint.interop._command import COMMANDS
@@ -97,8 +98,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _threads(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 or more")
+    if not text.isdecimal() or not 1 <= int(text) <= THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, expected 1 to {THREADS_MAX}")
     return int(text)
 
 

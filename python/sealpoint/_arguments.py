@@ -65,7 +65,7 @@ def is_text(value: Any) -> bool:
         return False
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     if isinstance(value, bool):
         return False
     try:
@@ -95,7 +95,7 @@ def _or_none(rule: _Rule) -> _Rule:
 
 def _integer(minimum: int, maximum: int, unit: str = "an integer") -> _Rule:
     limits = f"{unit} of {minimum} to {maximum}" if maximum < _U32_MAX else f"{unit} of at least {minimum}"
-    return _Rule(_is_integer, lambda value: minimum <= operator.index(value) <= maximum, limits)
+    return _Rule(is_integer, lambda value: minimum <= operator.index(value) <= maximum, limits)
 
 
 def _words(*words: str) -> _Rule:
@@ -119,7 +119,7 @@ def _is_parent(value: Any) -> bool:
     from sealpoint._sealpoint import CommitInfo
 
     return isinstance(value, (Checkpoint, CommitInfo)) or (
-        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and _is_integer(value[1])
+        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and is_integer(value[1])
     )
 
 
@@ -134,7 +134,7 @@ def _is_attempt(value: str) -> bool:
 
 
 def _is_best(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and is_text(value[0]) and _is_integer(value[2])
+    return isinstance(value, tuple) and len(value) == 3 and is_text(value[0]) and is_integer(value[2])
 
 
 _BOOL = _of_type(bool, "True or False")
@@ -142,7 +142,7 @@ _TEXT = _Rule(lambda value: isinstance(value, str), is_text, "a str that UTF-8 c
 _BYTES = _integer(0, _U64_MAX, "a number of bytes")
 _COUNT = _integer(0, _U64_MAX)
 _THREADS = _integer(1, THREADS_MAX)
-_EXTENTS = _or_none(_sequence(_is_integer, lambda value: 0 <= value <= _U64_MAX, "a sequence of integers of at least 0"))
+_EXTENTS = _or_none(_sequence(is_integer, lambda value: 0 <= value <= _U64_MAX, "a sequence of integers of at least 0"))
 _STRINGS = _sequence(lambda value: isinstance(value, str), is_text, "a sequence of strings")
 _ON_MISMATCH = _words("error", "report", "allow")
 _ID = _Rule(lambda value: isinstance(value, str), _is_attempt, "32 hexadecimal digits")
@@ -180,7 +180,7 @@ _RULES: dict[str, _Rule] = {
     "extent": _EXTENTS,
     "run": _or_none(
         _Rule(
-            lambda value: isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_integer, value)),
+            lambda value: isinstance(value, (tuple, list)) and len(value) == 2 and all(map(is_integer, value)),
             lambda value: all(0 <= one <= _U64_MAX for one in value),
             "(begin, end), integers of at least 0",
         )
@@ -211,7 +211,7 @@ _RULES: dict[str, _Rule] = {
     "keep_last": _integer(0, _U32_MAX),
     "keep_every_n_steps": _COUNT,
     "keep_per_period": _sequence(
-        lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(_is_integer, value)),
+        lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value)),
         lambda value: 1 <= value[0] < 2**63 and 1 <= value[1] <= _U32_MAX,
         "pairs of (seconds, count), integers of at least 1",
     ),
@@ -268,7 +268,7 @@ def mesh_of(mesh: Any) -> list[tuple[str, int]]:
     if mesh is None:
         return []
     expected = "a mapping of names to sizes"
-    if not isinstance(mesh, Mapping) or not all(map(_is_integer, mesh.values())):
+    if not isinstance(mesh, Mapping) or not all(map(is_integer, mesh.values())):
         raise ArgumentTypeError(f"mesh is {_brief(mesh)}, expected {expected}, or None")
     if not all(0 <= size <= _U32_MAX for size in mesh.values()):
         raise InvalidArgumentError(f"mesh is {_brief(mesh)}, expected {expected} of at least 1")

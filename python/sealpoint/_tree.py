@@ -10,12 +10,13 @@ import io
 import json
 import math
 import pickle
+import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from sealpoint._dtypes import name_of, numpy, numpy_dtype
-from sealpoint._errors import CorruptError, Error, InvalidArgumentError, UnsupportedError
+from sealpoint._errors import ArgumentTypeError, CorruptError, Error, InvalidArgumentError, UnsupportedError
 
 OBJECT = "sealpoint.tree"
 MEDIA_TYPE = "application/vnd.sealpoint.tree+json"
@@ -65,7 +66,10 @@ def register_enum(cls: type[enum.Enum]) -> type[enum.Enum]:
     """Lets members of this enumeration be saved and loaded; usable as a decorator.
 
     Files name a class as ``module.QualName``; only classes that were registered are ever looked up.
+    Errors: ArgumentTypeError.
     """
+    if not isinstance(cls, type) or not issubclass(cls, enum.Enum):
+        raise ArgumentTypeError(f"cls is {reprlib.repr(cls)}, expected a class of enum.Enum")
     _enums[_enum_name(cls)] = cls
     return cls
 
@@ -182,7 +186,8 @@ class Encoder:
         for key, value in values.items():
             if not isinstance(key, (str, int, float, bool, tuple, type(None), enum.Enum)):
                 raise UnsupportedError(
-                    f"a key is of type {type(key).__qualname__}, expected a string, a number or a tuple of these",
+                    f"the key {reprlib.repr(key)} is of type {type(key).__qualname__}, "
+                    "expected a string, a number or a tuple of these",
                     object=text_of(path),
                 )
             items.append([self.encode(key, path), self.encode(value, (*path, part_of(key)))])
@@ -256,6 +261,16 @@ def _stored(node: Node) -> str:
     return json.dumps(node, sort_keys=True)
 
 
+def _compared(key: Node) -> Any:
+    """What is equal for keys that are in Python."""
+    kind = key.get(KIND) if isinstance(key, dict) else None
+    if kind == "tuple":
+        return tuple(_compared(one) for one in key["items"])
+    if kind == "int":
+        return int(key["value"])
+    return key if kind is None else (KIND, _stored(key))
+
+
 def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
     if _stored(a) == _stored(b):
         return a
@@ -268,9 +283,16 @@ def _merge(a: Node, b: Node, ranks: tuple[int, int], path: Path) -> Node:
     if kinds == ["dict", "dict"]:
         first, second = _members(a), _members(b)
         assert first is not None and second is not None
+        texts = {_compared(key): text for text, (key, _) in first.items()}
         for text, (node_of_key, value) in second.items():
             if text in first:
                 value = _merge(first[text][1], value, ranks, (*path, text))
+            elif (other := texts.get(_compared(node_of_key))) is not None:  # one key for Python, as 1 and True
+                raise InvalidArgumentError(
+                    f"ranks differ: the key {other} on rank {ranks[0]}, {text} on rank {ranks[1]}; see per_rank",
+                    object=text_of(path),
+                    rank=ranks[1],
+                )
             first[text] = [node_of_key, value]
         return {KIND: "dict", "items": list(first.values())}
     raise InvalidArgumentError(

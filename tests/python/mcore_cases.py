@@ -572,6 +572,13 @@ def case_newest_of_a_run(job):
     """It is what the tracker says from then on, whatever a kill left of it."""
     if job.rank == 0:
         assert sealpoint.megatron.newest(job.folder) is None
+        for wrong, said in ("s3://b/run", "run is a URL"), (None, "run is None"), ("~/a/b/c", os.path.expanduser("~/a/b/c")):
+            try:
+                sealpoint.megatron.newest(wrong)
+            except sealpoint.Error as error:
+                assert said in str(error), error
+            else:
+                raise AssertionError(wrong)
     for iteration in (2, 4):
         saved(job, iteration)
     dist.barrier()

@@ -111,9 +111,9 @@ def load(state=None, **arguments):
 def case_a_wrong_argument_of_a_save(job):
     mistakes = {
         "step": ["x", -1, 1.5, True, 2**64],
-        "path": [None, 3, ""],
-        "provenance": [{"m": 1.5}, "x", {"m": "\udc00"}],
-        "parent": [5],
+        "path": [None, 3, "", "a\0b"],
+        "provenance": [{"m": [1.5]}, "x", {"m": "\udc00"}],
+        "parent": [5, ("x", 1), ("a" * 32, -1)],
         "codec": ["lz4", None],
         "codec_level": ["x"],
         "chunk_size_bytes": [3, "x"],
@@ -121,14 +121,15 @@ def case_a_wrong_argument_of_a_save(job):
         "allow_pickle": [1],
         "allow_empty": [None],
         "writer_ranks": [3, ["x"]],
-        "deadline": [-1, "x", float("nan"), 0],
+        "deadline": [-1, "x", float("nan"), 0, float("inf"), 10**400],
         "memory_budget_bytes": [-1],
         "series": ["no"],
     }
     for name, values in mistakes.items():
         for number, value in enumerate(values):
-            words = ["chunk"] if value == 3 and name == "chunk_size_bytes" else [f"{name} is ", "expected"]
+            words = ["chunk"] if value == 3 and name == "chunk_size_bytes" else [name, "expected"]
             check(job, f"{name}-{number}", save(), save(**{name: value}), sealpoint.InvalidArgumentError, *words)
+    check(job, "url", save(), save(path="s3://b/x"), sealpoint.UnsupportedError, "path is a URL of s3", "rank 1")
     check(job, "misspelt", save(), save(stepp=4), sealpoint.InvalidArgumentError, "stepp", "save()")
     check(job, "lacking", save(), lambda place: sp.save(), sealpoint.InvalidArgumentError, "state_dict", "save()")
     check(job, "of-rank-0", save(), save(step="x"), sealpoint.InvalidArgumentError, "step is 'x'", "rank 0", wrong_rank=0)
@@ -140,10 +141,11 @@ def case_a_wrong_argument_of_a_save(job):
 @table
 def case_a_wrong_argument_of_a_load(job):
     sp.save(state_of(), job.path("good"))
-    mistakes = {"convert": "exakt", "contract": "partial", "threads": 0, "share_chunks": "x", "progress": 3, "path": None,
-                "allow_pickle": "x", "deadline": -2}
-    for name, value in mistakes.items():
-        check(job, name, load(), load(**{name: value}), sealpoint.InvalidArgumentError, f"{name} is ", "expected")
+    mistakes = {"convert": ["exakt"], "contract": ["partial"], "threads": [0, 2000], "share_chunks": ["x"],
+                "progress": [3], "path": [None], "allow_pickle": ["x"], "deadline": [-2]}
+    for name, value in ((name, value) for name, values in mistakes.items() for value in values):
+        check(job, f"{name}-{value}", load(), load(**{name: value}), sealpoint.InvalidArgumentError, f"{name} is ",
+              "expected")
     check(job, "misspelt", load(), load(contrakt=None), sealpoint.InvalidArgumentError, "contrakt", "load()")
     check(job, "another kind", load(), load([torch.ones(4)]), sealpoint.MismatchError, "of another kind: the state itself")
 
@@ -167,11 +169,34 @@ def case_arguments_differ(job):
 
 
 @table
+def case_a_wrong_argument_of_a_loop(job):
+    """Functions of Checkpointer end on this rank, or leave out a save, and the others hear of it."""
+    def step(number):
+        def call(place):
+            with sp.Checkpointer(place / "run", deadline=DEADLINE_SECONDS) as checkpoints:
+                checkpoints.step(number, state_of())
+        return call
+
+    for number in ("x", 1.5, True):
+        check(job, f"step-{number}", step(1), step(number), sealpoint.InvalidArgumentError, f"step is {number!r}", "rank 1")
+    check(job, "step-None", step(1), step(None), sealpoint.InvalidArgumentError, "different calls", "rank 1")
+    check(job, "every", step(1), lambda place: sp.Checkpointer(place / "run").save(2, state_of()),
+          sealpoint.InvalidArgumentError, "different calls", "rank 1")
+
+    def resume(required):
+        return lambda place: sp.Checkpointer(place / "run").resume(state_of(), required=required)
+
+    check(job, "required", resume(False), resume(True), sealpoint.InvalidArgumentError, "disagree on required", "rank 1")
+
+
+@table
 def case_states_differ(job):
     for name, right, wrong in (
         ("shape", torch.ones(4), torch.ones(5)), ("dtype", torch.ones(4), torch.ones(4, dtype=torch.int32)),
         ("kind", torch.ones(4), 4), ("bytes", torch.ones(4), torch.zeros(4)), ("value", 1, 2),
         ("sign", 0.0, -0.0), ("bool", 1, True), ("float", 2, 2.0), ("nested", [(1, 0.0)], [(True, -0.0)]),
+        ("key-of-bool", {1: "a"}, {True: "b"}), ("key-of-sign", {0.0: 1}, {-0.0: 1}),
+        ("key-of-big", {10**16: 1}, {1e16: 1}), ("key-of-tuple", {(1, "a"): 1}, {(True, "a"): 1}),
         ("type", 1, lambda: 0), ("raises", 1, Stateful(on_save=ValueError("no state"))),
         ("memory", 1, Stateful(on_save=MemoryError())),
     ):

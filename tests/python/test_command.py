@@ -108,7 +108,8 @@ def test_wrong_usage(saved):
         (("--verify",), "sealpoint verify: the following arguments are required: PATH; see sealpoint verify --help"),
         (("--frob", saved), "sealpoint: unknown option --frob; see sealpoint --help"),
         ((saved, "more"), "sealpoint: one PATH is expected, more is another; see sealpoint --help"),
-        (("verify", "-j0", saved), "argument -j/--threads: '0' is not a number of threads, expected 1 or more"),
+        (("verify", "-j0", saved), "argument -j/--threads: '0' is not a number of threads, expected 1 to 1024"),
+        (("verify", "-j1025", saved), "argument -j/--threads: '1025' is not a number of threads, expected 1 to 1024"),
         (("lss", saved), "sealpoint: lss is neither a command (verify, convert, ls) nor a path that exists; "
                          "did you mean `sealpoint ls`?; see sealpoint --help"),
         (("convrt",), "did you mean `sealpoint convert`?"),

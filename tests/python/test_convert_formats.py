@@ -417,7 +417,8 @@ def test_the_commands(model, tmp_path):
     report = json.loads(run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", "--json", check=0)[0])
     assert report["unprotected_count"] == 3 and (tmp_path / "d/.metadata").exists()
     assert "AlreadyExists" in run("convert", tmp_path / "hf", tmp_path / "d", "--to", "dcp", check=4)[1]
-    assert run("ls", tmp_path / "none", check=4) == ("", f"NotFound: no such file or directory [file {tmp_path}/none]\n")
+    said = f"there is no {tmp_path}/none: {tmp_path} exists, and nothing in it is named none"
+    assert run("ls", tmp_path / "none", check=4) == ("", f"NotFound: {said} [file {tmp_path}/none]\n")
     (tmp_path / "text").write_text("hello")
     assert "no known format" in run("ls", tmp_path / "text", check=4)[1]
     for wrong in (["--max-shard-size", "5XB"], ["--rename", "x"], ["--to", "onnx"], ["--memory", "0"]):

@@ -322,6 +322,13 @@ elif how == "kept":
 elif how == "checkpointer":
     checkpoints = sp.Checkpointer(path)
     checkpoints.step(1, {"t": torch.ones(3)})
+elif how == "within an error":
+    try:
+        with sp.Checkpointer(path) as checkpoints:
+            checkpoints.step(1, {"t": torch.ones(3)})
+            raise ValueError("of the training")
+    except ValueError:
+        pass
 elif how == "raised":
     future = sp.save_async({"t": torch.ones(3)}, path)
     try:
@@ -334,13 +341,16 @@ else:
 """
 
 
-@pytest.mark.parametrize("how", ["forgotten", "kept", "checkpointer", "raised", "heard"])
+@pytest.mark.parametrize("how", ["forgotten", "kept", "checkpointer", "within an error", "raised", "heard"])
 def test_a_failed_save_is_logged_if_nobody_asks(tmp_path, how):
     (tmp_path / "file").write_text("")
     command = [sys.executable, "-c", UNHEARD, tmp_path / "file" / "c", how]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert ("failed, and nobody asked" in done.stderr) == (how not in ("raised", "heard")), done.stderr
+    if how == "within an error":
+        assert "the save of step 1 failed: " in done.stderr, done.stderr
+    else:
+        assert ("failed, and nobody asked" in done.stderr) == (how not in ("raised", "heard")), done.stderr
     assert done.stderr.count(" failed") <= 1, f"by the library below, too: {done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
 
@@ -353,17 +363,21 @@ def test_a_loop_goes_on_after_a_failed_save(tmp_path, caplog):
                 checkpoints.step(step, {"t": torch.ones(3)})
         with pytest.raises(sealpoint.Error), sp.Checkpointer(tmp_path / "file" / "c", wait=wait) as checkpoints:
             checkpoints.step(1, {"t": torch.ones(3)})
-    assert len([one for one in caplog.records if one.name == "sealpoint" and "goes on" in one.message]) == 4
+    told = [one.message for one in caplog.records if one.name == "sealpoint" and "goes on" in one.message]
+    assert len(told) == 4 and all(f"the save of step {1 + i % 2} failed" in one for i, one in enumerate(told)), told
 
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"keep_last": 3}, "keep_last"), ({"step": 3}, "step"), ({"every": "x"}, "every is 'x'"), ({"every": 0}, "every is 0"),
     ({"keep": 1.5}, "keep is 1.5"), ({"wait": 1}, "wait is 1"), ({"on_error": "ignore"}, "on_error is 'ignore'"),
     ({"deadline": -1}, "deadline is -1"), ({"wait": True, "background_deadline": 5}, "background_deadline"),
+    ({"directory": "s3://bucket/run"}, "directory is a URL of s3"), ({"directory": "a\0b"}, "it has a NUL"),
+    ({"directory": "~nobody-of-this-name/x"}, "unknown here"), ({"process_group": 3}, "process_group is 3"),
+    ({"parent": ("x", 1)}, "parent is"), ({"provenance": {"a": [1]}}, "provenance"),
 ])
 def test_options_of_a_loop_are_checked_at_once(tmp_path, options, words):
-    with pytest.raises((TypeError, sealpoint.InvalidArgumentError), match=words):
-        sp.Checkpointer(tmp_path, **options)
+    with pytest.raises((TypeError, sealpoint.InvalidArgumentError, sealpoint.UnsupportedError), match=words):
+        sp.Checkpointer(**{"directory": tmp_path, **options})
 
 
 def test_a_forked_child_cannot_ask_a_save(tmp_path):
@@ -392,6 +406,32 @@ def test_options_are_checked(tmp_path):
         sp.Contract(missing="never")
     with pytest.raises(ValueError, match="keep is 1"):
         sp.Checkpointer(tmp_path, keep=1)
+    for step in ("x", 1.5, True):
+        with pytest.raises(ValueError, match="step is "):
+            sp.Checkpointer(tmp_path, every=5).step(step, {"n": 1})
+    with pytest.raises(ValueError, match="allow_pickle is 'no', expected True or False"):
+        sp.load_full(tmp_path, allow_pickle="no")
+    with pytest.raises(ValueError, match="cls is 3, expected a class of enum.Enum"):
+        sp.register_enum(3)
+
+
+@pytest.mark.parametrize(("shape", "region", "words"), [
+    ((-4,), {}, r"shape is \(-4,\)"), ("x", {}, "shape is"), ((4,), {"offset": ("x",)}, "offset is"),
+    ((4,), {"extent": 4}, "extent is 4"), ((4,), {"run": 5}, "run is 5"), ((4,), {"run": (3, -1)}, "run is"),
+])
+def test_wrong_regions_are_named(shape, region, words):
+    with pytest.raises(sealpoint.InvalidArgumentError, match=words):
+        sp.Regions(shape, torch.float32, [sp.Region(torch.ones(4), **{"offset": (0,), **region})])
+    with pytest.raises(sealpoint.InvalidArgumentError, match="regions has 3, expected values of Region"):
+        sp.Regions((4,), torch.float32, [3])
+
+
+def test_arguments_that_sealpoint_save_takes_are_taken(tmp_path):
+    """Numbers in provenance, and levels of a codec below 0."""
+    with sp.Checkpointer(tmp_path / "run", provenance={"metric.loss": 1.25}, codec="zstd", codec_level=-5) as checkpoints:
+        checkpoints.step(1, {"t": torch.ones(3)})
+    with sealpoint.open(checkpoints.newest()) as checkpoint:
+        assert checkpoint.provenance["metric.loss"] == "1.25"
 
 
 def test_a_call_that_ends_just_behind_a_look_is_no_error():

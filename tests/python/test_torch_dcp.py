@@ -44,6 +44,15 @@ def test_one_process(tmp_path):
         assert back["step"] == 3
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.uint8, torch.float8_e5m2, torch.bfloat16, torch.complex64])
+def test_every_size_of_element_goes_through_the_coordinator(dtype, tmp_path):
+    state = {f"t{len(shape)}": torch.ones(shape).to(dtype) for shape in ((), (0,), (3, 1), (2, 3, 4))}
+    save(state, tmp_path / "c", through_coordinator=True)
+    back = sp.load_full(tmp_path / "c")
+    assert all(one.dtype == dtype and one.shape == state[name].shape for name, one in back.items())
+    assert all(torch.equal(one.float(), state[name].float()) for name, one in back.items() if dtype != torch.complex64)
+
+
 def save(state, path, planner=None, **options):
     dcp.save(state, storage_writer=StorageWriter(path, **options), planner=planner)
 

@@ -228,6 +228,43 @@ def test_lists_of_optimizers_and_objects_of_each_rank(tmp_path):
     assert back[0].scaler.get_scale() == pair[0].scaler.get_scale() != pair[1].scaler.get_scale()
 
 
+class Application:
+    """As the tutorials of torch.distributed.checkpoint have it, but with the optimizer itself in its state."""
+
+    def __init__(self, training):
+        self.training = training
+
+    def state_dict(self):
+        return {"model": self.training.model, "optimizers": [self.training.optimizer], "pair": (1, self.training.optimizer)}
+
+    def load_state_dict(self, state):
+        self.training.model.load_state_dict(state["model"])
+        for one in (state["optimizers"][0], state["pair"][1]):
+            self.training.optimizer.load_state_dict(one)
+
+
+def test_an_optimizer_within_the_state_of_another_object_is_filled(tmp_path):
+    training = Training(OPTIMIZERS["adam, amsgrad"], seed=1)
+    training.losses(range(3))
+    sp.save({"application": Application(training)}, tmp_path / "c")
+    training.scaler = Training(OPTIMIZERS["adam, amsgrad"], seed=2).scaler
+    expected = training.losses(range(3, 7))
+    resumed = Training(OPTIMIZERS["adam, amsgrad"], seed=2)
+    sp.load({"application": Application(resumed)}, tmp_path / "c")
+    assert resumed.losses(range(3, 7)) == expected
+
+
+def test_an_optimizer_with_more_state_than_was_stored_is_told_how_to_go_back(tmp_path):
+    training = Training(OPTIMIZERS["momentum"], seed=1)
+    sp.save(FORMS["objects"](training), tmp_path / "c")
+    training.losses(range(3))
+    with pytest.raises(sealpoint.MismatchError, match=r"emptied by optimizer\.state\.clear\(\) before the load"):
+        sp.load(FORMS["objects"](training), tmp_path / "c")
+    training.optimizer.state.clear()
+    sp.load(FORMS["objects"](training), tmp_path / "c")
+    assert not training.optimizer.state
+
+
 @pytest.mark.parametrize("contract", [None, sp.Contract.partial()], ids=["strict", "partial"])
 def test_a_state_dict_without_room_for_moments_is_refused(contract, tmp_path):
     training = Training(OPTIMIZERS["momentum"], seed=1)
@@ -438,6 +475,28 @@ def test_a_mount_that_is_not_there_is_no_new_training(tmp_path):
     with new:
         new.save(3, state)
     assert new.resume({"n": 0}, required=True) == 3
+
+
+def test_a_new_training_beside_checkpoints_of_other_programs_is_told(tmp_path, caplog):
+    assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None and not caplog.records
+    (tmp_path / "step-10").mkdir()
+    (tmp_path / "step-10" / ".metadata").write_bytes(b"")
+    assert sp.Checkpointer(tmp_path).resume({"n": 1}) is None
+    (record,) = caplog.records
+    assert record.name == "sealpoint" and "a folder of 1 checkpoints of other programs (step-10)" in record.message
+
+
+def test_a_backward_pass_over_what_was_loaded_meanwhile_is_an_error(tmp_path):
+    model = torch.nn.Linear(2, 2)
+    sp.save({"model": model}, tmp_path / "c")
+    loss = (model(torch.ones(1, 2)) * model.weight).sum()
+    sp.load({"model": model.state_dict()}, tmp_path / "c")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.inference_mode():
+        state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}}
+    sp.load(state, tmp_path / "c")
+    assert torch.equal(state["model"]["weight"], model.weight)
 
 
 def test_a_checkpoint_given_for_its_series_is_no_new_training(tmp_path):

@@ -10,7 +10,7 @@ from typing import cast
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
-from sealpoint._places import describe_folder
+from sealpoint._places import describe, describe_folder
 from sealpoint._sealpoint import Foreign, newest_megatron_iteration, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
@@ -100,7 +100,7 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
     if os.path.isdir(path):
         return _open_directory(path, files, read)
     if not os.path.lexists(path):
-        raise NotFoundError("no such file or directory", path=path)
+        raise NotFoundError(describe(path) or "no such file or directory", path=path)
     file = files.open(path)
     foreign = read(path)
     if foreign is None:

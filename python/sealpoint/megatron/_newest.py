@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any
 
-from sealpoint._checkpoint import Path
+from sealpoint._arguments import Path, path_of
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
 from sealpoint._series import Series
@@ -35,7 +35,7 @@ def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
     Errors: those of ``Series.newest``; MismatchError (a native checkpoint is in the same directory); UnsupportedError (the
     newest one has a name that Megatron's tracker cannot say).
     """
-    folder = os.path.abspath(os.fsdecode(run))
+    folder = os.path.abspath(path_of(run, "run"))
     native = _tracked_native(folder)
     found = Series(folder).newest(allow_fallback=allow_fallback)
     if found is None:

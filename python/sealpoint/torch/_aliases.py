@@ -68,6 +68,7 @@ class Destinations:
         self.slots: list[_shards.Slot] = []
         self._names: dict[Key, tuple[str, Key]] = {}  # stored name and region
         self._others: list[tuple[str, str, torch.Tensor, torch.Tensor]] = []  # (name, first name, memory, copy)
+        self._memories: list[torch.Tensor] = []
 
     @property
     def must_compare(self) -> bool:
@@ -94,7 +95,14 @@ class Destinations:
             memory = copy
         elif key is not None:
             self._names[key] = (name, region)
+            self._memories.append(memory)
         self.slots.extend(_shards.part_slots(name, shape, part.box, memory, part.run))
+
+    def mark_changed(self) -> None:
+        """For autograd, so that a backward pass over the values of before is an error."""
+        for memory in self._memories:
+            if not memory.is_inference():
+                torch.autograd.graph.increment_version(memory)
 
     def compare(self) -> int:
         """Once all was read; the number of copies that are equal. Errors: MismatchError, which names the tensor."""

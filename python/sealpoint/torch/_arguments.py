@@ -6,15 +6,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 import operator
-import os
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar, get_args
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
 
-from sealpoint._errors import InvalidArgumentError
-from sealpoint._save import Codec, parent_of
+import torch.distributed as dist
+
+from sealpoint import _arguments
+from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, LoadOptions, SaveOptions, refuse_unknown
 from sealpoint.torch._session import Call, Session, session_of
 from sealpoint.torch._state import agree
@@ -32,31 +32,7 @@ def _is_integer(value: Any, minimum: int, maximum: int = _U64_MAX) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, (str, bytes, os.PathLike)) and len(os.fspath(value)) > 0
-
-
-def _is_parent(value: Any) -> bool:
-    parent = parent_of(value)
-    return parent is None or (
-        isinstance(parent, tuple) and len(parent) == 2 and isinstance(parent[0], str) and _is_integer(parent[1], 0)
-    )
-
-
-def _is_text(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
-def _is_provenance(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, Mapping) and all(_is_text(text) for pair in value.items() for text in pair)
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_ranks(value: Any) -> bool:
@@ -65,16 +41,12 @@ def _is_ranks(value: Any) -> bool:
 
 _Rule = tuple[Callable[[Any], bool], str]
 _BOOL: _Rule = (lambda value: isinstance(value, bool), "True or False")
-_SECONDS: _Rule = (lambda value: value is None or (_is_number(value) and value > 0), "seconds above 0, or None")
+_SECONDS: _Rule = (
+    lambda value: value is None or (_is_number(value) and 0 < value < 1e9),
+    "seconds above 0 and below 1e9, or None: no limit",
+)
 _BYTES: _Rule = (lambda value: value is None or _is_integer(value, 1), "a number of bytes of at least 1")
 _RULES: dict[str, _Rule] = {
-    "path": (_is_path, "a path"),
-    "directory": (_is_path, "a path"),
-    "step": (lambda value: value is None or _is_integer(value, 0, _U64_MAX - 1), "an integer of at least 0, or None"),
-    "parent": (_is_parent, "a Checkpoint, a CommitInfo, (attempt, sequence), or None"),
-    "provenance": (_is_provenance, "a mapping of strings to strings, or None"),
-    "codec": (lambda value: value in get_args(Codec), "one of " + ", ".join(get_args(Codec))),
-    "codec_level": (lambda value: _is_integer(value, 0, 1000), "an integer"),
     "chunk_size_bytes": (lambda value: _is_integer(value, 1), "a number of bytes"),
     "writer_ranks": (_is_ranks, "a sequence of ranks"),
     "deadline": _SECONDS,
@@ -82,7 +54,6 @@ _RULES: dict[str, _Rule] = {
     "memory_budget_bytes": _BYTES,
     "contract": (lambda value: value is None or isinstance(value, Contract), "a Contract, or None"),
     "convert": (lambda value: value in (None, "widen", "exact", "nearest"), "widen, exact, nearest or None"),
-    "threads": (lambda value: _is_integer(value, 1, 2**31 - 1), "an integer of at least 1"),
     "share_chunks": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "progress": (
         lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
@@ -90,19 +61,36 @@ _RULES: dict[str, _Rule] = {
     "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
+    "process_group": (lambda value: value is None or isinstance(value, dist.ProcessGroup), "a group of torch.distributed"),
 }
+# Other functions of the package take these, too, and have their rules.
+_PATHS = ("path", "directory")
+_COMMON = ("step", "parent", "codec", "codec_level", "threads")
 
 
 def check(**arguments: Any) -> None:
-    """Errors: InvalidArgumentError, which names the argument. What has no rule must be a bool."""
+    """Errors: InvalidArgumentError, which names the argument; UnsupportedError (a URL). What has no rule must be a bool."""
     for name, value in arguments.items():
-        is_right, expected = _RULES.get(name, _BOOL)
         try:
-            if is_right(value):
-                continue
-        except (TypeError, ValueError):  # of a comparison with it, or of its own conversion to a path
-            pass
-        raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected {expected}")
+            _check_one(name, value)
+        except Error:
+            raise
+        except Exception as error:  # of a comparison with it, or of its own conversion to a path
+            failed = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected another one: {failed}") from error
+
+
+def _check_one(name: str, value: Any) -> None:
+    if name in _PATHS:
+        _arguments.path_of(value, name)
+    elif name == "provenance":
+        _arguments.provenance_of(value)
+    elif name in _COMMON:
+        _arguments.check(**{name: value})
+    else:
+        is_right, expected = _RULES.get(name, _BOOL)
+        if not is_right(value):
+            raise InvalidArgumentError(f"{name} is {reprlib.repr(value)}, expected {expected}")
 
 
 # How arguments are compared between ranks, if not as they are.
@@ -123,10 +111,10 @@ def checked_call(
     ``same``: names of the options that must be the same on all ranks; ``path`` and ``step`` must be, too.
     """
     values = {name: value for name, value in vars(options).items() if name != "process_group"}
-    wrong: InvalidArgumentError | None = None
+    wrong: Error | None = None
     try:
         check(path=path, **values)
-    except InvalidArgumentError as error:
+    except Error as error:
         wrong = error
     if wrong is not None:
         refuse(session, kind, wrong)
@@ -139,7 +127,7 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def refuse(session: Session, kind: str, error: InvalidArgumentError) -> NoReturn:
+def refuse(session: Session, kind: str, error: Error) -> NoReturn:
     """Raises the error on all ranks that make this call, or another one."""
 
     def fail() -> tuple[None, bytes]:

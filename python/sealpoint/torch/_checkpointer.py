@@ -12,8 +12,10 @@ from typing import Any, Literal, Unpack
 import torch.distributed as dist
 
 from sealpoint import _sealpoint
+from sealpoint._arguments import is_integer, path_of
 from sealpoint._checkpoint import Path
-from sealpoint._errors import Error, NotFoundError
+from sealpoint._errors import CancelledError, Error, NotFoundError
+from sealpoint._places import describe
 from sealpoint._series import Series
 from sealpoint.torch._arguments import check
 from sealpoint.torch._load import State, load
@@ -69,22 +71,26 @@ class Checkpointer:
         unused = {"background_deadline"} if wait else ()
         known = [name for name in names_of(CheckpointerKeywords) if name not in unused]
         refuse_unknown("Checkpointer", options, ["every", "keep", "wait", "on_error", "process_group", *known])
-        check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, **options)
+        check(directory=directory, every=every, keep=keep, wait=wait, on_error=on_error, process_group=process_group,
+              **options)
         self._directory, self._every, self._keep, self._wait = directory, every, keep, wait
         self._on_error = on_error
         self._group, self._options = process_group, options
         self._pending: SaveFuture | None = None
+        self._saving = ""  # what is under way, for messages
 
     def step(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves if ``step`` is due; returns what ``save`` or ``save_async`` does, or None if it is not, or failed.
 
         An error of the save before this one is raised here, unless ``on_error`` is "warn".
         """
-        return self.save(step, state_dict) if step % self._every == 0 else None
+        is_due = not is_integer(step) or step % self._every == 0  # what is not a step is an error of save(), on all ranks
+        return self.save(step, state_dict) if is_due else None
 
     def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves now. First waits for the save before it, which is seldom still under way, and raises its error."""
         self.wait()
+        self._saving = f"the save of step {step}"
         options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
         try:
             if not self._wait:
@@ -94,7 +100,7 @@ class Checkpointer:
                 return self._pending
             info = save_gathered(lambda call: collect(state_dict, call, options), self._directory, options)
         except Error as error:
-            self._note(f"the save of step {step}", error)
+            self._note(error)
             return None
         self._prune()
         return info
@@ -107,14 +113,14 @@ class Checkpointer:
         try:
             pending.result()
         except Error as error:
-            self._note("the save before", error)
+            self._note(error)
         else:
             self._prune()
 
-    def _note(self, what: str, error: Error) -> None:
+    def _note(self, error: Error) -> None:
         if self._on_error == "raise":
             raise error
-        _log.warning("%s failed, and training goes on without it: %s", what, error)
+        _log.warning("%s failed, and training goes on without it: %s", self._saving, error)
 
     def _prune(self) -> None:
         """On rank 0; a failure there is not a failure of the training, and the next save tries again."""
@@ -127,12 +133,14 @@ class Checkpointer:
 
     def newest(self) -> str | None:
         """The path of the newest committed checkpoint, or None if there is none: the same answer on all ranks."""
+        return self._newest("newest")
 
+    def _newest(self, kind: str, **same: Any) -> str | None:
         def find() -> str | None:
             found = Series(self._directory).newest()
             return None if found is None else found.entry.path
 
-        path = self._ask("newest", find)
+        path = self._ask(kind, find, **same)
         return None if path is None else str(path)
 
     def clean(self) -> int:
@@ -150,9 +158,11 @@ class Checkpointer:
 
         return int(self._ask("clean", remove))
 
-    def _ask(self, kind: str, make: Callable[[], Any]) -> Any:
+    def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
+        """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
         deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
         with session_of(self._group).call(kind, self._directory, deadline=deadline) as call:
+            call.must_be_same(same)
             return ask_first(call, make)
 
     def resume(
@@ -168,11 +178,13 @@ class Checkpointer:
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
         """
-        path = self.newest()
+        path = self._newest("resume", required=required)
         if path is None:
+            place = path_of(self._directory)
             if required:
-                place = os.fsdecode(self._directory)
                 raise NotFoundError("nothing was ever committed here, and required is True", path=place)
+            if session_of(self._group).rank == 0 and os.path.isdir(place) and (found := describe(place)):
+                _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
             return None
         from sealpoint._checkpoint import open as open_checkpoint
 
@@ -192,4 +204,6 @@ class Checkpointer:
         if kind is None:
             self.wait()
         elif self._pending is not None:
-            self._pending.exception()  # the error under way is the one to be seen
+            failure = self._pending.exception()
+            if failure is not None and not isinstance(failure, CancelledError):  # the error under way is the one to be seen
+                _log.error("%s failed: %s", self._saving, failure)

@@ -35,10 +35,11 @@ def check_is_new(path: str) -> None:
 
 
 def _bytes_of(memory: torch.Tensor) -> Any:
-    """An array of bytes with one more axis, as numpy does not have all dtypes."""
+    """An array of bytes, with one more axis if an element has several: numpy does not have all dtypes."""
     dense = memory.cpu().contiguous()
     data = torch.empty(0, dtype=torch.uint8) if dense.numel() == 0 else dense.reshape(-1).view(torch.uint8)
-    return data.numpy().reshape((*dense.shape, dense.element_size()))
+    size = dense.element_size()
+    return data.numpy().reshape(dense.shape if size == 1 else (*dense.shape, size))
 
 
 def write(path: str, plan: SavePlan, planner: SavePlanner, options: SaveOptions) -> list[WriteResult]:

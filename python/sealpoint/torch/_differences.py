@@ -59,6 +59,9 @@ def text_of_all(differences: list[Difference], unmatched: Collection[str], hint:
     for one, whose, others in ((part[0], "the checkpoint's", "state's"), (part[1], "the state's", "checkpoint's")):
         if one is not None:
             parts.append(f"{one[1]} of {whose} names have a part {one[0]!r}, without which they are the {others}")
+    if missing and all(_OF_OPTIMIZERS.search(path) for path in missing):
+        parts.append("an optimizer that has more state than was stored, as behind more steps, is emptied by "
+                     "optimizer.state.clear() before the load")
     if all(kind == "unexpected" for kind, _, _ in differences):
         if any(_OF_OPTIMIZERS.search(path) for path in unmatched):
             parts.append("an optimizer has no places for its state before its first step: give sealpoint.torch.load() the "

@@ -15,7 +15,7 @@ from sealpoint._checkpoint import open as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint.torch import _differences, _shards
-from sealpoint.torch._arguments import checked_call, tells_other_ranks
+from sealpoint.torch._arguments import check, checked_call, tells_other_ranks
 from sealpoint.torch._dtypes import DTYPE_OF
 from sealpoint.torch._options import (
     LOAD_BUDGET_DEFAULT_BYTES,
@@ -232,6 +232,7 @@ def load_full(path: Path, *, device: torch.device | str = "cpu", allow_pickle: b
 
     Of ``per_rank`` values it has a list, by rank; of any mapping, such as an OrderedDict, a dict.
     """
+    check(allow_pickle=allow_pickle)
     check_one(path_of(path))
     with open_checkpoint(path) as checkpoint:
         has_tree = _tree.OBJECT in checkpoint.objects

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 import torch.distributed as dist
 
+from sealpoint._arguments import Provenance
 from sealpoint._checkpoint import OnMismatch, Progress
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
@@ -45,7 +46,7 @@ class WriterKeywords(StoreKeywords, total=False):
     no_dist: bool
     step: int | None
     parent: Parent
-    provenance: Mapping[str, str] | None
+    provenance: Provenance | None
 
 
 class SaveKeywords(WriterKeywords, total=False):
@@ -67,7 +68,7 @@ class CheckpointerKeywords(StoreKeywords, total=False):
 
     no_dist: bool
     parent: Parent
-    provenance: Mapping[str, str] | None
+    provenance: Provenance | None
     allow_empty: bool
     writer_ranks: Sequence[int]
     background_deadline: float | None
@@ -100,7 +101,7 @@ class SaveOptions(StoreOptions):
     series: bool = False
     step: int | None = None
     parent: Parent = None
-    provenance: Mapping[str, str] | None = None
+    provenance: Provenance | None = None
     allow_empty: bool = False
     writer_ranks: Sequence[int] = ()
 

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
+
+from sealpoint import _arguments
+from sealpoint._errors import ArgumentTypeError
 
 
 class Region(NamedTuple):
@@ -36,11 +40,18 @@ class Regions:
     Args:
         shape: of the whole tensor.
         regions: none, if this rank holds nothing of it.
+
+    Errors: InvalidArgumentError.
     """
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, regions: Iterable[Region] = ()) -> None:
         self.shape, self.dtype = tuple(shape), dtype
         self.regions = list(regions)
+        _arguments.check(shape=self.shape)
+        for one in self.regions:
+            if not isinstance(one, Region):
+                raise ArgumentTypeError(f"regions has {reprlib.repr(one)}, expected values of Region")
+            _arguments.check(offset=one.offset, extent=one.extent, run=one.run)
 
     def __repr__(self) -> str:
         return f"Regions({list(self.shape)}, {self.dtype}, {len(self.regions)} here)"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Unpack
 
 from sealpoint import _sealpoint
+from sealpoint._arguments import provenance_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import CancelledError, InvalidArgumentError
 from sealpoint._save import parent_of
@@ -150,7 +151,7 @@ def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpo
             "state": gathered.state,
             "step": options.step,
             "mesh": [],
-            "provenance": list((options.provenance or {}).items()),
+            "provenance": provenance_of(options.provenance),
             "allow_empty": options.allow_empty,
         }
         yield _Prepared(call, session, session.saver(options), arguments)

@@ -247,6 +247,7 @@ class Matching:
         self._place(partial(operator.setitem, state, slice(None)), state, self._tree, ())  # of a list; others change within
 
     def apply(self) -> None:
+        self.destinations.mark_changed()
         for change in self._changes:
             change()
         for stateful, state in self._loads:
@@ -297,7 +298,7 @@ class Matching:
     def _place(self, put: Put, live: Any, node: Node, path: Path) -> None:
         """Matches what the state has at one place with its node. ``put``: what sets another value there."""
         if is_stateful(live) and not _shards.is_tensor(live):
-            state = _optimizers.complete(live, plain_state(live.state_dict()), node, self._look)
+            state = self._state_of(live, node)
             self._mapping(state, node, path)
             self._loads.append((live, state))
         elif _shards.is_tensor(live):
@@ -315,6 +316,19 @@ class Matching:
         else:
             self._mark_matched(node, path)
             self._changes.append(partial(put, self._value(node, path)))
+
+    def _state_of(self, value: Any, node: Node) -> Any:
+        """As ``plain_state``, with places for what is stored of optimizers, also of those within the state of an object."""
+        if is_stateful(value):
+            return _optimizers.complete(value, self._state_of(value.state_dict(), node), node, self._look)
+        if isinstance(value, Mapping):
+            stored = entries_of(node) or {}
+            return {key: self._state_of(one, stored.get(key)) for key, one in value.items()}
+        if type(value) in (list, tuple):
+            items = node.get("items") if kind_of(node) == "tuple" else node if isinstance(node, list) else None
+            nodes = items if items is not None and len(items) == len(value) else [None] * len(value)
+            return type(value)(self._state_of(one, inner) for one, inner in zip(value, nodes, strict=True))
+        return plain_state(value)
 
     def _value(self, node: Node, path: Path) -> Any:
         try:
