@@ -19,6 +19,12 @@ ANYTHING = {"self", "box", "index", "out", "options", "array", "value", "item", 
 NAMED = (sealpoint.InvalidArgumentError, sealpoint.UnsupportedError)
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """A wrong value of another argument may be a right path: what is saved there goes with this folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def makers(saved, folder):
     """Name of each public function to: the function, and arguments that are right."""
     count = itertools.count()

@@ -121,7 +121,7 @@ TEST_F(CollectiveContractTest, RefusesATensorThatIsNotInTheIndex) {
     out.Put(tensor);
     out.Put(std::uint64_t{0});  // no region
     ForgedCommunicator comm(std::vector<Bytes>{bytes});
-    return CheckContractTogether(comm, files_->index.contents, {},
+    return CheckContractTogether(comm, files_->index.metadata, {},
                                  {.unexpected = OnMismatch::kReport})
         .status();
   };
@@ -141,7 +141,7 @@ TEST_F(CollectiveContractTest, RefusesARegionOutsideOfItsTensor) {
     out.Put(std::uint64_t{0});
     out.Put(extent);
     ForgedCommunicator comm(std::vector<Bytes>{bytes});
-    return CheckContractTogether(comm, files_->index.contents, {},
+    return CheckContractTogether(comm, files_->index.metadata, {},
                                  {.unexpected = OnMismatch::kReport})
         .status();
   };
@@ -157,7 +157,7 @@ TEST_F(CollectiveContractTest, RefusesAVerdictOnATensorThatIsNotInTheIndex) {
     out.Put(tensor);
     out.Put(std::string_view("why"));
     ForgedCommunicator comm(std::vector<Bytes>{Bytes()}, std::vector<Bytes>{bytes});
-    return CheckContractTogether(comm, files_->index.contents, {}, LoadContract::Partial())
+    return CheckContractTogether(comm, files_->index.metadata, {}, LoadContract::Partial())
         .status();
   };
   EXPECT_THAT(check(0), HasCode(Code::kMismatch));
