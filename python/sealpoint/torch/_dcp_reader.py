@@ -101,7 +101,7 @@ class StorageReader(storage.StorageReader):
         session = session_of(self._group, is_alone=self._no_dist)
         try:
             with checked_call(session, "load", path, self._options, same=("deadline", "convert")) as call:
-                agree(call, lambda: (look_first(call, path, check_one), b""), "began the load")
+                agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
                 call.spans_hosts()  # collective the first time: here, where all ranks come whatever their share_chunks
                 reader = _sealpoint.CollectiveReader(
                     call.communicator, path, check_files=True, direct_io=False,

@@ -86,7 +86,7 @@ def load(state_dict: State, path: Path, **options: Unpack[LoadKeywords]) -> Load
 
 def _load(call: Call, state: State, path: Path, options: LoadOptions) -> LoadReport:
     # The library's own exchanges need all ranks in this call.
-    agree(call, lambda: (look_first(call, path, check_one), b""), "began the load")
+    agree(call, lambda: (None, look_first(call, path, check_one)), "began the load")
     communicator, contract = call.communicator, options.contract or Contract()
     budget = options.memory_budget_bytes or LOAD_BUDGET_DEFAULT_BYTES
     spans_hosts = call.spans_hosts()

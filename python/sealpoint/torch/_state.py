@@ -111,15 +111,18 @@ def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
     return _tree.parse(answers[0])
 
 
-def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> None:
-    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself."""
-    if communicator.rank != 0:
-        return
-    try:
-        check(_arguments.path_of(path))
-    except OSError as error:
-        if isinstance(error, Error):
-            raise
+def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str], None]) -> bytes:
+    """Runs check(path) on rank 0; within what ``agree`` runs. What cannot be looked at is left to the call itself.
+
+    Returns: no bytes to gather.
+    """
+    if communicator.rank == 0:
+        try:
+            check(_arguments.path_of(path))
+        except OSError as error:
+            if isinstance(error, Error):
+                raise
+    return b""
 
 
 def collect(
