@@ -122,8 +122,8 @@ def test_nothing_is_run(place, tmp_path):
         (b"\x80\x02}](h\0e]s.", "Corrupt", "recalls"),
         (b"\x80\x02}]Ns.", "Unsupported", "a key is a list"),
         (b"\x80\x02}(]tNs.", "Corrupt", "no key can hold|key"),
-        (b"\x80\x02}X\x03\0\0\0\xed\xa0\x80Ns.", "Unsupported", "not text"),
-        (b"\x80\x02}X\x01\0\0\0xX\x03\0\0\0\xed\xa0\x80s.", "Unsupported", "not text"),
+        (b"\x80\x02}X\x03\0\0\0\xed\xa0\x80Ns.", "Unsupported", "no text"),
+        (b"\x80\x02}X\x01\0\0\0xX\x03\0\0\0\xed\xa0\x80s.", "Unsupported", "no text"),
         (b"\x80\x02}X\x01\0\0\0xK\x01Qs.", "Corrupt", "Persistent"),
     ],
 )
