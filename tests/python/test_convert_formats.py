@@ -182,7 +182,7 @@ def test_parts_of_dcp_in_safetensors(tmp_path):
     with pytest.raises(sealpoint.CorruptError, match="several of them have the element at"):
         open_source(tmp_path / "hf")
     write(2, (-1, 0), w[1:5])
-    with pytest.raises(sealpoint.CorruptError, match="DCP_SHARDING_INFO is malformed"):
+    with pytest.raises(sealpoint.CorruptError, match="DCP_SHARDING_INFO: an offset is no size"):
         open_source(tmp_path / "hf")
 
 
