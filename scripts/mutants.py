@@ -63,7 +63,8 @@ def build(quick, jobs):
     log = BUILD.with_suffix(".configure.log")
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as out:
-        subprocess.run(["cmake", "--preset", "mutants"], cwd=ROOT, stdout=out, stderr=out, check=True)
+        nightly = f"-DSEALPOINT_NIGHTLY_TESTS={'OFF' if quick else 'ON'}"
+        subprocess.run(["cmake", "--preset", "mutants", nightly], cwd=ROOT, stdout=out, stderr=out, check=True)
     targets = QUICK_TARGETS if quick else TARGETS
     command = ["cmake", "--build", str(BUILD), "-j", str(jobs), "--target", *targets]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL if quick else None)

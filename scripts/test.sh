@@ -28,6 +28,12 @@ mkdir -p "$SEALPOINT_RESULTS"
 # Configures, builds and tests; what each step takes is in CMakePresets.json.
 workflow() { cmake --workflow --preset "$1"; }
 check_counts() { scripts/testing_table.py --check "$SEALPOINT_RESULTS"; }
+# With the tests of the night, or without.
+each_source() {
+  cmake --preset clang -D SEALPOINT_WITH_CUDA=OFF -D SEALPOINT_NIGHTLY_TESTS="$1" >build/clang.configure.log
+  cmake --build build/clang --target sealpoint_schema_generated
+  scripts/each_source.py build/clang
+}
 
 stage_packages() { scripts/install_packages.sh; }
 
@@ -55,12 +61,11 @@ stage_python() {
 stage_deep() {
   workflow deep
   check_counts
-  cmake --preset clang -D SEALPOINT_WITH_CUDA=OFF >build/clang.configure.log
-  cmake --build build/clang --target sealpoint_schema_generated
-  scripts/each_source.py build/clang
+  each_source OFF
 }
 
-# clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and each fuzz target for a moment.
+# clang, AddressSanitizer and UndefinedBehaviorSanitizer: tests of one process, and the fuzz target that stands for
+# all for a moment.
 stage_sanitizers() {
   workflow sanitizers
   scripts/fuzz.sh --build build/asan-ubsan --seconds "${FUZZ_SECONDS:-3}"
@@ -105,10 +110,13 @@ stage_lint() {
 # The demonstration of README.
 stage_demo() { scripts/demo.sh; }
 
-# By night: the same questions at full length. First the tests that tests/nightly.txt names.
+# By night: the same questions at full length. First the tests that tests/nightly.txt names, in the build folders of a commit.
 stage_enumerations() {
   workflow enumerations
   check_counts
+  each_source ON
+  scripts/python_env.sh
+  workflow python-nightly
 }
 stage_models() { scripts/model.sh; }
 stage_mutants-full() {
@@ -118,17 +126,22 @@ stage_mutants-full() {
 stage_newest-torch() { scripts/newest_torch.sh; }
 stage_frameworks-full() { scripts/frameworks.sh; }
 stage_fuzz-long() {
-  cmake --preset asan-ubsan >build/asan-ubsan.configure.log
+  cmake --preset asan-ubsan -D SEALPOINT_NIGHTLY_TESTS=ON >build/asan-ubsan.configure.log
   cmake --build build/asan-ubsan --target fuzzers
   scripts/fuzz.sh --build build/asan-ubsan --seconds "${FUZZ_SECONDS:-300}"
 }
-# All targets of the presets of which the stages above build a part.
+# All targets of the presets of which the stages above build a part, and the tests of the night among those that such a stage
+# takes.
 stage_presets() {
   local preset
   for preset in asan-ubsan tsan; do
-    cmake --preset "$preset" >"build/$preset.configure.log"
+    cmake --preset "$preset" -D SEALPOINT_NIGHTLY_TESTS=ON >"build/$preset.configure.log"
     cmake --build "build/$preset"
   done
+  ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest \
+    --test-dir build/asan-ubsan --output-on-failure --no-tests=error -L '^(unit|property|conformance|fuzz)$' -L '^nightly$'
+  TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 ctest \
+    --test-dir build/tsan --output-on-failure --no-tests=error -L '^threaded$' -L '^nightly$' -LE '^crash$'
 }
 stage_peers() { scripts/peers.sh; }
 stage_scale() { scripts/scale.sh hsdp 1 64; }

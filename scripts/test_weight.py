@@ -1,25 +1,39 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of test that run per commit for each line of product (.h .cc .cu .py, of what git tracks).
+"""Lines of test that run per commit for each line of product (.h .cc .cu .py, of what git tracks). Fails above 0.80.
 
-  scripts/test_weight.py [CHECKOUT]    of this one, if none is given
+  scripts/test_weight.py [CHECKOUT]              of this one, if none is given
+  scripts/test_weight.py --build FOLDER...       compares tests/nightly.txt with what these build folders compile and run
 
-Product: include lib readers tools python. Tests: tests fuzz, less what tests/nightly.txt says runs by night only.
+Product: include lib readers tools python. Tests: tests fuzz, less what tests/nightly.txt says runs by night only. That is
+checked by --build: without SEALPOINT_NIGHTLY_TESTS a folder may declare no test and reach no source that the list names;
+with it, each source of the list in C++ must be reached by something, else it would run nowhere.
 """
 
+import functools
+import json
 import pathlib
+import re
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 PRODUCT = ("include", "lib", "readers", "tools", "python")
 TESTS = ("tests", "fuzz")
 SUFFIXES = (".h", ".cc", ".cu", ".py")
+LIMIT = 0.80
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
 def nightly_rows(root):
     """(test or stage, [pattern of a path]) of each row of tests/nightly.txt."""
     lines = (root / "tests/nightly.txt").read_text().splitlines()
     return [(name, patterns) for name, *patterns in (line.split() for line in lines if line and not line.startswith("#"))]
+
+
+def nightly_sources(root):
+    return {path for _, patterns in nightly_rows(root) for pattern in patterns for path in root.glob(pattern)
+            if path.suffix in SUFFIXES}
 
 
 def count(root, paths):
@@ -35,12 +49,78 @@ def count(root, paths):
     return lines["commit"], lines["night"], lines["product"]
 
 
+def tracked(root):
+    found = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout
+    return [path for path in found.splitlines() if (root / path).is_file()]
+
+
+@functools.cache
+def named_by(path, root):
+    """The sources that one includes, imports or starts by its name."""
+    text = path.read_text(errors="replace")
+    if path.suffix == ".py":
+        beside = {one.stem: one for one in path.parent.glob("*.py") if one != path}
+        names = re.findall(r"^\s*(?:import|from) (\w+)|[\"'](\w+)[\"']|(\w+)\.py\b[\"']", text, re.M)
+        return {beside[name] for found in names for name in found if name in beside}
+    places = (path.parent, root, root / "include", root / "tests/support/googletest")
+    return {place / name for name in INCLUDE.findall(text) for place in places if (place / name).is_file()}
+
+
+def reached(root, starts):
+    """All files of the project that these files need; those in a build folder are pieces of several sources."""
+    seen, pending = set(), {path.resolve() for path in starts}
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending |= {one.resolve() for one in named_by(path, root)}
+    return seen
+
+
+def declared_tests(build):
+    """{name: its command} of what ctest runs in a build folder."""
+    command = ["ctest", "--test-dir", build, "--show-only=json-v1"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {test["name"]: test.get("command", []) for test in json.loads(found)["tests"]}
+
+
+def used_by(root, build, tests):
+    """The sources that a build folder compiles, and the programs and folders of tests that its ctest names."""
+    starts = {pathlib.Path(entry["directory"], entry["file"]) for entry in
+              json.loads((build / "compile_commands.json").read_text())}
+    for argument in (pathlib.Path(word) for command in tests.values() for word in command if word.startswith(str(root))):
+        if argument.is_file() and argument.suffix in SUFFIXES:
+            starts.add(argument)
+        elif argument.is_dir() and argument.relative_to(root).parts[:1] == ("tests",):
+            starts.update(argument.rglob("*.py"))
+    return reached(root, {path for path in starts if path.is_file()})
+
+
+def differences(root, build):
+    """What tests/nightly.txt says and a build folder does otherwise, as sentences."""
+    tests, sources = declared_tests(build), nightly_sources(root)
+    used = used_by(root, build, tests)
+    name_of = {path: path.relative_to(root) for path in sources}
+    if re.search(r"^SEALPOINT_NIGHTLY_TESTS:BOOL=(ON|1|TRUE)$", (build / "CMakeCache.txt").read_text(), re.M):
+        is_built = {path for path in sources if path.suffix in (".cc", ".h") and path.parts[len(root.parts)] == "tests"}
+        return [f"{name_of[path]} is listed in tests/nightly.txt, and no test is built from it" for path in sorted(is_built - used)]
+    listed = {name for name, _ in nightly_rows(root)}
+    return [f"{name} is listed in tests/nightly.txt, and runs per commit" for name in sorted(listed & tests.keys())] + \
+        [f"{name_of[path]} is listed in tests/nightly.txt, and what runs per commit needs it" for path in sorted(sources & used)]
+
+
 def main(arguments):
-    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[1]
-    tracked = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=True).stdout
-    commit, night, product = count(root, tracked.splitlines())
+    if arguments[:1] == ["--build"]:
+        found = [text for build in arguments[1:] for text in differences(ROOT, pathlib.Path(build).resolve())]
+        print("\n".join(found) if found else "tests/nightly.txt lists what no commit compiles or runs")
+        return 1 if found else 0
+    root = pathlib.Path(arguments[0]) if arguments else ROOT
+    commit, night, product = count(root, tracked(root))
     print(f"{commit:,} lines of test per commit, {night:,} by night only, {product:,} lines of product: "
-          f"{commit / product:.2f} per commit, {(commit + night) / product:.2f} in all")
+          f"{commit / product:.3f} per commit, {(commit + night) / product:.2f} in all")
+    if commit > LIMIT * product:
+        print(f"{commit:,} lines of test per commit, at most {int(LIMIT * product):,} expected: {LIMIT} for each line of product")
+        return 1
     return 0
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What four ranks do through torch.distributed.checkpoint; run by test_torch_dcp.py."""
+"""What four ranks do through torch.distributed.checkpoint, the rest; run by test_torch_dcp_full.py."""
 
 import contextlib
 import functools
 import pickle
-import random
 import time
 
 import sealpoint
@@ -12,111 +11,19 @@ import sealpoint.torch as sp
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from dcp_basic_cases import fails, load, save
 from sealpoint.torch.dcp import StorageReader, StorageWriter
 from torch.distributed.checkpoint import DefaultLoadPlanner, DefaultSavePlanner, FileSystemWriter
-from torch.distributed.checkpoint._nested_dict import flatten_state_dict
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
-from torch.distributed.checkpoint.metadata import BytesStorageMetadata, TensorStorageMetadata
+from torch.distributed.checkpoint.metadata import BytesStorageMetadata
 from torch.distributed.checkpoint.planner import SavePlanner
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.distributed.tensor.placement_types import _StridedShard
-from torch_states import MODES, Tied, Training, assert_same, in_place, whole
-
-
-def save(state, path, **options):
-    return dcp.save(state, storage_writer=StorageWriter(path, **options))
-
-
-def load(state, path, **options):
-    dcp.load(state, storage_reader=StorageReader(path, **options))
-
-
-def fails(job, kind, call):
-    """The error that call() has on some rank, which DCP raises on all of them."""
-    try:
-        call()
-    except CheckpointException as failure:
-        errors = [error for error, _ in failure.failures.values()]
-        assert isinstance(errors[0], kind), failure
-        job.all_agree(sorted(failure.failures))
-        return errors[0]
-    raise AssertionError(f"no {kind.__name__} on rank {job.rank}")
-
-
-def texts(state):
-    return {name: str(value) for name, value in flatten_state_dict(state)[0].items()}
-
-
-def unique_bytes(training):
-    return sum(tensor.numel() * tensor.element_size() for tensor in training.tensors().values())
-
-
-def case_each_layout_comes_back(job):
-    """With DCP's own keys; each byte is stored once; all routes store the same."""
-    for mode in MODES:
-        training = Training(mode, job.size, seed=7)
-        state = dict(training.state(), step=3, betas=(0.9, 0.95), names=["a", "b"], nested={"empty": [], "none": None})
-        save(state, job.path(mode), step=3)
-        save(state, job.path(mode + "-plain"), through_coordinator=True)
-        theirs = dcp.save(state, storage_writer=FileSystemWriter(job.path(mode + "-theirs")))
-        total = unique_bytes(training)  # gathers
-        for name in (mode, mode + "-plain"):
-            metadata = StorageReader(job.path(name)).read_metadata()
-            assert set(metadata.state_dict_metadata) == set(theirs.state_dict_metadata)
-            assert metadata.planner_data == theirs.planner_data
-            for key, expected in theirs.state_dict_metadata.items():
-                found = metadata.state_dict_metadata[key]
-                assert type(found) is type(expected), key
-                if isinstance(found, TensorStorageMetadata):
-                    assert (found.size, found.properties.dtype) == (expected.size, expected.properties.dtype), key
-            other = Training(mode, job.size, seed=99)
-            back = dict(other.state(), step=0, betas=None, names=None, nested={"empty": 1, "none": 1})
-            load(back, job.path(name))
-            other.model.load_state_dict(back["model"])
-            other.optimizer.load_state_dict(back["optimizer"])
-            assert_same(training.tensors(), other.tensors())
-            assert {key: back[key] for key in ("step", "betas", "names", "nested")} == {
-                "step": 3, "betas": (0.9, 0.95), "names": ["a", "b"], "nested": {"empty": [], "none": None}}
-            with sealpoint.open(job.path(name)) as checkpoint:
-                assert sum(tensor.nbytes for tensor in checkpoint.values()) == total, "each byte is stored once"
-        if job.rank == 0:
-            assert sealpoint.verify(job.path(mode)).ok
-            assert sealpoint.verify(job.path(mode + "-plain")).ok
-            assert sealpoint.open(job.path(mode)).step == 3
-            full, plain = sp.load_full(job.path(mode)), sp.load_full(job.path(mode + "-plain"))
-            assert texts(full) == texts(plain), "the same by both routes"
-            assert full["optimizer"]["param_groups"][0]["betas"] == (0.9, 0.999)
-
-
-def case_layouts_and_numbers_of_ranks_change(job):
-    source = Training("fsdp", job.size, seed=1)
-    save(source.state(), job.path("fsdp"))
-    expected = source.tensors()
-    for mode in ("tp", "hsdp"):
-        other = Training(mode, job.size, seed=2)
-        state = other.state()
-        load(state, job.path("fsdp"))
-        other.optimizer.load_state_dict(state["optimizer"])
-        assert_same(expected, other.tensors())
-    model = {name: whole(tensor) for name, tensor in source.model.state_dict().items()}
-    groups = [dist.new_group([0, 1]), dist.new_group([0, 1, 2]), dist.new_group([3])]
-    for group in groups:
-        if job.rank in dist.get_process_group_ranks(group):
-            state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
-            reader = StorageReader(job.path("fsdp"), process_group=group, unexpected="allow")
-            dcp.load(state, storage_reader=reader, process_group=group)
-            assert_same(state["model"], model)
-    dist.barrier()
-    if job.rank == 2:
-        state = {"model": {name: torch.zeros_like(tensor) for name, tensor in model.items()}}
-        dcp.load(state, storage_reader=StorageReader(job.path("fsdp"), no_dist=True, unexpected="allow"), no_dist=True)
-        assert_same(state["model"], model)
-        dcp.save(state, storage_writer=StorageWriter(job.path("alone"), no_dist=True), no_dist=True)
-        assert_same(sp.load_full(job.path("alone"))["model"], model)
+from torch_states import Tied, Training, assert_same, in_place, whole
 
 
 def case_both_interfaces_read_both(job):
@@ -230,26 +137,6 @@ def case_little_goes_through_the_coordinator(job):
         assert counts["gather_object"] <= 300, counts
         assert counts["scatter_object_list"] <= 600, counts
     assert torch.equal(back["layers.7.weight"], torch.arange(64.0).reshape(8, 8) + 7)
-
-
-def case_replicas_that_differ_are_refused(job):
-    good = {"t": torch.ones(4), "n": 1}
-    for name, wrong in (("t", torch.tensor([1.0, 1, 1, 2])), ("n", 2)):
-        state = dict(good, **({name: wrong} if job.rank == 1 else {}))
-        error = fails(job, sealpoint.InvalidArgumentError, lambda state=state: save(state, job.path("c")))
-        assert name in (error.tensor, error.object), error
-        assert error.rank == 1, error
-        assert "differ" in error.message, error
-        dist.barrier()
-        assert list(job.folder.iterdir()) == []
-    save(dict(good, t=torch.full((4,), float(job.rank))), job.path("any"), compare_replicas=False)
-    random.seed(job.rank)
-    state = {"rng": sp.per_rank(random.getstate()), "n": {"r": sp.per_rank(job.rank)}}
-    save(state, job.path("own"))
-    back = {"rng": None, "n": {"r": sp.per_rank(0)}}
-    load(back, job.path("own"))
-    assert back["rng"] == random.getstate()
-    assert back["n"]["r"] == job.rank
 
 
 def case_tensors_that_disagree_are_refused(job):
@@ -549,30 +436,6 @@ def case_tensors_that_say_where_they_lie(job):
     back = in_place(job, False)
     load({"t": back}, job.path("c"))
     assert torch.equal(back, in_place(job, True))
-
-
-def case_asynchronous_in_a_thread(job):
-    """What is stored is what the state was when the call returned; training's own group is in use meanwhile."""
-    own = dist.new_group(backend="gloo")
-    tensor, n = torch.zeros(1000, 100), torch.zeros(1)
-    for number in range(2):
-        tensor.fill_(number * 10 + job.rank)
-        n.fill_(number)
-        state = {f"own{job.rank}": tensor, "n": n, "step": number}
-        future = dcp.async_save(state, storage_writer=StorageWriter(job.path(f"c{number}")), process_group=own)
-        tensor.fill_(-1)
-        n.fill_(-1)
-        for _ in range(100):
-            total = torch.tensor([job.rank + 1.0])
-            dist.all_reduce(total)
-            assert total.item() == job.size * (job.size + 1) / 2
-        future.result(timeout=60)
-    for number in range(2):
-        full = sp.load_full(job.path(f"c{number}"))
-        assert full["step"] == number
-        for rank in range(job.size):
-            assert torch.equal(full[f"own{rank}"], torch.full((1000, 100), float(number * 10 + rank)))
-        assert full["n"].item() == number
 
 
 def case_a_writer_is_small_and_reusable(job):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed.checkpoint on four ranks, each case of dcp_cases.py a test, and in one process without a group."""
+"""torch.distributed.checkpoint on four ranks, each case of dcp_basic_cases.py a test, and in one process without a group."""
 
 import pytest
 
@@ -25,10 +25,10 @@ RANKS = 4
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    return ranks.run("dcp_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
+    return ranks.run("dcp_basic_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
 
 
-@pytest.mark.parametrize("case", [*ranks.cases_of("dcp_cases"), "end"])
+@pytest.mark.parametrize("case", [*ranks.cases_of("dcp_basic_cases"), "end"])
 def test(case, outcomes):
     assert not outcomes[case], f"\n{outcomes[case]}"
 

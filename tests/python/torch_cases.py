@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What four ranks do together; run by test_torch_ranks.py."""
+"""What four ranks do together, the rest; run by test_torch_ranks_full.py."""
 
 import json
 import pathlib
-import random
 import time
 
 import sealpoint
@@ -12,56 +11,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch_states import MODES, Model, Tied, Training, assert_same, in_place, whole
-
-
-def unique_bytes(training):
-    return sum(tensor.numel() * tensor.element_size() for tensor in training.tensors().values())
-
-
-def case_each_layout_comes_back(job):
-    for mode in MODES:
-        training = Training(mode, job.size, seed=7)
-        info = sp.save(training.state(), job.path(mode), step=3)
-        assert job.all_agree(info.attempt)
-        other = Training(mode, job.size, seed=99)
-        state = other.state()
-        sp.load(state, job.path(mode))
-        other.optimizer.load_state_dict(state["optimizer"])
-        assert_same(training.tensors(), other.tensors())
-        if job.rank == 0:
-            assert sealpoint.verify(job.path(mode)).ok
-            with sealpoint.open(job.path(mode)) as checkpoint:
-                stored = sum(tensor.nbytes for tensor in checkpoint.values())
-                assert stored == unique_bytes(training), "each byte is stored once"
-        else:
-            unique_bytes(training)  # gathers
-
-
-def case_layouts_change(job):
-    source = Training("fsdp", job.size, seed=1)
-    sp.save(source.state(), job.path("fsdp"))
-    for mode in ("tp", "hsdp"):
-        other = Training(mode, job.size, seed=2)
-        state = other.state()
-        report = sp.load(state, job.path("fsdp"), share_chunks=True)
-        other.optimizer.load_state_dict(state["optimizer"])
-        assert_same(source.tensors(), other.tensors())
-        reads = torch.tensor([report.bytes_read])
-        dist.all_reduce(reads)
-        with sealpoint.open(job.path("fsdp")) as checkpoint:
-            assert reads.item() == sum(tensor.nbytes for tensor in checkpoint.values()), "each byte is read once"
-        alone = Training(mode, job.size, seed=3)
-        state = alone.state()
-        assert sp.load(state, job.path("fsdp")).bytes_received == 0, "all are on one host"
-        alone.optimizer.load_state_dict(state["optimizer"])
-        assert_same(source.tensors(), alone.tensors())
-    expected = source.tensors()
-    if job.rank == 0:
-        full = sp.load_full(job.path("fsdp"))
-        for name in source.model.state_dict():
-            assert torch.equal(full["model"][name], expected[name]), name
 
 
 def case_ranks_of_several_hosts_share_chunks(job):
@@ -140,18 +91,6 @@ def case_all_differences_of_all_ranks_are_in_one_error(job):
     assert error.rank == 1, "the one with the most"
 
 
-def case_fewer_ranks_load(job):
-    source = Training("fsdp", job.size, seed=1)
-    sp.save({"model": source.model.state_dict()}, job.path("all"))
-    expected = {name: whole(tensor) for name, tensor in source.model.state_dict().items()}
-    groups = [dist.new_group([0, 1]), dist.new_group([0, 1, 2]), dist.new_group([3])]
-    for group in groups:
-        if job.rank in dist.get_process_group_ranks(group):
-            state = {"model": {name: torch.zeros_like(tensor) for name, tensor in expected.items()}}
-            sp.load(state, job.path("all"), process_group=group)
-            assert_same(state["model"], expected)
-
-
 def case_strided_shards_alone(job):
     mesh = init_device_mesh("cpu", (job.size,))
     from torch.distributed.tensor.placement_types import _StridedShard
@@ -225,59 +164,6 @@ def case_some_ranks_have_a_mesh(job):
         assert torch.equal(sp.load_full(job.path("c"))["t"], content)
 
 
-def case_uneven_and_empty_shards(job):
-    mesh = init_device_mesh("cpu", (job.size,))
-    contents = {"five": torch.arange(5.0), "three": torch.arange(3.0), "one": torch.ones(1), "none": torch.zeros(0, 2),
-                "columns": torch.arange(12.0).reshape(2, 6)}
-    placements = {"columns": [Shard(1)]}
-    state = {name: distribute_tensor(tensor, mesh, placements.get(name, [Shard(0)]))
-             for name, tensor in contents.items()}
-    state["scalar"] = distribute_tensor(torch.tensor(3.5), mesh, [Replicate()])
-    sp.save(state, job.path("c"))
-    back = {name: DTensor.from_local(torch.zeros_like(tensor.to_local()), mesh, tensor.placements, run_check=False,
-                                     shape=tensor.shape, stride=tensor.stride()) for name, tensor in state.items()}
-    sp.load(back, job.path("c"))
-    for name, tensor in state.items():
-        assert torch.equal(back[name].to_local(), tensor.to_local()), name
-
-
-def case_replicas_that_differ_are_refused(job):
-    good = {"t": torch.ones(4), "n": 1}
-    for name, wrong in (("t", torch.tensor([1.0, 1, 1, 2])), ("n", 2)):
-        state = dict(good, **({name: wrong} if job.rank == 1 else {}))
-        error = job.raises(sealpoint.InvalidArgumentError, lambda state=state: sp.save(state, job.path("c")))
-        assert name in (error.tensor, error.object), error
-        assert error.rank == 1, error
-        assert "rank" in error.message, error
-        assert "differ" in error.message, error
-        assert list(job.folder.iterdir()) == []
-        dist.barrier()
-    sp.save(dict(good, t=torch.full((4,), float(job.rank))), job.path("any"), compare_replicas=False)
-
-
-def case_values_of_each_rank(job):
-    random.seed(job.rank)
-    torch.manual_seed(100 + job.rank)
-    state = {"rng": sp.per_rank({"torch": torch.get_rng_state(), "python": random.getstate(), "n": job.rank})}
-    sp.save(state, job.path("c"))
-    back = {"rng": sp.per_rank({"torch": torch.zeros_like(torch.get_rng_state()), "python": None, "n": None})}
-    sp.load(back, job.path("c"))
-    assert torch.equal(back["rng"].value["torch"], state["rng"].value["torch"])
-    assert back["rng"].value["python"] == random.getstate()
-    assert back["rng"].value["n"] == job.rank
-    if job.rank == 0:
-        assert [one["n"] for one in sp.load_full(job.path("c"))["rng"]] == list(range(job.size))
-    pair = dist.new_group([0, 1])
-    if job.rank < 2:
-        try:
-            sp.load(back, job.path("c"), process_group=pair)
-        except sealpoint.MismatchError as error:
-            assert "4 ranks saved it, 2 load" in str(error), error
-        else:
-            raise AssertionError("another number of ranks")
-        sp.load(back, job.path("c"), process_group=pair, contract=sp.Contract(per_rank="allow", unexpected="allow"))
-
-
 def case_tensors_that_disagree_are_refused(job):
     others = {"shape": torch.ones(5), "dtype": torch.ones(4, dtype=torch.float64), "kind": 4}
     for what, other in others.items():
@@ -295,18 +181,6 @@ def case_ranks_with_other_keys_are_united(job):
     sp.load(back, job.path("c"))
     assert back["stage"] == state["stage"]
     assert torch.equal(back["model"][f"layer{job.rank}"], state["model"][f"layer{job.rank}"])
-
-
-def case_one_rank_cannot_save_its_state(job):
-    for wrong in (lambda: 0, torch.ones(2).to_sparse(), torch.empty(2, device="meta")):
-        state = {"a": {"b": wrong if job.rank == 2 else 1}}
-        error = job.raises(sealpoint.UnsupportedError, lambda state=state: sp.save(state, job.path("c")))
-        assert "a.b" in (error.tensor, error.object), error
-        assert error.rank == 2, error
-        assert not job.path("c").exists()
-    partial = DTensor.from_local(torch.ones(2), init_device_mesh("cpu", (job.size,)), [Partial()], run_check=False)
-    error = job.raises(sealpoint.InvalidArgumentError, lambda: sp.save({"p": partial}, job.path("c")))
-    assert error.tensor == "p", error
 
 
 def case_one_rank_raises_something_else(job):
@@ -336,28 +210,6 @@ def case_nothing_is_saved_twice(job):
     before = sealpoint.open(job.path("c")).attempt
     job.raises(sealpoint.AlreadyExistsError, lambda: sp.save({"t": torch.zeros(2)}, job.path("c")))
     assert sealpoint.open(job.path("c")).attempt == before
-
-
-def case_training_goes_on_beside_a_save(job):
-    """On a group of its own; what is stored is what the state was when the call returned; nobody polls."""
-    tensor = torch.full((1000, 100), float(job.rank))
-    state = {f"own{job.rank}": tensor, "n": torch.zeros(1)}
-    for number in range(3):
-        tensor.fill_(number * 10 + job.rank)
-        state["n"].fill_(number)
-        future = sp.save_async(state, job.path(f"c{number}"))
-        tensor.fill_(-1)
-        state["n"].fill_(-1)
-        for _ in range(60):
-            total = torch.tensor([job.rank + 1.0])
-            dist.all_reduce(total)
-            assert total.item() == job.size * (job.size + 1) / 2
-        future.result(timeout=60)
-    for number in range(3):
-        full = sp.load_full(job.path(f"c{number}"))
-        for rank in range(job.size):
-            assert torch.equal(full[f"own{rank}"], torch.full((1000, 100), float(number * 10 + rank)))
-        assert full["n"].item() == number
 
 
 def case_a_save_ends_while_all_sleep(job):
@@ -405,41 +257,6 @@ def case_differences_follow_the_contract(job):
     wide = {"a": torch.zeros(2, dtype=torch.float64), "b": torch.zeros(3), "n": 0, "o": {"x": 0}}
     load(wide, convert="exact")
     assert torch.equal(wide["a"], torch.ones(2, dtype=torch.float64))
-
-
-def case_damage_is_an_error_of_all(job):
-    content = torch.arange(1000.0)
-    sp.save({"t": content}, job.path("c"))
-    if job.rank == 0:
-        stored = content[500:510].numpy().tobytes()
-        (blob,) = [blob for blob in job.path("c").glob("*.blob") if stored in blob.read_bytes()]
-        data = bytearray(blob.read_bytes())
-        data[data.index(stored)] ^= 1
-        blob.write_bytes(data)
-    dist.barrier()
-    error = job.raises(sealpoint.CorruptError, lambda: sp.load({"t": torch.zeros(1000)}, job.path("c")))
-    assert error.path is not None
-
-
-def case_a_loop_resumes(job):
-    with sp.Checkpointer(job.path("run"), every=2, keep=2) as checkpoints:
-        state = {"t": torch.zeros(3), "step": 0}
-        assert checkpoints.resume(state) is None
-        error = job.raises(sealpoint.NotFoundError, lambda: checkpoints.resume(state, required=True))
-        assert error.path == str(job.path("run")), error
-        for step in range(1, 8):
-            state["t"].fill_(step)
-            state["step"] = step
-            checkpoints.step(step, state)
-    lost = sp.Checkpointer(job.path("mount") / "job" / "run", every=2)
-    error = job.raises(sealpoint.IoError, lambda: lost.resume(state))
-    assert "mount it, or make it for a new training" in error.message, error
-    again = sp.Checkpointer(job.path("run"), every=2)
-    back = {"t": torch.zeros(3), "step": 0}
-    assert again.resume(back) == 6
-    assert back["step"] == 6
-    assert torch.equal(back["t"], torch.full((3,), 6.0))
-    assert [entry.step for entry in sealpoint.Series(job.path("run")).list()] == [6, 4]
 
 
 def case_tensors_that_say_where_they_lie(job):
@@ -543,41 +360,6 @@ def case_the_tree_is_json(job):
     assert pathlib.Path(job.path("c")).exists()
 
 
-def case_messages_arrive(job):
-    """Of any size, from any rank, also nothing."""
-    comm = sp.TorchCommunicator()
-    comm.set_deadline(60)
-    rank, size = comm.rank, comm.size
-    comm.barrier()
-    assert comm.all_reduce_max([rank, 2**64 - 1 - rank, 0]) == [size - 1, 2**64 - 1, 0]
-    message = bytes([rank]) * (rank * 1000)  # rank 0 sends nothing
-    assert [bytes(one) for one in comm.all_gather(message)] == [bytes([r]) * (r * 1000) for r in range(size)]
-    large = b"x" * 3_000_000 if rank == 1 else b""  # in turn, and not padded
-    assert [len(one) for one in comm.all_gather(large)] == [0, 3_000_000, 0, 0]
-    assert [len(one) for one in comm.all_gather(b"")] == [0] * size
-    for root in range(size):
-        sent = b"from %d" % root if rank == root else None
-        assert bytes(comm.broadcast(sent, root) or b"") == b"from %d" % root
-        gathered = comm.gather(message, root)
-        assert (gathered is None) == (rank != root)
-        assert gathered is None or [len(one) for one in gathered] == [r * 1000 for r in range(size)]
-    out = [bytes([rank, to]) * to for to in range(size)]
-    assert [bytes(one) for one in comm.all_to_all(out)] == [bytes([r, rank]) * rank for r in range(size)]
-    assert [bytes(one) for one in comm.all_to_all([b""] * size)] == [b""] * size
-    for longest in (4095, 4096, 4097, 20_000):  # around the room of a first message, on one rank alone
-        out = [bytes([rank, to]) * (longest // 2 if to == 1 == rank else to) + b"x" for to in range(size)]
-        back = [bytes([r, rank]) * (longest // 2 if r == 1 == rank else rank) + b"x" for r in range(size)]
-        assert [bytes(one) for one in comm.all_to_all(out)] == back
-        own = bytes([rank]) * (longest if rank == 1 else rank)
-        everyone = [bytes([r]) * (longest if r == 1 else r) for r in range(size)]
-        assert [bytes(one) for one in comm.all_gather(own)] == everyone
-        gathered = comm.gather(own, 0)
-        assert gathered is None or [bytes(one) for one in gathered] == everyone
-        assert bytes(comm.broadcast(own if rank == 1 else None, 1) or b"") == everyone[1]
-    other = comm.duplicate_for_background()
-    assert other.all_reduce_max([rank]) == [size - 1]
-
-
 def case_small_messages_need_one_exchange(job):
     comm = sp.TorchCommunicator()
     exchanges, run = [], comm._run
@@ -603,25 +385,6 @@ def case_a_rank_that_is_late_is_an_error(job):
         assert job.rank == 1 or time.monotonic() - started < 2.5
     else:
         assert job.rank == 1
-
-
-def case_an_interruption_ends_a_call(job):
-    import threading
-
-    comm = sp.TorchCommunicator()
-    comm.barrier()
-    if job.rank == 0:
-        timer = threading.Timer(0.5, comm.interrupt, ["enough"])
-        timer.start()
-        started = time.monotonic()
-        try:
-            comm.barrier()
-        except sealpoint.CommError as error:
-            assert "enough" in str(error)
-        else:
-            raise AssertionError("not interrupted")
-        assert time.monotonic() - started < 5
-    time.sleep(1)
 
 
 def case_losses_go_on_on_fewer_ranks(job):

@@ -92,16 +92,25 @@ class StagesTest(unittest.TestCase):
     def test_each_test_of_gcc_belongs_to_one_stage(self):
         presets = json.loads((SCRIPT.parents[1] / "CMakePresets.json").read_text())
         filters = {preset["name"]: preset.get("filter") for preset in presets["testPresets"]}
-        deep, nightly = filters["deep"]["include"]["label"], filters["enumerations"]["include"]["label"]
+        deep = filters["deep"]["include"]["label"]
+        self.assertEqual(filters["gcc"], {"exclude": {"label": deep}})
+        self.assertEqual(filters["deep"], {"include": {"label": deep}})
         self.assertEqual(filters["enumerations"], {"include": {"label": "^nightly$"}})
-        self.assertEqual(filters["gcc"], {"exclude": {"label": deep.replace(")$", "|nightly)$")}})
-        self.assertEqual(filters["deep"], {"include": {"label": deep}, "exclude": {"label": nightly}})
+        self.assertEqual(filters["python-nightly"], {"include": {"name": "^python\\.", "label": "^nightly$"}})
 
-    def test_no_stage_of_a_commit_that_takes_tests_by_kind_runs_a_nightly_one(self):
+    def test_only_the_night_declares_the_tests_of_the_night(self):
         presets = json.loads((SCRIPT.parents[1] / "CMakePresets.json").read_text())
-        filters = {preset["name"]: preset["filter"] for preset in presets["testPresets"] if "filter" in preset}
-        for name in "deep", "sanitizers", "threads":
-            self.assertEqual(filters[name]["exclude"], {"label": "^nightly$"}, name)
+        configured = {preset["name"]: preset for preset in presets["configurePresets"]}
+
+        def has_nightly(name):
+            preset = configured[name]
+            own = preset.get("cacheVariables", {}).get("SEALPOINT_NIGHTLY_TESTS")
+            return own or (has_nightly(preset["inherits"]) if "inherits" in preset else None)
+
+        for workflow in presets["workflowPresets"]:
+            name = workflow["name"]
+            expected = "ON" if name in ("enumerations", "python-nightly") else "OFF"
+            self.assertEqual(has_nightly(workflow["steps"][0]["name"]), expected, name)
 
     def test_tests_that_write_among_the_sources_fail(self):
         (self.root / "bin/git").write_text(STUB + "ls x 2>/dev/null || true\n")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed.checkpoint on four ranks, by night: each case of dcp_cases.py is a test."""
+
+import pytest
+import ranks
+
+ranks.need_torch()
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return ranks.run("dcp_cases", RANKS, tmp_path_factory.mktemp("job"), fork=True)
+
+
+@pytest.mark.parametrize("case", [*ranks.names_of("dcp_cases"), "end"])
+def test(case, outcomes):
+    assert not outcomes[case], f"\n{outcomes[case]}"
