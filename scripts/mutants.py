@@ -30,7 +30,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 import generate  # noqa: E402
-import kill_matrix  # noqa: E402
 import programs  # noqa: E402
 
 BUILD = ROOT / "build/mutants"
@@ -174,6 +173,8 @@ def run_all(chosen, equivalent, everything, jobs):
 
 def run_matrix(chosen, everything, options):
     """Prints which kinds, or programs, kill each mutant, and what each kind does in sum."""
+    import kill_matrix  # by night only
+
     group_of = kill_matrix.name_of if options.programs else kill_matrix.kind_of
     noted_by, verdicts = tests_by_note(everything), []
 
