@@ -88,7 +88,7 @@ def used_by(root, build, tests):
     """The sources that a build folder compiles, and the programs and folders of tests that its ctest names."""
     starts = {pathlib.Path(entry["directory"], entry["file"]) for entry in
               json.loads((build / "compile_commands.json").read_text())}
-    for argument in (pathlib.Path(word) for command in tests.values() for word in command if word.startswith(str(root))):
+    for argument in (pathlib.Path(word) for command in tests.values() for word in command if word.startswith(f"{root}/")):
         if argument.is_file() and argument.suffix in SUFFIXES:
             starts.add(argument)
         elif argument.is_dir() and argument.relative_to(root).parts[:1] == ("tests",):
@@ -102,11 +102,13 @@ def differences(root, build):
     used = used_by(root, build, tests)
     name_of = {path: path.relative_to(root) for path in sources}
     if re.search(r"^SEALPOINT_NIGHTLY_TESTS:BOOL=(ON|1|TRUE)$", (build / "CMakeCache.txt").read_text(), re.M):
-        is_built = {path for path in sources if path.suffix in (".cc", ".h") and path.parts[len(root.parts)] == "tests"}
-        return [f"{name_of[path]} is listed in tests/nightly.txt, and no test is built from it" for path in sorted(is_built - used)]
-    listed = {name for name, _ in nightly_rows(root)}
-    return [f"{name} is listed in tests/nightly.txt, and runs per commit" for name in sorted(listed & tests.keys())] + \
-        [f"{name_of[path]} is listed in tests/nightly.txt, and what runs per commit needs it" for path in sorted(sources & used)]
+        compiled = {path for path in sources if path.suffix in (".cc", ".h") and name_of[path].parts[0] == "tests"}
+        wrong = {name_of[path]: "and no test is built from it" for path in sorted(compiled - used)}
+    else:
+        listed = {name for name, _ in nightly_rows(root)}
+        wrong = {name: "and runs per commit" for name in sorted(listed & tests.keys())}
+        wrong |= {name_of[path]: "and what runs per commit needs it" for path in sorted(sources & used)}
+    return [f"{name} is listed in tests/nightly.txt, {what}" for name, what in wrong.items()]
 
 
 def main(arguments):
@@ -119,7 +121,7 @@ def main(arguments):
     print(f"{commit:,} lines of test per commit, {night:,} by night only, {product:,} lines of product: "
           f"{commit / product:.3f} per commit, {(commit + night) / product:.2f} in all")
     if commit > LIMIT * product:
-        print(f"{commit:,} lines of test per commit, at most {int(LIMIT * product):,} expected: {LIMIT} for each line of product")
+        print(f"{commit:,} lines of test per commit, expected at most {int(LIMIT * product):,}: {LIMIT} for each of product")
         return 1
     return 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More files made to do harm, or damaged, by night: nothing is run, and each has an error of the library that names the file."""
+"""More files made to do harm, or damaged, by night."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-core on four ranks: each case of mcore_basic_cases.py is a test, with each version that scripts/python_env.sh got."""
+"""Megatron-core on four ranks: each case of mcore_basic_cases.py is a test, with each version that is there."""
 
 import pytest
 import ranks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-core on four ranks, by night: each case of mcore_cases.py is a test, with each version that scripts/python_env.sh got."""
+"""Megatron-core on four ranks, by night: each case of mcore_cases.py is a test, with each version that is there."""
 
 import pytest
 import ranks

@@ -110,6 +110,10 @@ def test_losses_are_those_of_a_training_that_was_not_interrupted(name, tmp_path)
     )
 
 
+FORMS = {
+    "objects": lambda one: {"model": one.model, "optimizer": one.optimizer},
+    "state dicts": lambda one: {"model": one.model.state_dict(), "optimizer": one.optimizer.state_dict()},
+}
 SCHEDULERS = {
     "cosine": lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, 5),
     "one cycle": lambda optimizer: optim.lr_scheduler.OneCycleLR(optimizer, 0.3, total_steps=10),

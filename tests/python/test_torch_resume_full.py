@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 import sealpoint  # noqa: E402
 import sealpoint.torch as sp  # noqa: E402
 from sealpoint._hints import extra_part, nearest  # noqa: E402
-from test_torch_resume import OPTIMIZERS, SCHEDULERS, Model, Training  # noqa: E402
+from test_torch_resume import FORMS, OPTIMIZERS, SCHEDULERS, Model, Training  # noqa: E402
 from torch import optim  # noqa: E402
 from torch.distributed.checkpoint import state_dict as dcp_states  # noqa: E402
 
@@ -22,12 +22,6 @@ def test_what_a_scheduler_adds_to_groups_is_loaded_before_there_is_one(tmp_path)
     resumed = Training(OPTIMIZERS["all parameters"], 2)
     sp.load({"optimizer": resumed.optimizer}, tmp_path / "c")
     assert resumed.optimizer.param_groups[0]["initial_lr"] == 0.1
-
-
-FORMS = {
-    "objects": lambda one: {"model": one.model, "optimizer": one.optimizer},
-    "state dicts": lambda one: {"model": one.model.state_dict(), "optimizer": one.optimizer.state_dict()},
-}
 
 
 @pytest.mark.parametrize("form", FORMS)

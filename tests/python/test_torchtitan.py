@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchtitan on four ranks: each case of titan_basic_cases.py is a test, with each version that scripts/python_env.sh got."""
+"""torchtitan on four ranks: each case of titan_basic_cases.py is a test, with each version that is there."""
 
 import pytest
 import ranks

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/test_weight.py counts and compares, that this checkout keeps to it, and that each row of tests/nightly.txt names
-what there is.
+"""What scripts/test_weight.py counts and compares, that this checkout keeps to it, and that each row of tests/nightly.txt
+names what there is.
 
     weight_test.py BUILD_FOLDER
 """
@@ -47,27 +47,30 @@ class WeightTest(unittest.TestCase):
     def differences(self, option, nightly, tests):
         """Of a build in two pieces, one of which holds a source that includes a header."""
         root = self.tree({
-            "tests/nightly.txt": nightly, "tests/a/a_test.cc": '#include "tests/a/a.h"\n', "tests/a/a.h": "", "tests/a/b_test.cc": "",
-            "tests/p/test_p.py": 'import q\nranks.run("r")\n', "tests/p/q.py": "", "tests/p/r.py": "",
+            "tests/nightly.txt": nightly, "tests/a/a_test.cc": '#include "tests/a/a.h"\n', "tests/a/a.h": "",
+            "tests/a/b_test.cc": "", "tests/p/test_p.py": 'import q\nranks.run("r")\n',
+            "tests/p/q.py": "", "tests/p/r.py": "",
             "build/CMakeCache.txt": f"SEALPOINT_NIGHTLY_TESTS:BOOL={option}\n",
         })
         (root / "build/piece.cc").write_text(f'#include "{root}/tests/a/a_test.cc"\n')
-        (root / "build/compile_commands.json").write_text(json.dumps([{"directory": str(root / "build"), "file": "piece.cc"}]))
-        commands = {name: [str(root / word) for word in words] for name, words in tests.items()}
-        with mock.patch.object(test_weight, "declared_tests", lambda _: commands):
+        commands = [{"directory": str(root / "build"), "file": "piece.cc"}]
+        (root / "build/compile_commands.json").write_text(json.dumps(commands))
+        declared = {name: [str(root / word) for word in words] for name, words in tests.items()}
+        with mock.patch.object(test_weight, "declared_tests", lambda _: declared):
             return test_weight.differences(root, root / "build")
 
     def test_what_a_commit_compiles_or_runs_is_not_of_the_night(self):
         self.assertEqual(self.differences("OFF", "a.b tests/a/b_test.cc\n", {"a.a": []}), [])
-        for row, tests, text in (
-            ("a.a", {"a.a": []}, "a.a is listed in tests/nightly.txt, and runs per commit"),
-            ("a.b tests/a/a_*.cc", {}, "tests/a/a_test.cc is listed in tests/nightly.txt, and what runs per commit needs it"),
-            ("a.b tests/a/a.h", {}, "tests/a/a.h is listed in tests/nightly.txt, and what runs per commit needs it"),
-            ("a.b tests/p/q.py", {"p.p": ["tests/p/test_p.py"]}, "tests/p/q.py is listed in tests/nightly.txt, and what runs per commit needs it"),
-            ("a.b tests/p/r.py", {"p.p": ["tests/p"]}, "tests/p/r.py is listed in tests/nightly.txt, and what runs per commit needs it"),
+        self.assertEqual(self.differences("OFF", "a.a\n", {"a.a": []}),
+                         ["a.a is listed in tests/nightly.txt, and runs per commit"])
+        for pattern, path, tests in (
+            ("tests/a/a_*.cc", "tests/a/a_test.cc", {}), ("tests/a/a.h", "tests/a/a.h", {}),
+            ("tests/p/q.py", "tests/p/q.py", {"p.p": ["tests/p/test_p.py"]}),
+            ("tests/p/r.py", "tests/p/r.py", {"p.p": ["tests/p"]}),
         ):  # fmt: skip
-            with self.subTest(row):
-                self.assertEqual(self.differences("OFF", row + "\n", tests), [text])
+            with self.subTest(pattern):
+                self.assertEqual(self.differences("OFF", f"a.b {pattern}\n", tests),
+                                 [f"{path} is listed in tests/nightly.txt, and what runs per commit needs it"])
 
     def test_what_is_of_the_night_is_compiled_then(self):
         self.assertEqual(self.differences("ON", "a.a tests/a/a_test.cc tests/a/a.h\n", {"a.a": []}), [])
@@ -89,7 +92,8 @@ class WeightTest(unittest.TestCase):
         for name, patterns in test_weight.nightly_rows(ROOT):
             with self.subTest(name):
                 kind, _, test = name.partition(".")
-                is_declared = re.search(rf"sealpoint_add_(gtest\(\s*{kind}|{kind}_test\()\s*{test}\b|NAME {kind}\.{test}\b", declared)
+                added = rf"sealpoint_add_(gtest\(\s*{kind}|{kind}_test\()\s*{test}\b|NAME {kind}\.{test}\b"
+                is_declared = re.search(added, declared)
                 is_replay = re.search(rf"\b{test.removeprefix('replay_')}\b", targets)
                 is_over_fake = test.endswith("_over_fake") and test.removesuffix("_over_fake") in ("device", "load", "save")
                 is_python = (ROOT / f"tests/python/test_{test}.py").exists()
