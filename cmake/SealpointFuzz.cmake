@@ -16,6 +16,7 @@ function(sealpoint_add_fuzz_target name)
   if(SEALPOINT_BUILD_TESTS)
     add_test(NAME fuzz.${name} COMMAND ${target} -runs=0 ${arg_INPUTS})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120 SKIP_REGULAR_EXPRESSION "is skipped: ")
-    sealpoint_label_nightly(fuzz.${name})
+    # As its replay, which stands in for it where there is no libFuzzer.
+    sealpoint_label_nightly(fuzz.${name} conformance.replay_${name})
   endif()
 endfunction()
