@@ -59,8 +59,8 @@ def named_by(path, root):
     """The sources that one includes, imports or starts by its name."""
     text = path.read_text(errors="replace")
     if path.suffix == ".py":
-        beside = {one.stem: one for one in path.parent.glob("*.py") if one != path}
-        names = re.findall(r"^\s*(?:import|from) (\w+)|[\"'](\w+)[\"']|(\w+)\.py\b[\"']", text, re.M)
+        beside = {one.stem: one for one in path.parent.rglob("*.py") if one != path}
+        names = re.findall(r"^\s*(?:import|from) (\w+)|\w\([\"'](\w+)[\"']|(\w+)\.py[\"']", text, re.M)
         return {beside[name] for found in names for name in found if name in beside}
     places = (path.parent, root, root / "include", root / "tests/support/googletest")
     return {place / name for name in INCLUDE.findall(text) for place in places if (place / name).is_file()}

@@ -5,13 +5,18 @@ import io
 import json
 import os
 import pickle
+import random
+import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy
 import pytest
 import sealpoint
 from convert_states import contents
-from sealpoint.interop import open_source
+from sealpoint import _tree
+from sealpoint.interop import convert, open_source
 
 
 class Attack:
@@ -76,6 +81,59 @@ def test_nothing_is_run(place, tmp_path):
     assert trace.exists(), "this is what would have happened"
 
 
+@pytest.mark.parametrize(
+    ("data", "kind", "message"),
+    [
+        (b"", "Corrupt", "ends too early"),
+        (b"\x80\x02", "Corrupt", "ends too early"),
+        (b"\x80\x02.", "Corrupt", "ends with 0 values"),
+        (b"\x80\x02NN.", "Corrupt", "ends with 2 values"),
+        (b"\x80\x02(N.", "Corrupt", "ends with 1 values|ends with"),
+        (b"\x80\x01N.", "Unsupported", "protocol 1"),
+        (b"\x80\x09N.", "Unsupported", "protocol 9"),
+        (b"\x80\x02I3\n.", "Unsupported", "instruction INT"),
+        (b"\x80\x02P3\n.", "Unsupported", "instruction PERSID"),
+        (b"\x80\x02(cos\nsystem\no.", "Unsupported", "instruction OBJ"),
+        (b"\x80\x02(ios\nsystem\n.", "Unsupported", "instruction INST"),
+        (b"\x80\x02\x82\x01.", "Unsupported", "instruction EXT1"),
+        (b"\x80\x02\xff.", "Unsupported", "0xff"),
+        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f.", "Corrupt", "of a frame"),
+        (b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fx.", "Corrupt", "bytes left"),
+        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\xffx.", "Corrupt", "bytes left"),
+        (b"\x80\x02\x8b\xff\xff\xff\x7f.", "LimitExceeded", "integer has"),
+        (b"\x80\x02\x8b\x01\x08\x00\x00" + b"\1" * 2049 + b".", "LimitExceeded", "2049 bytes"),
+        (b"\x80\x02h\x05.", "Corrupt", "recalls value 5"),
+        (b"\x80\x02j\xff\xff\xff\xff.", "Corrupt", "recalls value 4294967295"),
+        (b"\x80\x02Na.", "Corrupt", "ends too early, or takes"),
+        (b"\x80\x02NNa.", "Corrupt", "appends to a NoneType"),
+        (b"\x80\x02NNNs.", "Corrupt", "sets items of a NoneType"),
+        (b"\x80\x02}(Nu.", "Corrupt", "sets items of a Dict, 1"),
+        (b"\x80\x02NNb.", "Corrupt", "sets the state of a NoneType"),
+        (b"\x80\x02N)R.", "Corrupt", "calls what is no class"),
+        (b"\x80\x02N)\x81.", "Corrupt", "makes an object of what is no class"),
+        (b"\x80\x02u.", "Corrupt", "mark that it never set"),
+        (b"\x80\x02(N(a.", "Corrupt", "never put down"),
+        (b"\x80\x04NN\x93.", "Corrupt", "something else than strings"),
+        (b"\x80\x02c" + b"x" * 5000, "Corrupt", "name has no end"),
+        (b"\x80\x02X\x01\0\0\0\xff.", "Corrupt", "no UTF-8"),
+        (b"\x80\x02]q\0h\0a.", "LimitExceeded", "cycle"),
+        (b"\x80\x02}q\0U\x01xh\0s.", "Unsupported", "SHORT_BINSTRING"),
+        (b"\x80\x02}q\0X\x01\0\0\0xh\0s.", "LimitExceeded", "cycle"),
+        (b"\x80\x02}](h\0e]s.", "Corrupt", "recalls"),
+        (b"\x80\x02}]Ns.", "Unsupported", "a key is a list"),
+        (b"\x80\x02}(]tNs.", "Corrupt", "no key can hold|key"),
+        (b"\x80\x02}X\x03\0\0\0\xed\xa0\x80Ns.", "Unsupported", "no text"),
+        (b"\x80\x02}X\x01\0\0\0xX\x03\0\0\0\xed\xa0\x80s.", "Unsupported", "no text"),
+        (b"\x80\x02}X\x01\0\0\0xK\x01Qs.", "Corrupt", "Persistent"),
+    ],
+)
+def test_malformed_pickles(data, kind, message, tmp_path):
+    path = torch_file(tmp_path / "a", data)
+    with pytest.raises(sealpoint.Error, match=message) as caught:
+        open_source(path)
+    assert (caught.value.code, caught.value.path) == (kind, str(path)), caught.value
+
+
 def test_pickles_that_unfold(tmp_path):
     """A small pickle of references to references: 10 to the power of 30 values."""
     lists = [
@@ -85,6 +143,18 @@ def test_pickles_that_unfold(tmp_path):
     data = b"\x80\x02" + b"".join(lists) + b"}X\x01\0\0\0xh\x1es."
     with pytest.raises(sealpoint.LimitExceededError, match="unfolds"):
         open_source(torch_file(tmp_path / "a", data))
+
+
+def test_deep_pickles(tmp_path):
+    for depth in (150, 250, 100_000):
+        data = b"\x80\x02}X\x01\0\0\0x" + b"]" * depth + b"a" * (depth - 1) + b"s."
+        path = torch_file(tmp_path / str(depth), data)
+        if depth == 150:
+            assert contents(path)[1] == {}
+            continue
+        with pytest.raises(sealpoint.Error, match="nested") as caught:
+            open_source(path)
+        assert caught.value.code in ("LimitExceeded", "Corrupt")
 
 
 @pytest.mark.parametrize(
@@ -110,6 +180,38 @@ def test_malformed_tensors(data, message, tmp_path):
     assert caught.value.path == str(tmp_path / "a") and caught.value.code in ("Corrupt", "Unsupported")
 
 
+def test_malformed_zips(tmp_path):
+    good = torch_file(tmp_path / "good", tensor_pickle(), STORAGE).read_bytes()
+    end = len(good) - 22
+    cases = [
+        (good[:-1], "no end of a zip"),
+        (good[:100], "no end of a zip"),
+        (good + b"x", "no end of a zip"),
+        (good[:end] + struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 3, 4, 1, 1, 0), "contradicts itself"),
+        (good[:end] + struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 1, 1, 0), "zip64 without a locator"),
+        (good.replace(b"archive/version", b"../archive/vers"), "expected a path within it"),
+        (good.replace(b"archive/version", b"archive/data.pk"), None),
+    ]
+    for number, (data, message) in enumerate(cases):
+        path = tmp_path / str(number)
+        path.write_bytes(data)
+        if message is None:
+            assert contents(path)
+            continue
+        with pytest.raises(sealpoint.Error, match=message) as caught:
+            open_source(path)
+        assert caught.value.path == str(path)
+    with zipfile.ZipFile(tmp_path / "npz", "w") as archive:
+        archive.writestr("w.npy", b"")
+    with pytest.raises(sealpoint.NotACheckpointError, match=r"without data\.pkl"):
+        open_source(tmp_path / "npz")
+    with pytest.raises(sealpoint.UnsupportedError, match="compressed by method 8"):
+        open_source(torch_file(tmp_path / "deflated", b"\0" * 1000, method=zipfile.ZIP_DEFLATED))
+    order = [("archive/byteorder", b"big")]
+    with pytest.raises(sealpoint.UnsupportedError, match="big-endian"):
+        open_source(torch_file(tmp_path / "big", tensor_pickle(), [*STORAGE, *order]))
+
+
 def test_entries_that_share_bytes(tmp_path):
     """A bomb of a zip: many entries of the same bytes."""
     buffer = io.BytesIO()
@@ -133,6 +235,68 @@ def safetensors_file(path, header, body=b""):
 W = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 
 
+@pytest.mark.parametrize(
+    ("header", "body", "kind", "message"),
+    [
+        (b"{", b"", "Corrupt", "no JSON"),
+        (b"{" * 10_000, b"", "Corrupt", "no JSON"),
+        (b"{" * 100_000, b"", "LimitExceeded", "bytes of memory"),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"", "Corrupt", "no JSON"),
+        (b"[]", b"", "Corrupt", "no object"),
+        (b"\xff{}", b"", "Corrupt", "no JSON"),
+        (b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{}}', b"x" * 8, "Corrupt", "twice"),
+        (b'{"w":{"dtype":"F32","shape":[' + b"9" * 9000 + b'],"data_offsets":[0,8]}}', b"", "Corrupt", "no list of sizes"),
+        (b'{"\\ud800":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', b"x" * 8, "Corrupt", "half of a surrogate"),
+        ({"w": W}, b"x" * 7, "Incomplete", "has 7 bytes behind its header, expected 8"),
+        ({"w": W}, b"x" * 9, "Corrupt", "1 belong to no tensor"),
+        ({"w": {**W, "data_offsets": [1, 9]}}, b"x" * 9, "Corrupt", "begin at"),
+        ({"w": W, "v": W}, b"x" * 8, "Corrupt", "begin at"),
+        ({"w": {**W, "data_offsets": [8, 0]}}, b"x" * 8, "Corrupt", r"data_offsets are \[8, 0\]"),
+        ({"w": {**W, "data_offsets": [-8, 0]}}, b"", "Corrupt", "no list of sizes"),
+        ({"w": {**W, "shape": [2.0]}}, b"x" * 8, "Corrupt", "no list of sizes"),
+        ({"w": {**W, "shape": [True, 2]}}, b"x" * 8, "Corrupt", "no list of sizes"),
+        ({"w": {**W, "shape": [1 << 61, 1 << 61]}}, b"x" * 8, "Corrupt", "dtype and shape"),
+        ({"w": {**W, "shape": "2"}}, b"x" * 8, "Corrupt", "no list of sizes"),
+        ({"w": {**W, "more": 1}}, b"x" * 8, "Corrupt", "not dtype, shape"),
+        ({"w": 3}, b"x" * 8, "Corrupt", "not dtype, shape"),
+        ({"w": {**W, "dtype": "F6_E2M3"}}, b"x" * 8, "Unsupported", "F6_E2M3"),
+        ({"w": {**W, "dtype": ["F32"]}}, b"x" * 8, "Unsupported", "dtype is"),
+        ({"w": {"dtype": "F4", "shape": [3], "data_offsets": [0, 2]}}, b"xx", "Unsupported", "even last extent"),
+        ({"w": W, "__metadata__": {"a": 1}}, b"x" * 8, "Corrupt", "something else than strings"),
+        ({"w": W, "__metadata__": []}, b"x" * 8, "Corrupt", "something else than strings"),
+        ({"w": W, "__metadata__": {"sealpoint.tree": "{"}}, b"x" * 8, "Corrupt", "no JSON .object sealpoint.tree"),
+        ({"w": W, "__metadata__": {"sealpoint.tree": "[]"}}, b"x" * 8, "Corrupt", "no mapping"),
+        ({"w": W, "__metadata__": {"sealpoint.tree": "{}"}}, b"x" * 8, "Corrupt", "no place for it"),
+        ({"w": W, "__metadata__": {"sealpoint.tree": '{"a":{"$":"tensor","name":"x"}}'}}, b"x" * 8, "Corrupt", "not there"),
+        (
+            {"w": W, "__metadata__": {"sealpoint.tree": '{"a":{"$":"tensor","name":["x"]}}'}},
+            b"x" * 8,
+            "Corrupt",
+            "malformed",
+        ),
+        ({"w": W, "__metadata__": {"sealpoint.tree": '{"a":{"$":"dict"}}'}}, b"x" * 8, "Corrupt", "malformed"),
+        ({"w": W, "__metadata__": {"sealpoint.object.x": "1"}}, b"x" * 8, "Corrupt", "object in __metadata__"),
+    ],
+)
+def test_malformed_safetensors(header, body, kind, message, tmp_path):
+    path = safetensors_file(tmp_path / "a.safetensors", header, body)
+    with pytest.raises(sealpoint.Error, match=message) as caught:
+        open_source(path)
+    assert caught.value.code == kind and str(tmp_path) in str(caught.value)
+
+
+def test_headers_that_are_too_long(tmp_path):
+    (tmp_path / "a.safetensors").write_bytes((1 << 62).to_bytes(8, "little") + b"{}")
+    with pytest.raises(sealpoint.LimitExceededError, match="4611686018427387904"):
+        open_source(tmp_path / "a.safetensors")
+    (tmp_path / "b.safetensors").write_bytes((1000).to_bytes(8, "little") + b"{}")
+    with pytest.raises(sealpoint.IncompleteError, match="expected 1008"):
+        open_source(tmp_path / "b.safetensors")
+    (tmp_path / "c.safetensors").write_bytes(b"")
+    with pytest.raises(sealpoint.NotACheckpointError, match="0 bytes"):
+        open_source(tmp_path / "c.safetensors")
+
+
 def test_no_path_leads_out_of_the_directory(tmp_path):
     secret = safetensors_file(tmp_path / "secret.safetensors", {"w": W}, b"x" * 8)
     for number, name in enumerate(("../secret.safetensors", str(secret), "a/../../secret.safetensors", "", "a\0b")):
@@ -142,3 +306,396 @@ def test_no_path_leads_out_of_the_directory(tmp_path):
         with pytest.raises(sealpoint.CorruptError, match="expected a relative path within") as caught:
             open_source(folder)
         assert caught.value.path == str(folder / "model.safetensors.index.json")
+
+
+def test_what_is_no_checkpoint(tmp_path):
+    cases = [
+        (b"", "NotACheckpoint", "begins with"),
+        (b"\x89HDF\r\n\x1a\nxxxx", "Unsupported", "HDF5"),
+        (b"GGUF\3\0\0\0", "Unsupported", "GGUF"),
+        (b"\x93NUMPY", "Unsupported", "numpy"),
+        (b"\x1f\x8bxxxxxx", "Unsupported", "gzip"),
+        (b"\x28\xb5\x2f\xfdxxxx", "Unsupported", "zstd"),
+        (pickle.dumps({"a": 1}), "Unsupported", "plain pickle"),
+        (b"text, just text", "NotACheckpoint", "begins with 74657874"),
+    ]
+    for number, (data, kind, message) in enumerate(cases):
+        (tmp_path / str(number)).write_bytes(data)
+        with pytest.raises(sealpoint.Error, match=message) as caught:
+            open_source(tmp_path / str(number))
+        assert caught.value.code == kind
+    with pytest.raises(sealpoint.NotFoundError):
+        open_source(tmp_path / "none")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(sealpoint.NotACheckpointError, match="no file of a known format"):
+        open_source(tmp_path / "folder")
+    (tmp_path / "folder/__0_0.distcp").write_bytes(b"")
+    with pytest.raises(sealpoint.NotACheckpointError, match="did not end"):
+        open_source(tmp_path / "folder")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(sealpoint.NotACheckpointError, match="not a regular file"):
+        open_source(tmp_path / "pipe")
+    (tmp_path / "folder/metadata.json").write_text('{"sharded_backend": "zarr"}')
+    with pytest.raises(sealpoint.UnsupportedError, match="'zarr', expected torch_dist"):
+        open_source(tmp_path / "folder")
+    (tmp_path / "many").mkdir()
+    for content, message in (("7x", "iteration '7x'"), ("", "iteration ''"), ("../../etc", "expected a number")):
+        (tmp_path / "many/latest_checkpointed_iteration.txt").write_text(content)
+        with pytest.raises(sealpoint.CorruptError, match=message):
+            open_source(tmp_path / "many")
+
+
+def metadata_pickle(**members):
+    """A .metadata by hand, of protocol 4."""
+    module = "torch.distributed.checkpoint.metadata"
+    decoded = {"state_dict_metadata": {}, "planner_data": None, "storage_data": {}, **members}
+    body = b"".join(
+        pickle.dumps(key, 2)[2:-1] + (value if isinstance(value, bytes) else pickle.dumps(value, 2)[2:-1])
+        for key, value in decoded.items()
+    )
+    return b"\x80\x02c" + f"{module}\nMetadata\n".encode() + b")\x81}(" + body + b"ub."
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"state_dict_metadata": 3}, "not the metadata"),
+        ({"state_dict_metadata": {"w": 3}}, "not the metadata"),
+        ({"state_dict_metadata": {3: 3}}, "no text"),
+        ({"storage_data": {1: 2}}, "not the metadata"),
+        ({"planner_data": {"w": 3}}, "no list"),
+        ({"planner_data": 3}, "not the metadata"),
+        (
+            {"state_dict_metadata": b"}X\1\0\0\0wctorch.distributed.checkpoint.metadata\nBytesStorageMetadata\n)\x81s"},
+            "names no file",
+        ),
+        ({"state_dict_metadata": b"}X\1\0\0\0wcos\nsystem\n)\x81s"}, "os.system"),
+    ],
+)
+def test_malformed_metadata(members, message, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/.metadata").write_bytes(metadata_pickle(**members))
+    with pytest.raises(sealpoint.Error, match=message) as caught:
+        open_source(tmp_path / "d")
+    assert caught.value.path == str(tmp_path / "d/.metadata")
+
+
+def test_the_decoder_agrees_with_pickle(tmp_path):
+    """On what both know."""
+    values = [
+        None,
+        True,
+        -1,
+        255,
+        256,
+        70000,
+        -(2**31),
+        2**31,
+        2**70,
+        -(2**70),
+        1.5,
+        "x",
+        "ä" * 300,
+        b"",
+        b"x" * 300,
+        [],
+        [1, [2]],
+        (),
+        (1,),
+        (1, 2),
+        (1, 2, 3),
+        (1, 2, 3, 4),
+        {"a": {"b": 1}},
+        {1, 2},
+        frozenset([3]),
+        bytearray(b"y"),
+        1j,
+    ]
+
+    for protocol in (2, 3, 4, 5):
+        for value in [*values, values]:
+            path = torch_file(tmp_path / "a", pickle.dumps({"v": value}, protocol))
+            with open_source(path) as state:
+                found = _tree.Decoder(lambda name: name).decode(state.tree)["v"]
+            assert found == value, (protocol, value)
+
+
+def test_mutated_files(tmp_path):
+    """Random changes of small files: an error of the library, or a state; never another exception, and never a wait."""
+    arrays = {"w": numpy.arange(12, dtype="f4").reshape(3, 4), "layers.0": numpy.arange(5), "s": numpy.float64(1)}
+    sealpoint.save(arrays, tmp_path / "c", objects={"x": b"123"})
+    convert(tmp_path / "c", tmp_path / "a.safetensors", to="safetensors")
+    convert(tmp_path / "c", tmp_path / "t", to="torch", drop=["x"])
+    convert(tmp_path / "c", tmp_path / "d", to="dcp", drop=["x"])
+    generator = random.Random(5)
+    victims = [tmp_path / "a.safetensors", tmp_path / "t", tmp_path / "d/.metadata", tmp_path / "d/__0_0.distcp"]
+    for victim in victims:
+        good = victim.read_bytes()
+        errors = 0
+        for _ in range(150):
+            data = bytearray(good)
+            for _ in range(generator.randint(1, 4)):
+                at, kind = generator.randrange(len(data)), generator.randrange(4)
+                if kind == 0:
+                    data[at] = generator.randrange(256)
+                elif kind == 1:
+                    del data[at : at + generator.randint(1, 30)]
+                elif kind == 2:
+                    data[at:at] = data[at : at + generator.randint(1, 30)]
+                else:
+                    data[at : at + 8] = generator.choice([b"\xff" * 8, b"\0" * 8, (1 << 62).to_bytes(8, "little"), b"}" * 8])
+            victim.write_bytes(data)
+            try:
+                contents(victim if victim.parent == tmp_path else victim.parent)
+            except sealpoint.Error as error:
+                errors += 1
+                assert str(error) and error.path
+        victim.write_bytes(good)
+        assert errors > 50, victim
+
+
+def test_memory_of_a_hostile_file_is_bounded(tmp_path):
+    """A few kilobytes that say that they are much more."""
+    paths = [
+        torch_file(tmp_path / "a", tensor_pickle(numel=1 << 50, shape=(1 << 25, 1 << 25), strides=(1 << 25, 1)), STORAGE),
+        safetensors_file(
+            tmp_path / "b.safetensors", {"w": {"dtype": "U8", "shape": [1 << 50], "data_offsets": [0, 1 << 50]}}
+        ),
+    ]
+    code = """if True:
+        import resource, sys
+        from sealpoint.interop import convert
+        import sealpoint
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for path in sys.argv[1:]:
+            try:
+                convert(path, path + ".out")
+            except sealpoint.Error as error:
+                print(error.code)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+    """
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Corrupt", "Incomplete", "True"], done
+
+
+def test_zips_of_64_bits(tmp_path, monkeypatch):
+    """Sizes and offsets beyond 32 bits, as other programs write them."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 8)
+    path = torch_file(tmp_path / "a", tensor_pickle(), STORAGE)
+    data = path.read_bytes()
+    assert b"PK\6\6" in data and b"PK\6\7" in data
+    assert contents(path)[1]["w"][:2] == ("f32", (2, 2))
+    locator, end = data.index(b"PK\6\7"), data.index(b"PK\6\6")
+    extra = data.index(b"PK\1\2") + 46 + len("archive/data.pkl")
+    for changed, message in (
+        (data[: locator + 8] + struct.pack("<Q", end + 1) + data[locator + 16 :], "zip64 without its end"),
+        (data[: locator + 8] + struct.pack("<Q", 1 << 60) + data[locator + 16 :], "says that 56 are at"),
+        (data[: end + 24] + struct.pack("<Q", 1 << 60) + data[end + 32 :], "end of the zip64 contradicts itself"),
+        (data[: end + 24] + struct.pack("<QQ", 1 << 60, 1 << 60) + data[end + 40 :], "has no entry where one is expected"),
+        (data[:extra] + struct.pack("<H", 9) + data[extra + 2 :], "lacks its 64-bit sizes"),
+        (data[: extra + 4] + struct.pack("<Q", 1 << 40) + data[extra + 12 :], "of which .* are stored"),
+    ):
+        path.write_bytes(changed)
+        with pytest.raises(sealpoint.CorruptError, match=message):
+            open_source(path)
+
+
+def test_zips_of_64_bits_that_we_write(tmp_path):
+    """Entries of 5 GiB, of which only what is between them is written."""
+    from sealpoint.interop._boxes import whole
+    from sealpoint.interop._layout import Layout, ZipLayout
+    from sealpoint.interop._source import FileTensor
+
+    layout = Layout()
+    file = layout.add_file("a")
+    layout.add_bytes(file, b"before")
+    archive = ZipLayout(layout, file, "archive/")
+    large = FileTensor("w", "u8", (0,), [])
+    object.__setattr__(large, "shape", (5 << 30,))
+    for key in range(2):
+        archive.add_tensor(f"data/{key}", large, whole(large.shape))
+    archive.add_bytes("version", b"3\n")
+    archive.finish()
+    for number, part in enumerate(layout.parts):
+        part.crc = 17 + number
+    with open(tmp_path / "a", "wb") as out:
+        out.truncate(layout.sizes[0])
+        for small in layout.smalls:
+            out.seek(small.offset)
+            out.write(small.data())
+    with zipfile.ZipFile(tmp_path / "a") as other:  # what it says to an independent reader
+        infos = other.infolist()
+        assert [(one.file_size, one.CRC) for one in infos[:2]] == [(5 << 30, 17), (5 << 30, 18)]
+        assert other.read("archive/version") == b"3\n"
+    assert all((part.offset - 6) % 64 == 0 for part in layout.parts)
+
+
+def plain(value):
+    return pickle.dumps(value, protocol=2)[2:-1]
+
+
+def called(name, *args, state=b""):
+    module, _, function = name.rpartition(".")
+    return b"c" + f"{module}\n{function}\n".encode() + b"(" + b"".join(args) + b"tR" + state
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "message"),
+    [
+        (called("torch.Size", plain((-1,))), "Corrupt", "an object of torch.Size is malformed"),
+        (called("torch.Size"), "Corrupt", "torch.Size is malformed"),
+        (called("torch.device", plain(1.5)), "Corrupt", "torch.device is malformed"),
+        (called("_codecs.encode", plain("a"), plain("rot13")), "Corrupt", "_codecs.encode is malformed"),
+        (called("builtins.complex", plain("1+2j")), "Corrupt", "builtins.complex is malformed"),
+        (called("builtins.bytearray", plain(1 << 40)), "Corrupt", "builtins.bytearray is malformed"),
+        (called("builtins.set", plain([[1]])), "Corrupt", "no set can hold|malformed"),
+        (called("builtins.getattr", plain("x"), plain("y")), "Unsupported", "builtins.getattr"),
+        (called("numpy.ndarray", plain((2,))), "Unsupported", "numpy.ndarray"),
+        (called("numpy.dtype", plain("f4"), plain(False), plain(True)), "Unsupported", "numpy.dtype"),
+        (called("numpy._core.multiarray.scalar", plain(1), plain(b"")), "Corrupt", "scalar is malformed"),
+        (called("numpy._core.multiarray._reconstruct", plain(1)), "Corrupt", "_reconstruct is malformed"),
+        (
+            called(
+                "numpy._core.numeric._frombuffer",
+                plain(b"1234"),
+                called("numpy.dtype", plain("f4")),
+                plain((2,)),
+                plain("C"),
+            ),
+            "Corrupt",
+            "4 bytes of an array",
+        ),
+        (
+            called(
+                "numpy._core.numeric._frombuffer",
+                plain(b"1234"),
+                called("numpy.dtype", plain("O8")),
+                plain((2,)),
+                plain("C"),
+            ),
+            "Unsupported",
+            "numpy.ndarray of O8",
+        ),
+        (
+            called(
+                "numpy._core.multiarray.scalar",
+                called("numpy.dtype", plain("f4"), state=plain((3, ">")) + b"b"),
+                plain(b"1234"),
+            ),
+            "Unsupported",
+            "big-endian",
+        ),
+        (
+            called("torch._utils._rebuild_tensor_v2", plain(1), plain(0), plain((1,)), plain((1,))),
+            "Corrupt",
+            "tensor without a storage",
+        ),
+        (called("torch._utils._rebuild_parameter", plain(1)), "Corrupt", "parameter without a tensor"),
+        (
+            called("torch._tensor._rebuild_from_type_v2", b"cos\nsystem\n", b"ctorch\nTensor\n", plain(()), plain(0)),
+            "Unsupported",
+            r"os\.system",
+        ),
+        (
+            called("torch._tensor._rebuild_from_type_v2", b"ctorch\nSize\n", b"ctorch\nSize\n", plain(()), plain(0)),
+            "Unsupported",
+            "torch.Size",
+        ),
+        (called("megatron.core.x.Y", plain(1), plain(2)), "Unsupported", "megatron.core.x.Y"),
+        (b"ctorch\nFloatStorage\n", "Unsupported", "torch.FloatStorage"),
+        (called("_io.BytesIO", state=plain((1, 0, None)) + b"b"), "Corrupt", "_io.BytesIO is malformed"),
+        (b"}(" + called("torch.Size", plain((1,))) + b"Nu", "Unsupported", "a key is"),
+        (b"(" + b"].".replace(b".", b"") + b"\x91", "Corrupt", "no set can hold"),
+    ],
+)
+def test_malformed_objects(value, code, message, tmp_path):
+    path = torch_file(tmp_path / "a", b"\x80\x04}" + plain("v") + value + b"s.", STORAGE)
+    with pytest.raises(sealpoint.Error, match=message) as caught:
+        contents(path)
+    assert (caught.value.code, caught.value.path) == (code, str(path)), caught.value
+
+
+def test_values_that_few_programs_write(tmp_path):
+    parts = {
+        "parameter of a parameter": called("torch._utils._rebuild_parameter", called(
+            "torch._utils._rebuild_parameter", tensor_pickle()[3 + len(plain("w")) : -2], plain(True), plain(None)),
+            plain(True), plain(None)),
+        "frozen": called("builtins.frozenset", plain([1])), "empty": called("__builtin__.bytes"),
+        "enum": called("megatron.core.x.Y", plain("name")), "device": called("torch.device", plain("meta")),
+        "list of pairs": called("collections.OrderedDict", plain([["a", 1]])), "scalar": called(
+            "numpy.core.multiarray.scalar", called("numpy.dtype", plain("f4"), state=plain((3, "<")) + b"b"),
+            plain(b"\0\0\x80\x3f")),
+    }  # fmt: skip
+    body = b"".join(plain(name) + value for name, value in parts.items())
+    tree, tensors = contents(torch_file(tmp_path / "a", b"\x80\x04}(" + body + b"u.", STORAGE))
+    assert len(tensors) == 1 and tree == {
+        "parameter of a parameter": {"$": "tensor", "name": "parameter of a parameter"},
+        "frozen": {"$": "frozenset", "items": [1]}, "empty": {"$": "bytes", "base64": ""},
+        "enum": {"$": "enum", "class": "megatron.core.x.Y", "value": "name"}, "device": {"$": "device", "name": "meta"},
+        "list of pairs": {"a": 1}, "scalar": {"$": "array", "dtype": "f32", "base64": "AACAPw=="},
+    }  # fmt: skip
+    convert(tmp_path / "a", tmp_path / "b", to="torch", verify=True)
+    with zipfile.ZipFile(tmp_path / "b") as archive:
+        assert b"cmegatron.core.x\nY\n" in archive.read("archive/data.pkl"), "as it was, for those who have the class"
+
+
+def saved_tree(path, node):
+    sealpoint.save(
+        {"w": numpy.ones(2)},
+        path,
+        objects={"sealpoint.tree": (json.dumps(node).encode(), "application/vnd.sealpoint.tree+json")},
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "message"),
+    [
+        ({"$": "enum", "class": "os.system", "value": 1}, "Unsupported", "os.system"),
+        ({"$": "enum", "class": "megatron.x\nY", "value": 1}, "Unsupported", "megatron"),
+        ({"$": "enum", "class": "megatron.x.Y", "name": "A"}, "Unsupported", "value is not known"),
+        ({"$": "enum", "class": "megatron.x.Y", "value": {"$": "int", "value": "1"}}, "Unsupported", "value is not known"),
+        ({"$": "dtype", "name": "float32\nos"}, "Unsupported", "none of torch's"),
+        ({"$": "device", "name": "cuda:x"}, "Corrupt", "malformed"),
+        ({"$": "array", "dtype": "bf16", "base64": "", "shape": [0]}, "Unsupported", "which numpy lacks"),
+        ({"$": "pickle", "base64": ""}, "Unsupported", "of the kind 'pickle'"),
+        ({"$": "per_rank", "size": 2}, "Unsupported", "of which each rank has its own"),
+        ({"$": "bytes", "base64": "!"}, "Corrupt", "malformed"),
+        ({"$": "int"}, "Corrupt", "malformed"),
+        ({"$": "new"}, "Unsupported", "of the kind 'new'"),
+    ],
+)
+def test_trees_that_no_pickle_can_hold(node, code, message, tmp_path):
+    """What a checkpoint of this library says cannot make a harmful pickle."""
+    path = saved_tree(tmp_path / "c", {"w": {"$": "tensor", "name": "w"}, "v": node})
+    for to in ("torch", "dcp"):
+        with pytest.raises(sealpoint.Error, match=message) as caught:
+            convert(path, tmp_path / to, to=to)
+        assert (caught.value.code, caught.value.object) == (code, "v")
+    convert(path, tmp_path / "d", verify=True)
+    convert(path, tmp_path / "e.safetensors", to="safetensors", verify=True)
+
+
+def test_malformed_trees(tmp_path):
+    for number, node in enumerate(
+        ([], {"$": "tuple", "items": []}, {"a": {"$": "tensor", "name": "x"}}, {"a": {"$": "dict"}})
+    ):
+        with pytest.raises(sealpoint.CorruptError, match="no mapping|not there|malformed"):
+            open_source(saved_tree(tmp_path / str(number), node))
+
+
+def test_boxes_that_are_no_grid(monkeypatch):
+    from sealpoint.interop import _boxes
+    from sealpoint.interop._boxes import Box, gap_of
+
+    steps = [Box((0, 0), (2, 1)), Box((2, 0), (1, 1)), Box((0, 1), (1, 2)), Box((1, 1), (2, 2))]
+    assert gap_of(steps, (3, 3)) is None
+    assert gap_of(steps[:3], (3, 3)) == "5 elements of 9 are stored"
+    assert "share the element at [1, 0]" in gap_of([*steps[:3], Box((1, 0), (2, 2))], (3, 3))
+    assert "lies outside of [3, 3]" in gap_of([Box((2, 2), (2, 2))], (3, 3))
+    assert gap_of([Box((), ())], ()) is None and "share the element at []" in gap_of([Box((), ()), Box((), ())], ())
+    rows = [Box((0, i), (2, 1)) for i in range(20)] + [Box((0, 20), (1, 1)), Box((1, 20), (1, 1))]
+    monkeypatch.setattr(_boxes, "_LOOKS_MAX", 1)
+    assert gap_of(rows, (2, 21)) is None, "looked through along the dimension with the most cuts"
+    with pytest.raises(sealpoint.LimitExceededError, match="4 boxes of a tensor are no grid, and too many"):
+        gap_of(steps, (3, 3))
