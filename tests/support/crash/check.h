@@ -52,8 +52,6 @@ class CrashChecker {
   std::string CheckNothingIsWrong(const CrashImage& image);
   CrashFinding Look(const CrashImage& image, const std::string& directory);
 
-  std::uint64_t checked_count() const { return findings_.size(); }
-
  private:
   std::vector<CrashFinding> LookAtAll(const CrashImage& image);
   const Result<std::uint64_t>& NewestStep(const CrashImage& image);
