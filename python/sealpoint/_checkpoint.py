@@ -19,6 +19,7 @@ from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, MismatchError, NotFoundError
 from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
+from sealpoint._native import check_one
 
 Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
@@ -527,7 +528,24 @@ def open(
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
     Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
-    UnsupportedError (also: a URL), LimitExceededError, IoError.
+    UnsupportedError (also: a URL), LimitExceededError, IoError, MismatchError (files of a checkpoint of
+    torch.distributed.checkpoint or Megatron are in the directory, too).
     """
+    check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
+    with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
+        check_one(path_of(path))
+    return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
+                    memory_budget_bytes=memory_budget_bytes)  # fmt: skip
+
+
+def open_own(
+    path: Path,
+    *,
+    check_files: bool = True,
+    direct_io: bool = False,
+    threads: int = 1,
+    memory_budget_bytes: int = 256 << 20,
+) -> Checkpoint:
+    """The same, whatever else is in the directory."""
     check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
     return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), threads)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sealpoint import _tree
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, Error
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of

@@ -12,7 +12,7 @@ import torch
 
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, MismatchError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._tree import Node

@@ -186,7 +186,7 @@ class Checkpointer:
             if session_of(self._group).rank == 0 and os.path.isdir(place) and (found := describe(place)):
                 _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
             return None
-        from sealpoint._checkpoint import open as open_checkpoint
+        from sealpoint._checkpoint import open_own as open_checkpoint
 
         load(state_dict, path, process_group=self._group, **options)
         with open_checkpoint(path, check_files=False) as checkpoint:

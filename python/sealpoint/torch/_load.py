@@ -11,7 +11,7 @@ import torch
 from sealpoint import _sealpoint, _tree
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Checkpoint, Path, Rounding
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint.torch import _differences, _shards

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._series import Series
