@@ -96,7 +96,8 @@ struct ForeignNode::Member {
 
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // PosixStorage() if null
-  // Values of classes that have no node are left out, and noted; else they are Unread.
+  // Values of classes that have no node, and tensors of DCP and Megatron whose dtype the format
+  // lacks, are left out, and noted; else they are Unread.
   bool drop_unknown = false;
   // What cannot be read of a directory, or of a mapping in a pickle, becomes Unread, and is no
   // error, so that it can be left out.

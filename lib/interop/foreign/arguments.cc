@@ -22,13 +22,16 @@ const Pickled& At(const PickledItems& items, std::size_t i) {
 const PickledItems& ArgsOf(const Pickled& object) { return object.parts()->args->parts()->items; }
 
 const PickledItems& SequenceOf(const Pickled& value) {
-  if (!value.is_sequence()) InvalidValue("a value is no list or tuple");
+  if (!value.is_sequence()) {
+    InvalidValue(StrCat("a value is a ", KindName(value), ", expected a list or tuple"));
+  }
   return value.parts()->items;
 }
 
 std::uint64_t NaturalOf(const Pickled& value) {
   if (!value.is(Kind::kInt) || value.number < 0 || value.number >= std::int64_t{1} << 62) {
-    InvalidValue("a value is no size");
+    const std::string found = value.is(Kind::kInt) ? StrCat(value.number) : KindName(value);
+    InvalidValue(StrCat("a value is ", found, ", expected a size below 2^62"));
   }
   return static_cast<std::uint64_t>(value.number);
 }

@@ -103,7 +103,7 @@ class Ranks {
     }
     for (const int rank : ranks) {
       const std::string path = JoinPath(state.path, StrCat("__", rank, kMetadata));
-      by_rank_.emplace(rank, ReadDcpMetadata(*files.Open(path), files.options().goes_on));
+      by_rank_.emplace(rank, ReadDcpMetadata(*files.Open(path), files.options()));
     }
   }
 
@@ -202,6 +202,8 @@ class Ranks {
     }
     for (const auto& [name, path] : own.paths) merged_.paths[name] = path;
     for (const auto& [name, error] : own.unread) merged_.unread.insert_or_assign(name, error);
+    merged_.dropped.insert(own.dropped.begin(), own.dropped.end());
+    merged_.dropped_files.insert(own.dropped_files.begin(), own.dropped_files.end());
   }
 
   std::vector<TorchZip::Digest> DigestsOf(const DcpPlace& place, const std::string& name) {
@@ -263,7 +265,7 @@ ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files) {
   DcpMetadata metadata;
   ForeignNode::Members leaves;
   if (indices.contains(kMetadata)) {
-    metadata = ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options().goes_on);
+    metadata = ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options());
   } else {
     Ranks by_rank(ranks, files, state);
     leaves = by_rank.TakeOwn();

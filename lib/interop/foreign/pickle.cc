@@ -335,7 +335,7 @@ std::uint64_t PickleDecoder::NumberOf(std::string_view bytes) {
 }
 
 std::string_view PickleDecoder::CheckText(std::string_view bytes) const {
-  if (!IsText(bytes, true)) Corrupt("string is no UTF-8");
+  if (!IsText(bytes, true)) Corrupt("string has malformed bytes, expected UTF-8");
   return bytes;
 }
 

@@ -145,8 +145,8 @@ void PickleDecoder::AddObject(bool is_new) {
   Pickled* const args = Pop();
   const Pickled* const made_by = Pop();
   if (!args->is(Kind::kTuple) || !made_by->is(Kind::kGlobal)) {
-    Corrupt(StrCat("pickle ", is_new ? "makes an object of" : "calls",
-                   " what is no class or function"));
+    Corrupt(StrCat("pickle ", is_new ? "makes an object of" : "calls", " a ", KindName(*made_by),
+                   " with a ", KindName(*args), ", expected a class or function and a tuple"));
   }
   Pickled* const value = Make(Kind::kObject);
   value->text = made_by->text;

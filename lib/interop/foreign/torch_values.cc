@@ -163,7 +163,7 @@ void TorchValues::TakeBack(std::size_t added) {
 }
 
 std::string TorchValues::Text(std::string_view text) const {
-  if (!IsText(text, false)) Refuse(Code::kUnsupported, "string is no text");
+  if (!IsText(text, false)) Refuse(Code::kUnsupported, "string has surrogates, expected UTF-8");
   return std::string(text);
 }
 
