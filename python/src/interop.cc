@@ -239,6 +239,20 @@ void BindInterop(nb::module_& m) {
         nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
                 "list[str]) -> Foreign | None"),
         "None: the path is of no format that is known.");
+  m.def(
+      "foreign_dtypes",
+      [] {
+        nb::list rows;
+        for (const ForeignDType& row : ForeignDTypes()) {
+          rows.append(nb::make_tuple(Text(DTypeName(row.dtype)), DTypeSizeBytes(row.dtype),
+                                     Text(row.name), Text(row.torch_storage),
+                                     Text(row.numpy_code)));
+        }
+        return rows;
+      },
+      nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
+      "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
+      "code.");
   m.def("newest_megatron_iteration", Newest, nb::arg("path"),
         nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
 }

@@ -75,6 +75,15 @@ TEST(PickleDecoder, BoundsItsInstructions) {
   }
 }
 
+TEST(ForeignDTypes, AreTheRegisteredOnes) {
+  const auto rows = ForeignDTypes();
+  ASSERT_EQ(rows.size(), RegisteredDTypes().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].dtype, RegisteredDTypes()[i].dtype) << rows[i].name;
+    EXPECT_FALSE(rows[i].name.empty()) << i;
+  }
+}
+
 class ReadForeignTest : public ::testing::Test {
  protected:
   void SetUp() override {
