@@ -119,8 +119,8 @@ std::string MissingFile(const std::vector<std::string>& names) {
     const Numbered numbered = NumberedOf(name);
     if (!seen.emplace(numbered.stem, numbered.count).second) continue;
     for (std::size_t number = 1; number <= numbered.count; ++number) {
-      std::string wanted = FileName(numbered.stem, number, numbered.count);
-      if (!std::ranges::binary_search(names, wanted)) return wanted;
+      std::string expected = FileName(numbered.stem, number, numbered.count);
+      if (!std::ranges::binary_search(names, expected)) return expected;
     }
   }
   return {};

@@ -59,7 +59,7 @@ class JsonReader {
   void Begin(char opening);
   bool NextMember(char closing);
   void SkipSpace();
-  bool Take(char wanted);
+  bool Take(char expected);
   char Front() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool SkipDigits();
   void TakeEscape(std::string& out);

@@ -41,7 +41,7 @@ Shape SizesOf(const Pickled& value) {
   const PickledItems& items = SequenceOf(is_size ? At(ArgsOf(value), 0) : value);
   if (items.size() > kDimensionsMax) InvalidValue("a shape has too many dimensions");
   Shape sizes;
-  for (const Pickled* const one : items) sizes.push_back(NaturalOf(*one));
+  for (const Pickled* const item : items) sizes.push_back(NaturalOf(*item));
   return sizes;
 }
 

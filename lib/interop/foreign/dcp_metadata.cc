@@ -161,9 +161,9 @@ class MetadataReader {
     }
     if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
       CostOfParts(ItemsOf(*transforms).size());
-      for (const Pickled* const one : ItemsOf(*transforms)) {
-        if (!one->is(Kind::kText)) OfOtherKind("a transform", *one, "str");
-        place.transforms.emplace_back(one->text);
+      for (const Pickled* const transform : ItemsOf(*transforms)) {
+        if (!transform->is(Kind::kText)) OfOtherKind("a transform", *transform, "str");
+        place.transforms.emplace_back(transform->text);
       }
     }
     return {PlaceKey(Member(key, "fqn").text, std::move(offset)), std::move(place)};

@@ -50,14 +50,14 @@ struct Pickled {
   union {
     std::int64_t number = 0;  // also of kBool
     double real;
-    Parts* own;  // of all kinds that have some
+    Parts* structure;  // of all kinds that have some
   };
   std::string_view text;  // of the pickle, or of the decoder
 
   // Null if its kind has none.
-  const Parts* parts() const { return HasParts(kind) ? own : nullptr; }
+  const Parts* parts() const { return HasParts(kind) ? structure : nullptr; }
   static bool HasParts(Kind kind) { return kind >= Kind::kList && kind != Kind::kGlobal; }
-  bool is(Kind wanted) const { return kind == wanted; }
+  bool is(Kind other) const { return kind == other; }
   bool is_sequence() const { return kind == Kind::kList || kind == Kind::kTuple; }
 };
 

@@ -158,11 +158,11 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
         "missing");
   }
   if ((*model)->is_directory()) {
-    std::set<std::string> own = {(*model)->index_name()};
+    std::set<std::string> format_names = {(*model)->index_name()};
     for (const SafetensorsFile& file : (*model)->files()) {
-      own.insert(file.name.substr(0, file.name.find('/')));
+      format_names.insert(file.name.substr(0, file.name.find('/')));
     }
-    ReadBeside(true, own, files, state);
+    ReadBeside(true, format_names, files, state);
   }
   return state;
 }

@@ -99,8 +99,8 @@ std::optional<Children> ChildrenOf(const ForeignNode& node) {
   if (!IsWalked(node)) return std::nullopt;
   if (node.if_list() == nullptr) return EntriesOf(node);
   Children children;
-  for (const ForeignNode& one : *node.if_list()) {
-    children.emplace_back(static_cast<std::int64_t>(children.size()), &one);
+  for (const ForeignNode& item : *node.if_list()) {
+    children.emplace_back(static_cast<std::int64_t>(children.size()), &item);
   }
   return children;
 }
@@ -125,9 +125,9 @@ ForeignNode Clipped(const ForeignNode& node, std::size_t& left) {
   if (node.if_float() != nullptr) return *node.if_float();
   if (node.if_list() != nullptr) {
     ForeignNode::List items;
-    for (const ForeignNode& one : *node.if_list()) {
+    for (const ForeignNode& item : *node.if_list()) {
       if (left == 0) break;
-      items.push_back(Clipped(one, left));
+      items.push_back(Clipped(item, left));
     }
     return items;
   }

@@ -69,7 +69,7 @@ class Decoder : public PickleDecoder {
     }
     if (!items[5]->is(Kind::kNone)) CheckView(*items[5], storage.count);
     Pickled* const value = Make(Kind::kPersistent);
-    value->own->items = {id, items[5]};
+    value->structure->items = {id, items[5]};
     return value;
   }
 

@@ -40,8 +40,8 @@ ForeignNode TorchValues::KnownObject(const Pickled& value) {
     ForeignNode::List items;
     const PickledItems& sizes = SequenceOf(At(args, 0));
     Cost(CappedMul(sizes.size(), kSizeCost));
-    for (const Pickled* const one : sizes) {
-      items.push_back(static_cast<std::int64_t>(NaturalOf(*one)));
+    for (const Pickled* const extent : sizes) {
+      items.push_back(static_cast<std::int64_t>(NaturalOf(*extent)));
     }
     return {{kNodeKind, "size"}, {"items", std::move(items)}};
   }
