@@ -7,8 +7,8 @@ endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(sealpoint_mutants_root ${CMAKE_BINARY_DIR}/mutants)
 set(sealpoint_mutants_generator ${PROJECT_SOURCE_DIR}/tests/mutants/generate.py)
-file(GLOB sealpoint_mutants_inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/*/*.cc ${PROJECT_SOURCE_DIR}/lib/*/*.h
-     ${PROJECT_SOURCE_DIR}/readers/*/*.cc ${PROJECT_SOURCE_DIR}/readers/*/*.h
+file(GLOB_RECURSE sealpoint_mutants_inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/*.cc ${PROJECT_SOURCE_DIR}/lib/*.h
+     ${PROJECT_SOURCE_DIR}/readers/*.cc ${PROJECT_SOURCE_DIR}/readers/*.h
      ${PROJECT_SOURCE_DIR}/tests/mutants/*.py ${PROJECT_SOURCE_DIR}/tests/mutants/catalogue.txt)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sealpoint_mutants_inputs})
 execute_process(COMMAND ${Python3_EXECUTABLE} ${sealpoint_mutants_generator} ${sealpoint_mutants_root}

@@ -77,7 +77,7 @@ std::string Tensors() {
                  Text("empty") + Tensor("HalfStorage", "2", 0, Int(0), Int(1)));
 }
 
-// Of a dataclass of the metadata of DCP.
+// An object of a dataclass of the metadata of DCP.
 std::string Described(const std::string& name, const std::string& members) {
   return Global("torch.distributed.checkpoint.metadata", name) + ")\x81" + Mapping(members) + "b";
 }

@@ -94,9 +94,21 @@ struct ForeignNode::Member {
   mutable ForeignNode value{};  // so that it can be moved out of an initializer list
 };
 
+// What torch and numpy call a dtype; a name is empty if they have none.
+struct ForeignDType {
+  DType dtype = DType::kNone;
+  std::string_view name{};           // in torch, numpy and ml_dtypes: "bfloat16"
+  std::string_view torch_storage{};  // a class of the module torch: "BFloat16Storage"
+  std::string_view numpy_code{};     // without a byte order: "f4"
+};
+
+// The registered dtypes, ascending by id.
+SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
+
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // PosixStorage() if null
-  // Values of classes that have no node are left out, and noted; else they are Unread.
+  // Values of classes that have no node, and tensors of DCP and Megatron whose dtype the format
+  // lacks, are left out, and noted; else they are Unread.
   bool drop_unknown = false;
   // What cannot be read of a directory, or of a mapping in a pickle, becomes Unread, and is no
   // error, so that it can be left out.

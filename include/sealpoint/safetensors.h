@@ -25,7 +25,7 @@ namespace sealpoint {
 
 struct SafetensorsOptions {
   std::shared_ptr<Storage> storage{};  // PosixStorage() if null
-  // Of the header of a file, and of an index. The format's own reader has the same bound.
+  // Bounds the header of a file, and an index. The format's own reader has the same bound.
   std::uint64_t header_size_max_bytes = 100'000'000;
   // tensor_count_max bounds the tensors of a model, blob_count_max its files.
   Limits limits{};

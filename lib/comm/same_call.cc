@@ -95,8 +95,8 @@ Status Explain(Communicator& comm, ByteSpan call, std::string_view rule) {
   message.insert(message.end(), call.begin(), call.end());
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(message));
   std::vector<Said> said;
-  for (const Bytes& one : all) {
-    SEALPOINT_ASSIGN_OR_RETURN(Said decoded, Decode(one));
+  for (const Bytes& message_of_rank : all) {
+    SEALPOINT_ASSIGN_OR_RETURN(Said decoded, Decode(message_of_rank));
     said.push_back(std::move(decoded));
     const int rank = static_cast<int>(said.size()) - 1;
     SEALPOINT_RETURN_IF_ERROR(Compare(said.front(), said.back(), rank, rule));

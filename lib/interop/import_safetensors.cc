@@ -44,7 +44,7 @@ class Import {
   }
 
  private:
-  // The tensors that are wanted, and the objects.
+  // The tensors that are requested, and the objects.
   Status Choose() {
     SEALPOINT_RETURN_IF_ERROR(CheckBufferSize(options_.buffer_size_bytes));
     std::vector<std::string_view> names;

@@ -126,7 +126,7 @@ Status CheckTree(std::string_view tree) {
   JsonReader reader(tree);
   reader.Skip();
   reader.End();
-  return Status(reader.status()).Prefixed("tree is no JSON").AtObject(kTree);
+  return Status(reader.status()).Prefixed("tree is malformed, expected JSON").AtObject(kTree);
 }
 
 }  // namespace

@@ -239,15 +239,15 @@ Status Placer::AddBoxes(LocalLayout& layout) const {
     std::vector<LocalPart> longer;
     for (const LocalPart& part : layout.parts) {
       std::uint64_t position = 0;
-      for (const Interval& one : dims_[d]) {
-        const Interval stored = Clip(one, shape_[d]);
+      for (const Interval& interval : dims_[d]) {
+        const Interval stored = Clip(interval, shape_[d]);
         if (stored.size() != 0) {
           longer.push_back(part);
           longer.back().region.box.offset.push_back(stored.begin);
           longer.back().region.box.extent.push_back(stored.size());
           longer.back().local_offset += position * strides[d];
         }
-        position += one.size();
+        position += interval.size();
       }
     }
     layout.parts = std::move(longer);

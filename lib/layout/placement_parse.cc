@@ -180,8 +180,8 @@ Result<PlacementRule> ParsePad(Arguments& in) {
 Result<PlacementRule> ParseShardFlat(Arguments& in) {
   ShardFlat rule;
   if (const std::string_view axes = in.Next(); !axes.empty()) {
-    for (const std::string_view one : SplitAt(axes, " x ")) {
-      SEALPOINT_ASSIGN_OR_RETURN(std::string axis, ParseAxisName(one));
+    for (const std::string_view axis_text : SplitAt(axes, " x ")) {
+      SEALPOINT_ASSIGN_OR_RETURN(std::string axis, ParseAxisName(axis_text));
       rule.axes.push_back(std::move(axis));
     }
   }

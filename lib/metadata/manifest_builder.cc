@@ -18,7 +18,7 @@ std::uint8_t Log2Of(std::uint64_t chunk_size) {
   return static_cast<std::uint8_t>(std::countr_zero(chunk_size));
 }
 
-std::uint64_t SizeBound(const TensorFacts& tensor) {
+std::uint64_t SizeBound(const TensorAttributes& tensor) {
   std::uint64_t size = kTensorOverheadBytes + tensor.name.size() + 8 * tensor.shape.size();
   for (const std::string& text : tensor.placement) size += text.size() + 16;
   return size;
@@ -42,7 +42,7 @@ class ManifestBuilder::Encoder {
  private:
   std::uint64_t SizeHint() const;
   void Sort();
-  void AddTensor(const TensorFacts& tensor, std::span<const Shard> shards);
+  void AddTensor(const TensorAttributes& tensor, std::span<const Shard> shards);
   EncodedGeometry AddShards(std::size_t ndim, std::span<const Shard> shards);
 
   ManifestBuilder& from_;
@@ -101,7 +101,8 @@ EncodedGeometry ManifestBuilder::Encoder::AddShards(std::size_t ndim,
   return encoder_->AddBoxList(boxes_, runs_);
 }
 
-void ManifestBuilder::Encoder::AddTensor(const TensorFacts& tensor, std::span<const Shard> shards) {
+void ManifestBuilder::Encoder::AddTensor(const TensorAttributes& tensor,
+                                         std::span<const Shard> shards) {
   refs_.clear();
   for (const Shard& shard : shards) refs_.emplace_back(0, shard.first_record);
   EncodedGeometry geometry;

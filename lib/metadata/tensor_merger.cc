@@ -52,8 +52,8 @@ Status TensorMerger::CheckAgreement(const TensorFields& fields, std::uint32_t bl
 void TensorMerger::AddShard(const std::uint64_t* box, std::optional<Run> run, fb::ShardRef ref) {
   const std::size_t ndim = fields_.shape.size();
   const Run full{0, ElementsOf(box + ndim, ndim)};
-  const Run own = run.value_or(full);
-  parts_.push_back({.box = box, .run = own, .is_full = own == full, .ref = ref});
+  const Run stored_run = run.value_or(full);
+  parts_.push_back({.box = box, .run = stored_run, .is_full = stored_run == full, .ref = ref});
 }
 
 Result<MergedTensor> TensorMerger::Finish() {

@@ -19,23 +19,23 @@ std::uint32_t HashOf(std::string_view name) {
 
 }  // namespace
 
-std::uint32_t TensorTable::Add(const TensorFacts& facts) {
+std::uint32_t TensorTable::Add(const TensorAttributes& attributes) {
   SEALPOINT_CHECK(entries_.size() < std::numeric_limits<std::uint32_t>::max());
   const auto number = static_cast<std::uint32_t>(entries_.size());
   entries_.push_back(
       {.name_begin = names_.size(),
        .shape_begin = extents_.size(),
-       .name_size = static_cast<std::uint32_t>(facts.name.size()),
-       .element_size = facts.element_size,
-       .placement = NumberOf(facts.placement),
-       .dtype = facts.dtype,
-       .ndim = static_cast<std::uint8_t>(facts.shape.size()),
-       .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(facts.chunk_size))});
-  names_.insert(names_.end(), facts.name.begin(), facts.name.end());
-  extents_.insert(extents_.end(), facts.shape.begin(), facts.shape.end());
+       .name_size = static_cast<std::uint32_t>(attributes.name.size()),
+       .element_size = attributes.element_size,
+       .placement = NumberOf(attributes.placement),
+       .dtype = attributes.dtype,
+       .ndim = static_cast<std::uint8_t>(attributes.shape.size()),
+       .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(attributes.chunk_size))});
+  names_.insert(names_.end(), attributes.name.begin(), attributes.name.end());
+  extents_.insert(extents_.end(), attributes.shape.begin(), attributes.shape.end());
   if (2 * entries_.size() > places_.size()) Grow();
-  const std::uint32_t hash = HashOf(facts.name);
-  places_[PlaceOf(facts.name, hash)] = {.hash = hash, .number = number};
+  const std::uint32_t hash = HashOf(attributes.name);
+  places_[PlaceOf(attributes.name, hash)] = {.hash = hash, .number = number};
   return number;
 }
 
@@ -55,12 +55,12 @@ std::optional<std::uint32_t> TensorTable::Find(std::string_view name) const {
   return number == Place::kFree ? std::nullopt : std::optional(number);
 }
 
-std::size_t TensorTable::PlaceOf(std::string_view wanted, std::uint32_t hash) const {
+std::size_t TensorTable::PlaceOf(std::string_view sought, std::uint32_t hash) const {
   const std::size_t mask = places_.size() - 1;
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     const Place& place = places_[at];
     if (place.number == Place::kFree) return at;
-    if (place.hash == hash && name(place.number) == wanted) return at;
+    if (place.hash == hash && name(place.number) == sought) return at;
   }
 }
 
@@ -82,7 +82,7 @@ std::string_view TensorTable::name(std::uint32_t number) const {
   return {names_.data() + entry.name_begin, entry.name_size};
 }
 
-TensorFacts TensorTable::operator[](std::uint32_t number) const {
+TensorAttributes TensorTable::operator[](std::uint32_t number) const {
   const Entry& entry = entries_[number];
   return {.name = name(number),
           .dtype = entry.dtype,

@@ -17,7 +17,7 @@
 namespace sealpoint::internal {
 
 // What a manifest says of a tensor, apart from its shards. Borrows.
-struct TensorFacts {
+struct TensorAttributes {
   std::string_view name;
   DType dtype = DType::kNone;
   std::uint32_t element_size = 0;
@@ -36,11 +36,11 @@ class TensorTable {
 
   // At most 2^32 - 1 tensors. Preconditions: none of this name is there; the chunk size is a power
   // of two, the dimensions are at most 255.
-  std::uint32_t Add(const TensorFacts& facts);
+  std::uint32_t Add(const TensorAttributes& attributes);
   std::optional<std::uint32_t> Find(std::string_view name) const;
   std::size_t size() const { return entries_.size(); }
   // Valid until the next Add.
-  TensorFacts operator[](std::uint32_t number) const;
+  TensorAttributes operator[](std::uint32_t number) const;
   std::string_view name(std::uint32_t number) const;
 
  private:

@@ -18,7 +18,7 @@ Status EngineParts::CheckUsable() const {
   return InvalidArgument("engine cannot be used in a child after fork; create one there");
 }
 
-Status EngineParts::TakeBlobSlot() {
+Status EngineParts::TakeBlobPermit() {
   const std::uint64_t buffer_count = pool->buffer_count();
   const std::lock_guard lock(mutex_);
   if (held_buffers_ + open_blobs_ + 1 < buffer_count) {
@@ -30,7 +30,7 @@ Status EngineParts::TakeBlobSlot() {
                          open_blobs_ + 1, " blobs written at the same time");
 }
 
-void EngineParts::ReturnBlobSlot() {
+void EngineParts::ReturnBlobPermit() {
   const std::lock_guard lock(mutex_);
   --open_blobs_;
 }

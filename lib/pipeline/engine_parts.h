@@ -57,9 +57,9 @@ struct EngineParts {
   // Counts a blob that is being written. Each blob may hold one partly filled staging buffer while
   // another blob waits for one. So there must be at least one buffer more than open blobs: then one
   // is always free or being written, and no writer waits for another for ever. InvalidArgument if
-  // the budget has too few. After success ReturnBlobSlot must follow.
-  Status TakeBlobSlot();
-  void ReturnBlobSlot();
+  // the budget has too few. After success ReturnBlobPermit must follow.
+  Status TakeBlobPermit();
+  void ReturnBlobPermit();
 
   // Reserves `count` buffers for a save that fills them before it can write any, if enough are left
   // for the others to proceed; else false. After success ConvertReservation must follow, once the

@@ -116,7 +116,6 @@ Status FileStream::AppendBorrowed(ByteSpan bytes, std::uint64_t unit, std::span<
   // Some pieces per thread, so that all end at about the same time; whole units each.
   const std::uint64_t units = std::max<std::uint64_t>(1, pool_.buffer_size_bytes() / unit);
   while (!digests.empty()) {
-    SEALPOINT_RETURN_IF_ERROR(CheckFailed());
     const std::size_t count = std::min<std::size_t>(digests.size(), units);
     const Borrowed borrowed{
         .offset = buffer_offset_,

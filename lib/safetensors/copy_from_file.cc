@@ -11,7 +11,7 @@ namespace {
 
 // One read takes as much.
 constexpr std::uint64_t kWindowBytes = kMiB;
-// If at least this share of a range is wanted, all of it is read.
+// If at least this share of a range is requested, all of it is read.
 constexpr std::uint64_t kWantedShare = 4;
 
 // A part of a file in memory that moves forward over it.
@@ -96,12 +96,12 @@ class FileCopy {
 
 }  // namespace
 
-Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& wanted,
+Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& requested,
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination) {
   const bool is_dense = destination.is_dense();
   StridedCopy copy = CopyFromLinear(
-      Region::Of(part.box), wanted, box,
+      Region::Of(part.box), requested, box,
       is_dense ? DenseStridesBytes(box.extent, element_size) : destination.strides_bytes,
       element_size);
   std::byte* const target = destination.data + (is_dense ? 0 : destination.origin_bytes);

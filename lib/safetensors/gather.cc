@@ -25,7 +25,7 @@ std::vector<std::uint64_t> ReadOffsets(JsonReader& reader) {
     }
     for (reader.BeginArray(); reader.NextElement();) {
       const std::optional<std::uint64_t> offset = reader.ReadSize();
-      if (!offset) reader.Fail("an offset is no size");
+      if (!offset) reader.Fail("saved_offsets has another value, expected integers from 0");
       offsets.push_back(offset.value_or(0));
     }
   }

@@ -85,7 +85,7 @@ Result<HeaderTensor> TensorOf(Entry entry) {
     return corrupt("entry of the header is not dtype, shape and data_offsets");
   }
   if (!entry.shape || !entry.offsets || entry.offsets->size() != 2) {
-    return corrupt("shape or data_offsets is no list of sizes");
+    return corrupt("shape or data_offsets has other values, expected a list of sizes");
   }
   HeaderTensor tensor{.name = std::move(entry.name),
                       .dtype = DTypeOfSafetensors(entry.dtype.value_or("")),
@@ -191,7 +191,8 @@ Result<SafetensorsHeader> DecodeSafetensorsHeader(std::string_view text,
   }
   if (!reader.status().ok()) {
     const std::uint64_t at = reader.status().place().offset.value_or(0);
-    return MakeError(Code::kCorrupt, "header is no JSON: ", reader.status().message())
+    return MakeError(Code::kCorrupt,
+                     "header is malformed, expected JSON: ", reader.status().message())
         .AtOffset(kSafetensorsLengthBytes + at);
   }
   SEALPOINT_RETURN_IF_ERROR(about_metadata);

@@ -52,7 +52,8 @@ bool IsNumber(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Of "model-00001-of-00003.safetensors": "model", and 3. No stem if it is not numbered.
+// The parts of "model-00001-of-00003.safetensors" are "model" and 3. There is no stem if it is not
+// numbered.
 struct Numbered {
   std::string_view stem;
   std::size_t count = 0;
@@ -118,8 +119,8 @@ std::string MissingFile(const std::vector<std::string>& names) {
     const Numbered numbered = NumberedOf(name);
     if (!seen.emplace(numbered.stem, numbered.count).second) continue;
     for (std::size_t number = 1; number <= numbered.count; ++number) {
-      std::string wanted = FileName(numbered.stem, number, numbered.count);
-      if (!std::ranges::binary_search(names, wanted)) return wanted;
+      std::string expected = FileName(numbered.stem, number, numbered.count);
+      if (!std::ranges::binary_search(names, expected)) return expected;
     }
   }
   return {};

@@ -44,9 +44,9 @@ void JsonReader::SkipSpace() {
   at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
 }
 
-bool JsonReader::Take(char wanted) {
+bool JsonReader::Take(char expected) {
   SkipSpace();
-  if (Front() != wanted) return false;
+  if (Front() != expected) return false;
   ++at_;
   return true;
 }

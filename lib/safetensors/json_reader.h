@@ -28,7 +28,7 @@ class JsonReader {
   explicit JsonReader(std::string_view text, std::size_t depth_max = kDepthMax)
       : text_(text), depth_max_(depth_max) {}
 
-  // Of the next value; kNone if there is none.
+  // The kind of the next value; kNone if there is none.
   Kind Peek();
   // The next value has to be one of that kind.
   void BeginObject() { Begin('{'); }
@@ -59,7 +59,7 @@ class JsonReader {
   void Begin(char opening);
   bool NextMember(char closing);
   void SkipSpace();
-  bool Take(char wanted);
+  bool Take(char expected);
   char Front() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool SkipDigits();
   void TakeEscape(std::string& out);

@@ -250,8 +250,8 @@ Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
     return MakeError(Code::kUnsupported, "destination is not in memory of the host");
   }
   for (const SafetensorsPart& part : tensor.parts) {
-    const std::optional<Box> wanted = IntersectBoxes(part.box, box);
-    if (!wanted) continue;
+    const std::optional<Box> requested = IntersectBoxes(part.box, box);
+    if (!requested) continue;
     const OpenedFile& opened = files_[part.file];
     std::shared_ptr<const ReadableFile> file = opened.file;
     if (file == nullptr) {
@@ -259,7 +259,8 @@ Status Model::ReadChecked(const SafetensorsTensor& tensor, const Box& box,
                                  options_.storage->OpenDirectory(opened.directory));
       SEALPOINT_ASSIGN_OR_RETURN(file, directory->OpenForRead(opened.entry, IoMode::kBuffered));
     }
-    SEALPOINT_RETURN_IF_ERROR(CopyFromFile(*file, part, *wanted, box, element_size, destination));
+    SEALPOINT_RETURN_IF_ERROR(
+        CopyFromFile(*file, part, *requested, box, element_size, destination));
   }
   return {};
 }

@@ -75,9 +75,9 @@ class Model final : public SafetensorsModel {
   std::vector<SafetensorsTensor> tensors_;
 };
 
-// Copies the elements of `wanted`, which lies in `part`, from where the part lies in the file to
+// Copies the elements of `requested`, which lies in `part`, from where the part lies in the file to
 // where they lie in memory that holds `box`.
-Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& wanted,
+Status CopyFromFile(const ReadableFile& file, const SafetensorsPart& part, const Box& requested,
                     const Box& box, std::uint32_t element_size,
                     const MutableMemoryView& destination);
 

@@ -39,8 +39,8 @@ Status DeclarationFaults::Agree(Communicator& comm) const {
   out.Put(AsText(EncodeStatus(first_)));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm.AllGather(bytes));
   DeclarationFaults merged;
-  for (const Bytes& one : all) {
-    WireReader in(one);
+  for (const Bytes& message : all) {
+    WireReader in(message);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t count, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
     SEALPOINT_ASSIGN_OR_RETURN(const std::string text, in.Text());

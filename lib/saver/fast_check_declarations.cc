@@ -191,8 +191,8 @@ struct Sums {
 
 Result<Sums> SumUp(const std::vector<Bytes>& all) {
   Sums sums;
-  for (const Bytes& one : all) {
-    WireReader in(one);
+  for (const Bytes& message : all) {
+    WireReader in(message);
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t has_doubts, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t shard_count, in.Number());
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t corner_count, in.Number());

@@ -28,30 +28,36 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
                                                    Directory& directory, const AttemptId& attempt,
                                                    std::uint64_t step) {
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, BlobStream::MakeHeader(attempt, step));
-  SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobSlot());
-  BlobSlot slot(&context.engine);
+  // Before the file: without a permit nothing is left in the directory.
+  SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit());
+  BlobPermit permit(&context.engine);
   SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(context.engine, directory, header.id));
   auto stream = BlobStream::Create(context, header, *file);
   if (stream.ok()) {
     return std::unique_ptr<BlobFile>(
-        new BlobFile(std::move(slot), std::move(file), *std::move(stream)));
+        new BlobFile(std::move(permit), std::move(file), *std::move(stream)));
   }
+  // Closed first: NFS would keep an open file under another name, which nobody removes.
   file.reset();
   static_cast<void>(directory.Remove(BlobName(header.id)));
   return std::move(stream).error();
 }
 
 Result<std::unique_ptr<BlobFile>> BlobFile::Create(std::unique_ptr<BlobStream> staged,
-                                                   BlobSlot slot, Directory& directory,
+                                                   BlobPermit permit, Directory& directory,
                                                    const AttemptId& attempt) {
-  SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(*slot, directory, staged->id()));
+  SEALPOINT_ASSIGN_OR_RETURN(auto file, CreateFile(*permit, directory, staged->id()));
+  // From here on I/O threads write into the file. Nothing after this may fail before the stream and
+  // the file have one owner, which destroys the stream first.
   staged->Bind(*file, attempt);
   return std::unique_ptr<BlobFile>(
-      new BlobFile(std::move(slot), std::move(file), std::move(staged)));
+      new BlobFile(std::move(permit), std::move(file), std::move(staged)));
 }
 
 Result<BlobSummary> BlobFile::Finish(const Limits& limits) {
   // No summary before the blob is durable: whoever holds one may commit it (R-CMT-10).
+  // A failed sync is not tried again: the kernel may have dropped the pages that it could not
+  // write.
   SEALPOINT_RETURN_IF_ERROR(file_->Sync());
   SEALPOINT_RETURN_IF_ERROR(file_->Close());
   auto summary = DecodeSummary(std::make_shared<const Bytes>(stream_->TakeSummary()), limits);

@@ -13,11 +13,11 @@
 
 namespace sealpoint::internal {
 
-struct ReturnBlobSlot {
-  void operator()(EngineParts* engine) const { engine->ReturnBlobSlot(); }
+struct ReturnBlobPermit {
+  void operator()(EngineParts* engine) const { engine->ReturnBlobPermit(); }
 };
-// One of EngineParts::TakeBlobSlot, or of ConvertReservation.
-using BlobSlot = std::unique_ptr<EngineParts, ReturnBlobSlot>;
+// One of EngineParts::TakeBlobPermit, or of ConvertReservation.
+using BlobPermit = std::unique_ptr<EngineParts, ReturnBlobPermit>;
 
 // A blob that is being written (spec/container.md §5): its file and what goes into it. Opening,
 // adding (stream), End, Finish follow each other. After the first error only destruction is
@@ -29,8 +29,9 @@ class BlobFile {
                                                   Directory& directory, const AttemptId& attempt,
                                                   std::uint64_t step);
   // Creates the file of a staged blob and lets its writes begin.
-  static Result<std::unique_ptr<BlobFile>> Create(std::unique_ptr<BlobStream> staged, BlobSlot slot,
-                                                  Directory& directory, const AttemptId& attempt);
+  static Result<std::unique_ptr<BlobFile>> Create(std::unique_ptr<BlobStream> staged,
+                                                  BlobPermit permit, Directory& directory,
+                                                  const AttemptId& attempt);
 
   BlobStream& stream() { return *stream_; }
 
@@ -39,10 +40,11 @@ class BlobFile {
   Result<BlobSummary> Finish(const Limits& limits);
 
  private:
-  BlobFile(BlobSlot slot, std::unique_ptr<WritableFile> file, std::unique_ptr<BlobStream> stream)
-      : slot_(std::move(slot)), file_(std::move(file)), stream_(std::move(stream)) {}
+  BlobFile(BlobPermit permit, std::unique_ptr<WritableFile> file,
+           std::unique_ptr<BlobStream> stream)
+      : permit_(std::move(permit)), file_(std::move(file)), stream_(std::move(stream)) {}
 
-  BlobSlot slot_;
+  BlobPermit permit_;
   std::unique_ptr<WritableFile> file_;
   std::unique_ptr<BlobStream> stream_;  // destroyed first: it waits for the writes into the file
 };

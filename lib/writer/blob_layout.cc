@@ -42,7 +42,7 @@ std::uint64_t BlobLayout::projected_size() const {
   return offset_ + 2 * records_.size() + manifest_estimate_ + kTrailerSize + kFileAlignment;
 }
 
-std::uint64_t BlobLayout::RoomToDeclare(const TensorFacts& tensor) {
+std::uint64_t BlobLayout::RoomToDeclare(const TensorAttributes& tensor) {
   std::uint64_t room = kLargeShardAlignment + 2 * kManifestEntrySize +
                        2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name);
   for (const std::string& text : tensor.placement) room += RoomForText(text);

@@ -38,7 +38,7 @@ class BlobLayout final : public ChunkSink {
   std::uint64_t projected_size() const;
   // Room that one more shard or object needs at most, its declaration included, beside its payload
   // and records.
-  static std::uint64_t RoomToDeclare(const TensorFacts& tensor);
+  static std::uint64_t RoomToDeclare(const TensorAttributes& tensor);
   static std::uint64_t RoomToDeclare(std::string_view object, std::string_view media_type);
   // What its payload and records need.
   static std::uint64_t RoomForBytes(const ShardEncoding& encoding);

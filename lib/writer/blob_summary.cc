@@ -65,7 +65,7 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
       const BlobSections sections,
       ComputeSections(trailer.chunks_end, trailer.record_count, trailer.manifest_size));
   SEALPOINT_ASSIGN_OR_RETURN(
-      Metadata contents,
+      Metadata metadata,
       Metadata::DecodeManifest(bytes, manifest, {trailer.record_count, trailer.shard_count}, limits,
                                UnknownFieldsUnder(header.features)));
   const BlobPin pin{.id = trailer.blob,
@@ -75,7 +75,7 @@ Result<DecodedSummary> DecodeSummary(std::shared_ptr<const Bytes> bytes, const L
                     .shard_count = trailer.shard_count,
                     .group_list_digest = trailer.group_list_digest,
                     .trailer_digest = StoredTrailerDigest(trailer_bytes)};
-  return DecodedSummary{std::move(bytes), header, trailer, pin, std::move(contents)};
+  return DecodedSummary{std::move(bytes), header, trailer, pin, std::move(metadata)};
 }
 
 }  // namespace internal

@@ -58,7 +58,7 @@ Status BlobWriterImpl::TakeOver(std::vector<std::unique_ptr<BlobStream>> staged)
   for (const auto& stream : staged) blobs_.push_back({.id = stream->id()});
   Status first;
   for (OpenedBlob& blob : core_->full) {
-    auto file = BlobFile::Create(std::move(staged[blob.number]), BlobSlot(&core_->engine),
+    auto file = BlobFile::Create(std::move(staged[blob.number]), BlobPermit(&core_->engine),
                                  *directory_, core_->options.attempt);
     if (file.ok()) {
       blobs_[blob.number].file = *std::move(file);

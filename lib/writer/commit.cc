@@ -20,11 +20,11 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
     return internal::InvalidArgument(
         "no blob summary is given, so there is nothing to commit; see CommitOptions::allow_empty");
   }
-  CommitOptions own = options;
-  if (own.attempt.is_zero()) {
-    SEALPOINT_ASSIGN_OR_RETURN(own.attempt, AttemptId::Random());
+  CommitOptions resolved = options;
+  if (resolved.attempt.is_zero()) {
+    SEALPOINT_ASSIGN_OR_RETURN(resolved.attempt, AttemptId::Random());
   }
-  if (own.parent && own.parent->attempt == own.attempt) {
+  if (resolved.parent && resolved.parent->attempt == resolved.attempt) {
     return internal::InvalidArgument("the attempt is its own parent");
   }
   internal::PhaseRecorder recorder(options.on_phase, options.step);
@@ -32,7 +32,7 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
   SEALPOINT_ASSIGN_OR_RETURN(const auto opened, storage.OpenDirectory(directory));
   SEALPOINT_RETURN_IF_ERROR(internal::CheckNoMarker(*opened));
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
-                             opened->Probe(internal::ProbeName(own.attempt)));
+                             opened->Probe(internal::ProbeName(resolved.attempt)));
   SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(*opened, capabilities));
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<internal::CommittedBlob> blobs,
                              internal::CommittedBlobsOf(summaries));
@@ -42,10 +42,10 @@ Result<CommitInfo> Commit(Storage& storage, const std::string& directory,
     const internal::DecodedSummary& decoded = *InternalAccess::DecodedOf(summary);
     contributions.push_back({decoded.pin, &decoded.manifest});
   }
-  const auto make_index = [&](const internal::IndexAttributes& facts) {
-    return internal::EncodeIndex(contributions, facts, own.limits);
+  const auto make_index = [&](const internal::IndexAttributes& attributes) {
+    return internal::EncodeIndex(contributions, attributes, resolved.limits);
   };
-  return internal::RunCommit(*opened, capabilities.publish, own, blobs, make_index, recorder);
+  return internal::RunCommit(*opened, capabilities.publish, resolved, blobs, make_index, recorder);
 }
 
 bool OutcomeIsUnknown(const Status& error) { return error.has_unknown_outcome(); }

@@ -46,11 +46,11 @@ std::uint64_t NowUnixNs() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-IndexAttributes FactsOf(const CommitOptions& options) {
-  IndexAttributes facts{
+IndexAttributes AttributesOf(const CommitOptions& options) {
+  IndexAttributes attributes{
       .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
-  facts.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
-  return facts;
+  attributes.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
+  return attributes;
 }
 
 // R-CMT-21. Readers do not compare the tag; what it shows here is a summary of an attempt that
@@ -71,7 +71,7 @@ Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options
                                                     std::span<const CommittedBlob> blobs,
                                                     const IndexMaker& make_index) {
   SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
-  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(FactsOf(options)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options)));
   auto file = std::make_shared<Bytes>(kHeaderSize + buffer.size());
   std::copy(buffer.begin(), buffer.end(), file->begin() + kHeaderSize);
   EncodeHeader({.kind = FileKind::kIndex,
@@ -89,7 +89,7 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
                                        CommitInfo& info) {
   SEALPOINT_ASSIGN_OR_RETURN(const FileHeader header, DecodeHeader(*index_file, FileKind::kIndex));
   SEALPOINT_ASSIGN_OR_RETURN(
-      const Metadata contents,
+      const Metadata metadata,
       Metadata::Decode(MetadataKind::kIndex, index_file, ByteSpan(*index_file).subspan(kHeaderSize),
                        options.limits));
   Marker marker{.kind = MarkerKind::kCommit,
@@ -100,18 +100,18 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
                 .sequence = options.parent ? options.parent->sequence + 1 : 1,
                 .index_size = index_file->size(),
                 .index_digest = ComputeDigest(*index_file),
-                .blob_count = contents.blob_count(),
+                .blob_count = metadata.blob_count(),
                 .total_bytes = 0};
-  for (std::size_t i = 0; i < contents.blob_count(); ++i) {
-    marker.total_bytes += contents.blob(i).file_size;
+  for (std::size_t i = 0; i < metadata.blob_count(); ++i) {
+    marker.total_bytes += metadata.blob(i).file_size;
   }
   info.attempt = marker.attempt;
   info.parent = marker.parent;
   info.sequence = marker.sequence;
   info.step = marker.step;
   info.blob_count = marker.blob_count;
-  info.tensor_count = contents.tensor_count();
-  info.raw_bytes = contents.raw_bytes();
+  info.tensor_count = metadata.tensor_count();
+  info.raw_bytes = metadata.raw_bytes();
   info.total_bytes = marker.total_bytes;
   info.index_bytes = index_file->size();
   return marker;

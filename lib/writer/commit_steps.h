@@ -35,7 +35,7 @@ struct CommittedBlob {
 Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries);
 
 // Makes the FlatBuffer of the index.
-using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& facts)>;
+using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& attributes)>;
 
 // The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` must be set.
 // Reports its phases to `recorder`, whose report is in the result. After an error whose outcome is

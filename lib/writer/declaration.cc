@@ -157,9 +157,9 @@ Result<std::vector<std::size_t>> Declaration::Add(const TensorSpec& tensor,
     SEALPOINT_RETURN_IF_ERROR(CheckNext(held[i], pending).AtTensor(tensor.name));
   }
   std::vector<std::size_t> slots;
-  for (const HeldTensor& one : held) {
+  for (const HeldTensor& held_tensor : held) {
     slots.push_back(tensors().size());
-    mutable_summary().AddSlot(one);
+    mutable_summary().AddSlot(held_tensor);
   }
   return slots;
 }

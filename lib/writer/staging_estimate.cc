@@ -19,11 +19,11 @@ void StagingEstimate::AddShard(const TensorSpec& tensor, std::uint64_t raw_size)
   streamed_ += raw_size + parts * kLargeShardAlignment;
   projected_ +=
       BlobLayout::RoomForBytes({.raw_size = raw_size, .chunk_size = tensor.chunk_size_bytes}) +
-      parts * BlobLayout::RoomToDeclare(FactsOf(tensor));
+      parts * BlobLayout::RoomToDeclare(AttributesOf(tensor));
 }
 
 void StagingEstimate::AddEmpty(const TensorSpec& tensor) {
-  projected_ += BlobLayout::RoomToDeclare(FactsOf(tensor));
+  projected_ += BlobLayout::RoomToDeclare(AttributesOf(tensor));
   if (!groups_.contains(tensor.group)) groups_.insert(tensor.group);
 }
 

@@ -112,10 +112,10 @@ Status StateWriter::AddState(const State& state) {
 }
 
 Result<std::uint32_t> StateWriter::NumberOf(const TensorSpec& tensor) {
-  const TensorFacts now = FactsOf(tensor);
+  const TensorAttributes now = AttributesOf(tensor);
   const std::optional<std::uint32_t> number = core_->tensors->Find(tensor.name);
   if (!number) return core_->tensors->Add(now);
-  const TensorFacts before = (*core_->tensors)[*number];
+  const TensorAttributes before = (*core_->tensors)[*number];
   const auto differs = [&](std::string_view what, const auto& its, const auto& first) {
     return InvalidArgument(what, " is ", its, ", but was ", first,
                            " when the tensor was first added")
@@ -147,7 +147,7 @@ Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
   const std::uint64_t element_size = ElementSize(tensor);
   const std::uint64_t chunk_elements = tensor.chunk_size_bytes / element_size;
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
-  const std::uint64_t to_declare = BlobLayout::RoomToDeclare(FactsOf(tensor));
+  const std::uint64_t to_declare = BlobLayout::RoomToDeclare(AttributesOf(tensor));
   const std::uint64_t reserved = to_declare + kHeaderSize + kTrailerSize + kFileAlignment;
   const std::uint64_t payload_max = size_max > reserved ? size_max - reserved : 0;
   const std::uint64_t chunks_max = payload_max / (tensor.chunk_size_bytes + 2 * kRecordSize);
@@ -172,7 +172,7 @@ Status StateWriter::AddEmptyTensor(const TensorSpec& tensor) {
       return InvalidArgument("no extent is 0; add its regions").AtTensor(tensor.name);
     }
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
-    const std::uint64_t room = BlobLayout::RoomToDeclare(FactsOf(tensor));
+    const std::uint64_t room = BlobLayout::RoomToDeclare(AttributesOf(tensor));
     SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
     blob->AddEmptyTensor(number);
     return {};

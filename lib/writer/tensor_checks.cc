@@ -114,7 +114,7 @@ std::uint32_t ElementSize(const TensorSpec& tensor) {
   return tensor.element_size != 0 ? tensor.element_size : DTypeSizeBytes(tensor.dtype);
 }
 
-TensorFacts FactsOf(const TensorSpec& tensor) {
+TensorAttributes AttributesOf(const TensorSpec& tensor) {
   return {.name = tensor.name,
           .dtype = tensor.dtype,
           .element_size = ElementSize(tensor),

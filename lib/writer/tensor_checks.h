@@ -29,7 +29,7 @@ Status CheckMemory(const MemoryView& source, const Region& region, const TensorS
 // Bytes per element: as stated, else the registered size. Precondition: CheckTensorSpec.
 std::uint32_t ElementSize(const TensorSpec& tensor);
 // What a manifest says of it. Borrows the specification. Precondition: CheckTensorSpec.
-TensorFacts FactsOf(const TensorSpec& tensor);
+TensorAttributes AttributesOf(const TensorSpec& tensor);
 // Precondition: CheckTensorSpec, so nothing overflows.
 bool IsEmpty(const TensorSpec& tensor);
 

@@ -187,7 +187,7 @@ _RULES: dict[str, _Rule] = {
     ),
     "placement": _STRINGS,
     "summaries": _sequence(lambda value: isinstance(value, bytes), _always, "bytes, as BlobWriter.finish returns them"),
-    "wanted": _of_type(Iterable, "{name: out}, or names, or (name, box, out) of parts"),
+    "requests": _of_type(Iterable, "{name: out}, or names, or (name, box, out) of parts"),
     "to": _words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron"),
     "match": _STRINGS,
     "drop": _STRINGS,

@@ -19,6 +19,7 @@ from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, LimitExceededError, MismatchError, NotFoundError
 from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
+from sealpoint._native import check_one
 
 Progress = bool | Callable[[str, int, int], None] | None
 OnMismatch = Literal["error", "report", "allow"]
@@ -331,7 +332,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     def read(
         self,
-        wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]],
+        requests: Mapping[str, Any] | Iterable[tuple[str, Any, Any]],
         *,
         threads: int | None = None,
         missing: OnMismatch = "error",
@@ -344,7 +345,7 @@ class Checkpoint(Mapping[str, Tensor]):
         """Reads many tensors, planned together: neighbours are fetched by one request, each chunk once.
 
         Args:
-            wanted: ``{name: out}``, or (name, box, out) for parts; ``out`` and box as for ``Tensor.read``.
+            requests: ``{name: out}``, or (name, box, out) for parts; ``out`` and box as for ``Tensor.read``.
                 Destinations must not share a byte.
             threads: that read and verify; None: those of the checkpoint.
             missing: what follows if a name is not stored. "report" and "allow" leave its ``out`` as it is.
@@ -359,27 +360,27 @@ class Checkpoint(Mapping[str, Tensor]):
         Errors: MismatchError (the first three), and those of ``Tensor.read``.
         """
         check(missing=missing, unexpected=unexpected, coverage=coverage, isolate=isolate)
-        items = wanted if type(wanted) is dict else self._items(wanted)
+        items = requests if type(requests) is dict else self._items(requests)
         contract = _sealpoint.LoadContract(missing=missing, unexpected=unexpected, coverage=coverage)
         return self._read(items, contract, threads, convert, isolate, progress)
 
-    def plan(self, wanted: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
+    def plan(self, requests: Iterable[str] | Mapping[str, Any] | None = None) -> Plan:
         """What a read costs, before a byte is read: bytes, files, requests. Chunk records are read for it.
 
         Args:
-            wanted: names, or ``{name: box}``; None: everything.
+            requests: names, or ``{name: box}``; None: everything.
         """
-        names = self if wanted is None else listed("wanted", wanted) if not isinstance(wanted, Mapping) else wanted
+        names = self if requests is None else listed("requests", requests) if not isinstance(requests, Mapping) else requests
         boxes = names if isinstance(names, Mapping) and names is not self else {}
         items = [self._item(name, boxes.get(name, ...), None) for name in names]
         return Plan(*_sealpoint.plan(self._handle, items, _sealpoint.LoadContract()))
 
-    def _items(self, wanted: Mapping[str, Any] | Iterable[tuple[str, Any, Any]]) -> Any:
-        if isinstance(wanted, Mapping):
-            return dict(wanted)
-        items = listed("wanted", wanted)
+    def _items(self, requests: Mapping[str, Any] | Iterable[tuple[str, Any, Any]]) -> Any:
+        if isinstance(requests, Mapping):
+            return dict(requests)
+        items = listed("requests", requests)
         if not all(isinstance(item, Sequence) and len(item) == 3 for item in items):
-            raise ArgumentTypeError("wanted has an item of another form, expected (name, box, out)")
+            raise ArgumentTypeError("requests has an item of another form, expected (name, box, out)")
         return [self._item(*item) for item in items]
 
     def _item(self, name: str, box: Any, out: Any) -> _sealpoint.ReadPart:
@@ -527,7 +528,24 @@ def open(
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
     Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
-    UnsupportedError (also: a URL), LimitExceededError, IoError.
+    UnsupportedError (also: a URL), LimitExceededError, IoError, MismatchError (files of a checkpoint of
+    torch.distributed.checkpoint or Megatron are in the directory, too).
     """
+    check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
+    with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
+        check_one(path_of(path))
+    return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
+                    memory_budget_bytes=memory_budget_bytes)  # fmt: skip
+
+
+def open_own(
+    path: Path,
+    *,
+    check_files: bool = True,
+    direct_io: bool = False,
+    threads: int = 1,
+    memory_budget_bytes: int = 256 << 20,
+) -> Checkpoint:
+    """The same, whatever else is in the directory."""
     check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
     return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), threads)

@@ -7,32 +7,19 @@ import importlib
 from functools import cache
 from typing import Any
 
-# Name in the specification -> name in numpy.
-_NUMPY = {
-    "bool": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-    "c64": "complex64",
-    "c128": "complex128",
-}
-# -> name in ml_dtypes. There is none for f4_e2m1x2, whose element is a byte of two values, and none for c32.
-_ML_DTYPES = {
-    "bf16": "bfloat16",
-    "f8_e4m3fn": "float8_e4m3fn",
-    "f8_e5m2": "float8_e5m2",
-    "f8_e4m3fnuz": "float8_e4m3fnuz",
-    "f8_e5m2fnuz": "float8_e5m2fnuz",
-    "f8_e8m0fnu": "float8_e8m0fnu",
-}
+from sealpoint._sealpoint import foreign_dtypes
+
+_ROWS = foreign_dtypes()
+ITEM_SIZE = {name: size for name, size, *_ in _ROWS}
+# Names in the module torch.
+TO_TORCH = {name: torch_name for name, _, torch_name, _, _ in _ROWS}
+OF_TORCH = {torch_name: name for name, torch_name in TO_TORCH.items()}
+# Classes of storages in the module torch; other dtypes have untyped ones.
+TO_STORAGE = {name: storage for name, _, _, storage, _ in _ROWS if storage}
+# Those that numpy has.
+TO_NUMPY_CODE = {name: code for name, _, _, _, code in _ROWS if code}
+# Those that ml_dtypes has. Arrays of its complex32, which it has only lately, and of f4_e2m1x2 are bytes.
+_OF_ML_DTYPES = TO_TORCH.keys() - TO_NUMPY_CODE.keys() - {"c32", "f4_e2m1x2"}
 
 
 def numpy() -> Any:
@@ -49,22 +36,19 @@ def numpy() -> Any:
 @cache
 def numpy_dtype(name: str) -> Any:
     """numpy's dtype of this name of the specification; None if neither numpy nor ml_dtypes has one."""
-    if name in _NUMPY:
-        return numpy().dtype(_NUMPY[name])
-    if name in _ML_DTYPES:
+    if name in TO_NUMPY_CODE:
+        return numpy().dtype(TO_NUMPY_CODE[name])
+    if name in _OF_ML_DTYPES:
         try:
             ml_dtypes = importlib.import_module("ml_dtypes")
         except ImportError:
             return None
-        scalar = getattr(ml_dtypes, _ML_DTYPES[name], None)
+        scalar = getattr(ml_dtypes, TO_TORCH[name], None)
         return None if scalar is None else numpy().dtype(scalar)
     return None
 
 
 def name_of(dtype: Any) -> str | None:
     """The name in the specification of a dtype of numpy or ml_dtypes; None if it has none."""
-    for names in (_NUMPY, _ML_DTYPES):
-        for name, other in names.items():
-            if dtype.name == other:
-                return name
-    return None
+    name = OF_TORCH.get(dtype.name)
+    return name if name in TO_NUMPY_CODE or name in _OF_ML_DTYPES else None

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 
-from sealpoint import _checkpoint
+from sealpoint._arguments import Path
 from sealpoint._errors import AlreadyExistsError, MismatchError
 
 MARKER, CONFIG, BACKEND = "COMMIT", "metadata.json", "sealpoint"
@@ -17,7 +17,7 @@ _NATIVE = re.compile(r"(__\d+)?\.metadata(\.tmp)?|.+\.distcp|common\.pt")
 _NAMES_MAX = 3
 
 
-def backend_of(path: _checkpoint.Path) -> str | None:
+def backend_of(path: Path) -> str | None:
     """The backend that Megatron's metadata.json names; None: there is no such file, or it names none."""
     name = os.path.join(os.fsdecode(path), CONFIG)
     try:
@@ -32,13 +32,13 @@ def backend_of(path: _checkpoint.Path) -> str | None:
     return backend if isinstance(backend, str) else None
 
 
-def native_files(path: _checkpoint.Path) -> list[str]:
+def native_files(path: Path) -> list[str]:
     """Names of the files of a native checkpoint in a directory, ascending; metadata.json if it names another backend."""
     found = [name for name in _names(path) if _NATIVE.fullmatch(name)]
     return sorted([*found, CONFIG] if backend_of(path) not in (None, BACKEND) else found)
 
 
-def _names(path: _checkpoint.Path) -> list[str]:
+def _names(path: Path) -> list[str]:
     try:
         return os.listdir(os.fsdecode(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -51,7 +51,7 @@ def some(names: list[str]) -> str:
     return ", ".join(names[:_NAMES_MAX]) + more
 
 
-def check_none(path: _checkpoint.Path) -> None:
+def check_none(path: Path) -> None:
     """Errors: AlreadyExistsError (a native checkpoint, whole or not, is in the directory)."""
     if natives := native_files(path):
         raise AlreadyExistsError(
@@ -60,7 +60,7 @@ def check_none(path: _checkpoint.Path) -> None:
         )
 
 
-def check_one(path: _checkpoint.Path) -> None:
+def check_one(path: Path) -> None:
     """Errors: MismatchError (a checkpoint of this library and a native one are in the directory, or metadata.json names
     this library where only a native one is)."""
     natives = native_files(path)

@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdlib>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "python/src/status.h"
+#include "sealpoint/interop.h"
 
 namespace sealpoint::python {
 namespace {
@@ -32,34 +32,6 @@ struct NumpyStruct {
 };
 constexpr int kNativeByteOrder = 0x200;
 constexpr int kWriteable = 0x400;
-
-struct DTypePair {
-  std::string_view name;
-  DType dtype;
-};
-// Names of dtypes in numpy and in ml_dtypes.
-constexpr std::array<DTypePair, 20> kNumpyNames = {{
-    {"bool", DType::kBool},
-    {"int8", DType::kInt8},
-    {"int16", DType::kInt16},
-    {"int32", DType::kInt32},
-    {"int64", DType::kInt64},
-    {"uint8", DType::kUInt8},
-    {"uint16", DType::kUInt16},
-    {"uint32", DType::kUInt32},
-    {"uint64", DType::kUInt64},
-    {"float16", DType::kF16},
-    {"bfloat16", DType::kBf16},
-    {"float32", DType::kF32},
-    {"float64", DType::kF64},
-    {"complex64", DType::kComplex64},
-    {"complex128", DType::kComplex128},
-    {"float8_e4m3fn", DType::kF8E4M3Fn},
-    {"float8_e5m2", DType::kF8E5M2},
-    {"float8_e4m3fnuz", DType::kF8E4M3Fnuz},
-    {"float8_e5m2fnuz", DType::kF8E5M2Fnuz},
-    {"float8_e8m0fnu", DType::kF8E8M0Fnu},
-}};
 
 DType SignedInteger(std::size_t size) {
   return static_cast<DType>(static_cast<int>(DType::kInt8) + std::countr_zero(size));
@@ -246,8 +218,10 @@ const ArrayReader::NumpyDType& ArrayReader::NumpyDTypeOf(nb::handle dtype) {
   if (!is_new) return at->second;
   owners_.push_back(nb::borrow(dtype));  // so that no other dtype gets its address
   const std::string name = NameOf(dtype.attr("name"), "name");
-  for (const DTypePair& pair : kNumpyNames) {
-    if (pair.name == name) at->second = {.dtype = pair.dtype, .is_known = true};
+  for (const ForeignDType& known : ForeignDTypes()) {
+    // Arrays of c32 are bytes (docs/python.md).
+    if (known.dtype != DType::kComplex32 && known.name == name)
+      at->second = {.dtype = known.dtype, .is_known = true};
   }
   // Elements of some bytes, without fields.
   const bool is_void = name.starts_with("void") && dtype.attr("names").is_none();

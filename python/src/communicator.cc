@@ -68,7 +68,7 @@ Bytes CopyOf(nb::handle object) {
 std::vector<Bytes> MessagesOf(const nb::object& list, int count) {
   std::vector<Bytes> messages;
   messages.reserve(static_cast<std::size_t>(count));
-  for (const nb::handle one : list) messages.push_back(CopyOf(one));
+  for (const nb::handle message : list) messages.push_back(CopyOf(message));
   if (messages.size() == static_cast<std::size_t>(count)) return messages;
   throw std::invalid_argument("communicator returned " + std::to_string(messages.size()) +
                               " messages, expected " + std::to_string(count));

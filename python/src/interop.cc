@@ -53,7 +53,7 @@ nb::object TakeNode(ForeignNode node, const nb::list& unread) {  // recursive, 2
   if (node.if_unread() != nullptr) return unread[node.if_unread()->position];
   if (node.if_list() != nullptr) {
     nb::list items;
-    for (ForeignNode& one : *node.if_list()) items.append(TakeNode(std::move(one), unread));
+    for (ForeignNode& item : *node.if_list()) items.append(TakeNode(std::move(item), unread));
     return items;
   }
   if (node.if_object() == nullptr) return nb::none();
@@ -164,17 +164,17 @@ nb::list FilesOf(const Foreign& foreign) {
 
 nb::list LeftOutOf(const Foreign& foreign) {
   nb::list left_out;
-  for (const ForeignLeftOut& one : foreign.checkpoint.left_out) {
-    left_out.append(
-        nb::make_tuple(Text(one.name), one.size_bytes, Text(one.reason), one.may_hold_state));
+  for (const ForeignLeftOut& entry : foreign.checkpoint.left_out) {
+    left_out.append(nb::make_tuple(Text(entry.name), entry.size_bytes, Text(entry.reason),
+                                   entry.may_hold_state));
   }
   return left_out;
 }
 
 nb::list UnreadOf(const Foreign& foreign) {
   nb::list unread;
-  for (const ForeignUnread& one : foreign.checkpoint.unread) {
-    unread.append(nb::make_tuple(ErrorOf(one.error), one.is_beside));
+  for (const ForeignUnread& entry : foreign.checkpoint.unread) {
+    unread.append(nb::make_tuple(ErrorOf(entry.error), entry.is_beside));
   }
   return unread;
 }
@@ -187,8 +187,8 @@ nb::list NotesOf(const Foreign& foreign) {
 
 nb::list TakeRankValues(Foreign& foreign, const nb::list& unread) {
   nb::list values;
-  for (ForeignNode& one : foreign.checkpoint.rank_values) {
-    values.append(TakeNode(std::move(one), unread));
+  for (ForeignNode& value : foreign.checkpoint.rank_values) {
+    values.append(TakeNode(std::move(value), unread));
   }
   return values;
 }
@@ -239,6 +239,20 @@ void BindInterop(nb::module_& m) {
         nb::sig("def read_foreign(path: str, drop_unknown: bool, goes_on: bool, per_rank: "
                 "list[str]) -> Foreign | None"),
         "None: the path is of no format that is known.");
+  m.def(
+      "foreign_dtypes",
+      [] {
+        nb::list rows;
+        for (const ForeignDType& row : ForeignDTypes()) {
+          rows.append(nb::make_tuple(Text(DTypeName(row.dtype)), DTypeSizeBytes(row.dtype),
+                                     Text(row.name), Text(row.torch_storage),
+                                     Text(row.numpy_code)));
+        }
+        return rows;
+      },
+      nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
+      "Name, element size in bytes, name in torch and numpy, class of storages in torch, numpy's "
+      "code.");
   m.def("newest_megatron_iteration", Newest, nb::arg("path"),
         nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
 }

@@ -52,16 +52,16 @@ class RequestMaker {
       : checkpoint_(checkpoint), rounding_(rounding), arrays_(ArrayReader::Access::kWrite) {}
 
   // A dict {name: array}, or a sequence of parts.
-  ReadRequest Make(nb::handle wanted) {
+  ReadRequest Make(nb::handle requests) {
     ReadRequest request;
-    if (PyDict_Check(wanted.ptr())) {
-      request.items.reserve(nb::len(wanted));
-      for (const auto& [name, array] : nb::borrow<nb::dict>(wanted)) {
+    if (PyDict_Check(requests.ptr())) {
+      request.items.reserve(nb::len(requests));
+      for (const auto& [name, array] : nb::borrow<nb::dict>(requests)) {
         Add(request, NameOf(name, "tensor's name"), std::nullopt, {}, array);
       }
       return request;
     }
-    for (const nb::handle item : wanted) {
+    for (const nb::handle item : requests) {
       const auto& part = nb::cast<const Part&>(item);
       std::optional<Box> box;
       if (part.box) box = part.box->box;
@@ -114,22 +114,22 @@ class RequestMaker {
   ArrayReader arrays_;
 };
 
-std::tuple<PlanSummary, std::string, Findings> Plan(CheckpointHandle& handle, nb::handle wanted,
+std::tuple<PlanSummary, std::string, Findings> Plan(CheckpointHandle& handle, nb::handle requests,
                                                     const LoadContract& contract) {
   const auto checkpoint = handle.Get();
   RequestMaker maker(*checkpoint, std::nullopt);
-  const ReadRequest request = maker.Make(wanted);
+  const ReadRequest request = maker.Make(requests);
   const GilRelease released;
   const ReadPlan plan = Value(checkpoint->Plan(request, contract));
   return {plan.Summary(), plan.Explain(), FindingsOf(plan.findings())};
 }
 
-LoadReport Read(CheckpointHandle& handle, nb::handle wanted, const LoadContract& contract,
+LoadReport Read(CheckpointHandle& handle, nb::handle requests, const LoadContract& contract,
                 const std::optional<std::string>& convert, int threads, bool isolate,
                 nb::handle progress) {
   const auto checkpoint = handle.Get();
   RequestMaker maker(*checkpoint, RoundingOf(convert));
-  const ReadRequest request = maker.Make(wanted);
+  const ReadRequest request = maker.Make(requests);
   Watch watch(progress);
   const ReadPlan plan =
       Value(watch.Run([&] { return checkpoint->Plan(request, contract); }, /*is_long=*/false));
@@ -147,9 +147,9 @@ void BindRead(nb::module_& m) {
            nb::sig("def __init__(self, tensor: str, out: object | None, box: Region | None = None, "
                    "kept: collections.abc.Sequence[bool] | None = None) -> None"),
            "``out``: None for a plan; ``kept``: which dimensions it has.");
-  m.def("plan", Plan, nb::arg("checkpoint"), nb::arg("wanted"), nb::arg("contract"),
+  m.def("plan", Plan, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
         "Summary, text for people, and findings of a plan.");
-  m.def("read", Read, nb::arg("checkpoint"), nb::arg("wanted"), nb::arg("contract"),
+  m.def("read", Read, nb::arg("checkpoint"), nb::arg("requests"), nb::arg("contract"),
         nb::arg("convert").none(), nb::arg("threads"), nb::arg("isolate"),
         nb::arg("progress").none(), "Reads and verifies; see sealpoint.Checkpoint.read.");
 }

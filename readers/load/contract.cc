@@ -173,7 +173,7 @@ std::shared_ptr<const StridedRegion> Resolver::DensePlace(const Region& region,
 
 Status Resolver::CheckDType(const ReadItem& item, const TensorView& tensor) {
   if (!item.dtype || *item.dtype == tensor.dtype()) return {};
-  std::string detail = StrCat("stored as ", DTypeText(tensor.dtype()), ", wanted as ",
+  std::string detail = StrCat("stored as ", DTypeText(tensor.dtype()), ", requested as ",
                               DTypeText(*item.dtype), RegionText(item));
   // An unregistered dtype has no size to compare; its bytes can only be copied.
   const std::uint32_t wanted_size = DTypeSizeBytes(*item.dtype);
@@ -204,7 +204,7 @@ Result<std::optional<Region>> Resolver::ChooseRegion(const ReadItem& item, const
   if (item.shape && *item.shape != stored) {
     SEALPOINT_RETURN_IF_ERROR(
         Differ(contract_.shape, Kind::kShape, item.tensor,
-               StrCat("stored with shape ", ShapeToString(stored), ", wanted with ",
+               StrCat("stored with shape ", ShapeToString(stored), ", requested with ",
                       ShapeToString(*item.shape), RegionText(item))));
     if (!item.region) return BelievedRegion(item, stored);
   }

@@ -139,10 +139,10 @@ TEST(CollectiveMismatchTest, OneRanksDifferenceIsTheErrorOfAllAndNamesTheRank) {
     expect(item, "not in the checkpoint; requested is region [3:7]");
     item = good;
     item.dtype = DType::kInt32;
-    expect(item, "stored as f32, wanted as i32, region [3:7]");
+    expect(item, "stored as f32, requested as i32, region [3:7]");
     item = good;
     item.shape = Shape{5};
-    expect(item, "stored with shape [20000], wanted with [5], region [3:7]");
+    expect(item, "stored with shape [20000], requested with [5], region [3:7]");
     item = good;
     item.convert = Conversion{DType::kBool};
     expect(item, "stored as f32, which does not convert to bool, region [3:7]");

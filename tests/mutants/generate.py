@@ -26,7 +26,7 @@ class Mutant:
 
 def sources():
     found = [path for folder in ("lib", "readers") for suffix in ("cc", "h")
-             for path in (ROOT / folder).glob(f"*/*.{suffix}")]
+             for path in (ROOT / folder).glob(f"*/**/*.{suffix}")]
     return sorted(path.relative_to(ROOT) for path in found)
 
 

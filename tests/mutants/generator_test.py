@@ -28,6 +28,12 @@ def names_in(body, returns="Status"):
     return [name.removeprefix("format/sample:Foo::Check:") for name, _ in found_in(body, returns)[0]]
 
 
+class SourcesTest(unittest.TestCase):
+    def test_folders_within_a_module_are_searched(self):
+        found = {path.as_posix() for path in generate.sources()}
+        self.assertLessEqual({"lib/format/marker.cc", "lib/interop/foreign/pickle.cc"}, found)
+
+
 class StepsTest(unittest.TestCase):
     def test_each_operand_of_a_guard_is_a_mutant(self):
         body = '  if (bar.a != 1 || bar.b == 2) {\n    return RuleError(kCode, "R-ABC-01", "why");\n  }'

@@ -169,7 +169,7 @@ def case_what_dcp_does_not_notice_is_refused(job):
         assert torch.equal(wide["t"], torch.ones(2, dtype=torch.float64))
     narrow = {"t": torch.zeros(2, dtype=torch.float16)}
     error = fails(job, sealpoint.MismatchError, lambda: load(narrow, job.path("c"), convert="widen", unexpected="allow"))
-    assert "stored as f32, wanted as f16" in str(error), error
+    assert "stored as f32, requested as f16" in str(error), error
     partial = {"t": torch.zeros(2), "more": 5}
     dcp.load(partial, storage_reader=StorageReader(job.path("c"), unexpected="allow"),
              planner=DefaultLoadPlanner(allow_partial_load=True))

@@ -603,8 +603,8 @@ def case_runs_keep_their_keys(job):
     (run,) = found["runs"]
     assert (run.key, run.run, run.box, run.tensor_shape) == ("optimizer.state.exp_avg.w", (2, 7), ((3, 0), (3, 4)), (6, 4))
     flat = torch.zeros(6)
-    landing = _optimizer.Landing(flat, [(0, 2), (2, 6)])
-    assert torch.equal(landing.fill([torch.ones(2), flat[2:]]), torch.tensor([1.0, 1, 0, 0, 0, 0]))
+    destination = _optimizer.FlatDestination(flat, [(0, 2), (2, 6)])
+    assert torch.equal(destination.fill([torch.ones(2), flat[2:]]), torch.tensor([1.0, 1, 0, 0, 0, 0]))
     memory = torch.zeros(5)
     assert _tensors.regions_to_load(run, (6, 4), memory).regions[0].run == (2, 7)
     for shape, kind in (((6, 5), sealpoint.MismatchError), ((6, 3), sealpoint.UnsupportedError)):

@@ -73,8 +73,8 @@ def makers(saved, folder):
         "Checkpoint.items": (opened.items, {}),
         "Checkpoint.keys": (opened.keys, {}),
         "Checkpoint.values": (opened.values, {}),
-        "Checkpoint.read": (opened.read, {"wanted": {"w": numpy.empty((8, 12), "f4")}}),
-        "Checkpoint.plan": (opened.plan, {"wanted": ["w"]}),
+        "Checkpoint.read": (opened.read, {"requests": {"w": numpy.empty((8, 12), "f4")}}),
+        "Checkpoint.plan": (opened.plan, {"requests": ["w"]}),
         "Checkpoint.shards": (opened.shards, {"name": "w"}),
         "Checkpoint.chunks": (opened.chunks, {"name": "w"}),
         "Checkpoint.close": (sealpoint.open(saved).close, {}),
@@ -123,7 +123,7 @@ def answer(call, parameter):
         return None, False
     except NAMED as error:
         says_where = error.tensor is not None or error.object is not None or error.rule is not None
-        named = parameter if parameter not in ("tensors", "objects", "wanted") else "name is "  # of what is in them
+        named = parameter if parameter not in ("tensors", "objects", "requests") else "name is "  # of what is in them
         return None if parameter in str(error) or named in str(error) or says_where else f"does not name it: {error}", True
     except sealpoint.Error:  # the argument is right as such
         return None, False

@@ -207,7 +207,9 @@ def test_two_checkpoints_in_one_directory(saved, tmp_path):
     (saved / "metadata.json").unlink()
     for name, text in (("metadata.json", '{"sharded_backend": "torch_dist"}'), (".metadata", ""), ("__3_0.distcp", "")):
         (saved / name).write_text(text)
-        for command in (["ls", saved], ["ls", "--json", saved], ["convert", saved, tmp_path / "out", "--to", "torch"]):
+        with pytest.raises(sealpoint.MismatchError, match="two checkpoints in one directory"):
+            sealpoint.open(saved)
+        for command in ([saved], ["ls", saved], ["ls", "--json", saved], ["convert", saved, tmp_path / "out", "--to", "torch"]):
             status, output, errors = run(*command)
             assert (status, output) == (4, "") and errors.startswith("Mismatch: two checkpoints in one directory: "), errors
             assert "(COMMIT)" in errors and name in errors, errors

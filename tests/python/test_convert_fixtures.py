@@ -87,7 +87,7 @@ def test_metadata_that_does_not_fit_the_items(unpack, tmp_path):
         (outside, "Corrupt", "metadata names no file for the part", "lr"),
         (escape, "Corrupt", "expected a relative path within", None),
         (transformed, "Unsupported", "transformed by stream.zstd/1", None),
-        (object_as_tensor, "Corrupt", "the item is no tensor", "model.plain"),
+        (object_as_tensor, "Corrupt", "the item is a .*, expected one tensor", "model.plain"),
     ]
     for change, code, message, name in cases:
         source = unpack("dcp")
@@ -96,6 +96,25 @@ def test_metadata_that_does_not_fit_the_items(unpack, tmp_path):
             contents(source)
         assert caught.value.code == code and name in (None, caught.value.tensor), (change, caught.value)
         shutil.rmtree(source)
+
+
+@pytest.mark.parametrize("name", ["dcp", "dcp_per_rank"])
+def test_tensors_of_unknown_dtypes_are_left_out_if_asked_for(name, unpack, tmp_path):
+    source = unpack(name)
+
+    def unknown(stored):
+        stored.state_dict_metadata["model.rows"].properties.dtype = torch.qint8
+
+    for path in [source / ".metadata"] if name == "dcp" else sorted(source.glob("__*.metadata")):
+        stored = pickle.loads(path.read_bytes())
+        unknown(stored)
+        path.write_bytes(pickle.dumps(stored, 4))
+    with pytest.raises(sealpoint.UnsupportedError, match="dtype is torch.qint8") as caught:
+        convert(source, tmp_path / "refused")
+    assert caught.value.tensor == "model.rows"
+    report = convert(source, tmp_path / "made", drop_unknown=True)
+    assert [one for one in report.notes if "model.rows" in one] == ["model.rows is left out: its dtype is torch.qint8"]
+    assert report.is_whole and "rows" not in sp.load_full(tmp_path / "made")["model"]
 
 
 def test_metadata_that_no_version_writes(unpack, monkeypatch):
@@ -127,11 +146,11 @@ def test_metadata_that_no_version_writes(unpack, monkeypatch):
         (dimensions, "has 2 dimensions, expected 1"),
         (dtype, "torch.qint8"),
         (no_dtype, "dtype is torch.Size, which the format lacks"),
-        (size, "a value is no size"),
-        (name, "a place is no name"),
-        (surrogate, "a name is no text"),
-        (shape, "a value is no list or tuple"),
-        (chunk, "a value is no object"),
+        (size, "a value is .*, expected a size"),
+        (name, "a name in storage_data is of kind .*, expected str"),
+        (surrogate, "a name has surrogates, expected UTF-8"),
+        (shape, "a value is a .*, expected a list or tuple"),
+        (chunk, "a value is of kind .*, expected object"),
         (lambda stored: {"a": 1}, "it holds"),
     ):
         source = unpack("dcp")
@@ -186,6 +205,6 @@ def test_damaged_directories_of_megatron(unpack, tmp_path):
         planner=dcp.DefaultSavePlanner(flatten_state_dict=False),
     )
     (tmp_path / "d/metadata.json").write_text('{"sharded_backend": "torch_dist"}')
-    with pytest.raises(sealpoint.CorruptError, match="no list of one object") as caught:
+    with pytest.raises(sealpoint.CorruptError, match="expected a list of one object") as caught:
         open_source(tmp_path / "d")
     assert caught.value.object == "rng_state/shard_0_1"

@@ -182,7 +182,7 @@ def test_parts_of_dcp_in_safetensors(tmp_path):
     with pytest.raises(sealpoint.CorruptError, match="several of them have the element at"):
         open_source(tmp_path / "hf")
     write(2, (-1, 0), w[1:5])
-    with pytest.raises(sealpoint.CorruptError, match="DCP_SHARDING_INFO: an offset is no size"):
+    with pytest.raises(sealpoint.CorruptError, match="DCP_SHARDING_INFO: saved_offsets has another value"):
         open_source(tmp_path / "hf")
 
 
@@ -239,9 +239,9 @@ def test_mapping(tmp_path):
             ([{"from": "*", "to": "{1}", "rows": 50}], sealpoint.InvalidArgumentError, "expected 50 rows at least"),
             ([{"from": "*", "to": "{1.__class__}"}], sealpoint.InvalidArgumentError, "expected one of 1, part, layer"),
             ([{"from": "*", "to": "{1}", "drop": True}], sealpoint.InvalidArgumentError, "either to or drop"),
-            ([{"from": "*", "too": "x"}], sealpoint.InvalidArgumentError, "is no rule"),
+            ([{"from": "*", "too": "x"}], sealpoint.InvalidArgumentError, "expected a rule"),
             ([{"from": "*", "to": "x", "groups": 0}], sealpoint.InvalidArgumentError, "not positive"),
-            ("x", sealpoint.InvalidArgumentError, "is no rule"),
+            ("x", sealpoint.InvalidArgumentError, "expected a rule"),
         )
     ):
         rules.write_text(json.dumps({"rules": changed}))

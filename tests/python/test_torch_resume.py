@@ -171,8 +171,8 @@ def test_all_differences_are_in_one_error(tmp_path):
     for part in ("10 missing", "model.weigth (the checkpoint has model.weight)", "model.more.x3 and 5 more",
                  "1 unexpected, which no rank's state has: model.weight", "2 of another kind",
                  "model.n (the state has a tensor, the checkpoint 1)", "2 elements, the checkpoint 1 elements",
-                 "1 of another dtype: model.bias (stored as f32, wanted as f64)",
-                 "1 of another shape: model.scale (stored with [1], wanted with [2])"):  # fmt: skip
+                 "1 of another dtype: model.bias (stored as f32, requested as f64)",
+                 "1 of another shape: model.scale (stored with [1], requested with [2])"):  # fmt: skip
         assert part in text, (part, text)
     assert error.value.object == "model.weigth"
     report = sp.load({"model": own | {"bias": torch.zeros(3), "scale": torch.zeros(1)}}, tmp_path / "c",

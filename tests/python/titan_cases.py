@@ -187,7 +187,7 @@ def case_a_run_begins_with_an_export(job):
     settings["initial_load_path"] = str(job.path("whole/checkpoint/step-2"))
     narrow = Run(job.path("fourth"), model=Narrow, **settings)
     error = job.raises(sealpoint.MismatchError, lambda: narrow.manager.load())
-    assert "stored as f32, wanted as bf16" in str(error) and 'convert="nearest"' in str(error), error
+    assert "stored as f32, requested as bf16" in str(error) and 'convert="nearest"' in str(error), error
     narrow = Run(job.path("fifth"), model=Narrow, convert="nearest", **settings)
     assert narrow.manager.load()
     whole_tensors, narrow_tensors = whole.tensors(), narrow.tensors()

@@ -247,7 +247,9 @@ void Simulation::MergeAndCommit() {
   const internal::GatheredParts parts = Require(internal::DecodeForCommitter(gathered));
   const CommitInfo info = Require(internal::RunCommit(
       *directory, capabilities.publish, options, parts.blobs,
-      [&](const IndexAttributes& facts) { return internal::JoinGathered(parts, facts, Limits()); },
+      [&](const IndexAttributes& attributes) {
+        return internal::JoinGathered(parts, attributes, Limits());
+      },
       recorder));
   if (CanWatchAllocations()) figures_.commit_memory_bytes = EndAllocationWatch().live_bytes;
   figures_.join_seconds = seconds[Phase::kBuildIndex];
@@ -265,10 +267,10 @@ Bytes Simulation::IndexOfSummaries() const {
       contributions.push_back({decoded.pin, &decoded.manifest});
     }
   }
-  const IndexAttributes facts{.created_unix_ns = checkpoint_->created_unix_ns(),
-                              .mesh = checkpoint_->mesh(),
-                              .provenance = checkpoint_->provenance()};
-  return Require(internal::EncodeIndex(contributions, facts, Limits()));
+  const IndexAttributes attributes{.created_unix_ns = checkpoint_->created_unix_ns(),
+                                   .mesh = checkpoint_->mesh(),
+                                   .provenance = checkpoint_->provenance()};
+  return Require(internal::EncodeIndex(contributions, attributes, Limits()));
 }
 
 void Simulation::Open() {

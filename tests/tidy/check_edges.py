@@ -7,6 +7,7 @@ Prints one line "path:line: message" per violation; exit status 1 if there is an
 """
 
 import argparse
+import ast
 import pathlib
 import re
 import shutil
@@ -25,11 +26,6 @@ FUNCTION_LINES_MAX = 70
 
 # How the headers begin that may name MPI.
 MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/mpi_communicator")
-
-# Where check_language does not look yet.
-OTHER_LANGUAGE = ("lib/interop/", "lib/safetensors/", "include/sealpoint/safetensors.h",
-                  "examples/train_char_lm/", "tests/unit/interop/", "tests/unit/safetensors/", "fuzz/support/foreign_seeds.cc",
-                  "python/src/")
 
 # (pattern, path prefixes where it is allowed, why not elsewhere)
 BANNED = (
@@ -208,8 +204,6 @@ BEGINS_WITH_OF = re.compile(r"//\s*Of\b")
 def check_language(root):
     """Texts in quotation marks and comments, by what docs/style.md says of them."""
     for name, path in files_below(root, LIBRARY + PROGRAMS + ("tests", "fuzz"), SOURCES):
-        if name.startswith(OTHER_LANGUAGE):
-            continue
         text = path.read_text()
         for token in TOKENS.finditer(text):
             number = text.count("\n", 0, token.start()) + 1
@@ -218,6 +212,19 @@ def check_language(root):
                     yield f"{name}:{number}: a comment begins with \"Of\"; write a sentence"
             elif found := IS_NO.search(token.group()):
                 yield f"{name}:{number}: {found.group()!r}: say what was found and what was expected"
+    for name, path in files_below(root, ("python/sealpoint",), (".py",)):
+        for number, text in texts_of_python(path):
+            if found := IS_NO.search(text):
+                yield f"{name}:{number}: {found.group()!r}: say what was found and what was expected"
+
+
+def texts_of_python(path):
+    """(line, text) of each literal that is not a docstring."""
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
 
 
 def check_function_lengths(root, warnings):

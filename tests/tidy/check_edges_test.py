@@ -31,7 +31,7 @@ class CheckEdgesTest(unittest.TestCase):
     def write(self, name, text):
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text.replace("//", "#", 1) if name.endswith(".py") and text.startswith(SPDX) else text)
 
     def check(self):
         done = subprocess.run([sys.executable, str(CHECK), "--root", str(self.root)],
@@ -159,6 +159,13 @@ class CheckEdgesTest(unittest.TestCase):
 
     def test_text_that_says_only_what_a_thing_is_not(self):
         self.expect("lib/base/a.cc", 'auto s = "header is no JSON";\n', "lib/base/a.cc:2: 'is no JSON': say what was found")
+
+    def test_text_of_python_that_says_only_what_a_thing_is_not(self):
+        self.expect("python/sealpoint/a.py", 'b = f"{a} is no size"\n',
+                    "python/sealpoint/a.py:2: 'is no size': say what was found")
+
+    def test_docstrings_pass(self):
+        self.expect_clean("python/sealpoint/a.py", 'def f():\n    """What is no tensor."""\n')
 
     def test_other_texts_pass(self):
         self.expect_clean("lib/base/a.cc", '// is no JSON\nauto s = "there is no marker"; auto t = "it is no longer there";\n')

@@ -75,19 +75,20 @@ Table TableOf(const PlanView& view) {
       RowOf("rank", axes, {"items", "requested", "read", "files", "requests", "read/requested"}));
   for (std::size_t rank = 0; rank < view.ranks.size(); ++rank) {
     std::vector<std::string> coordinates;
-    for (const std::uint32_t one : view.ranks[rank].coordinates) {
-      coordinates.push_back(fmt::format("{}", one));
+    for (const std::uint32_t coordinate : view.ranks[rank].coordinates) {
+      coordinates.push_back(fmt::format("{}", coordinate));
     }
     table.Add(RowOf(fmt::format("{}", rank), std::move(coordinates),
                     SummaryCells(view.ranks[rank].summary)));
   }
   table.Add(RowOf("each alone", blanks, SummaryCells(view.alone)));
   // As many bytes arrive, of fewer that are read. Who requests what is decided in the load.
-  const std::uint64_t wanted = view.alone.bytes_requested;
-  const double ratio =
-      wanted == 0 ? 0 : static_cast<double>(view.together.bytes_read) / static_cast<double>(wanted);
+  const std::uint64_t requested = view.alone.bytes_requested;
+  const double ratio = requested == 0 ? 0
+                                      : static_cast<double>(view.together.bytes_read) /
+                                            static_cast<double>(requested);
   table.Add(RowOf("together", blanks,
-                  {"", BytesText(wanted), BytesText(view.together.bytes_read),
+                  {"", BytesText(requested), BytesText(view.together.bytes_read),
                    fmt::format("{}", view.together.files), "", AmplificationText(ratio)}));
   return table;
 }

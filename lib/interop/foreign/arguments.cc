@@ -22,13 +22,16 @@ const Pickled& At(const PickledItems& items, std::size_t i) {
 const PickledItems& ArgsOf(const Pickled& object) { return object.parts()->args->parts()->items; }
 
 const PickledItems& SequenceOf(const Pickled& value) {
-  if (!value.is_sequence()) InvalidValue("a value is no list or tuple");
+  if (!value.is_sequence()) {
+    InvalidValue(StrCat("a value is a ", KindName(value), ", expected a list or tuple"));
+  }
   return value.parts()->items;
 }
 
 std::uint64_t NaturalOf(const Pickled& value) {
   if (!value.is(Kind::kInt) || value.number < 0 || value.number >= std::int64_t{1} << 62) {
-    InvalidValue("a value is no size");
+    const std::string found = value.is(Kind::kInt) ? StrCat(value.number) : KindName(value);
+    InvalidValue(StrCat("a value is ", found, ", expected a size below 2^62"));
   }
   return static_cast<std::uint64_t>(value.number);
 }
@@ -38,7 +41,7 @@ Shape SizesOf(const Pickled& value) {
   const PickledItems& items = SequenceOf(is_size ? At(ArgsOf(value), 0) : value);
   if (items.size() > kDimensionsMax) InvalidValue("a shape has too many dimensions");
   Shape sizes;
-  for (const Pickled* const one : items) sizes.push_back(NaturalOf(*one));
+  for (const Pickled* const item : items) sizes.push_back(NaturalOf(*item));
   return sizes;
 }
 

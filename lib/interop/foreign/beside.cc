@@ -188,7 +188,7 @@ class Beside {
 
 }  // namespace
 
-void ReadBeside(bool may_link, const std::set<std::string>& own, SourceFiles& files,
+void ReadBeside(bool may_link, const std::set<std::string>& format_names, SourceFiles& files,
                 ForeignCheckpoint& state) {
   if (!IsMapping(state.tree)) return;  // which is an error, but not one of these files
   std::map<std::string, std::string> left_over;
@@ -197,7 +197,7 @@ void ReadBeside(bool may_link, const std::set<std::string>& own, SourceFiles& fi
   }
   Beside beside(may_link, files, state);
   for (const SourceEntry& entry : files.List(state.path)) {
-    if (!own.contains(entry.name)) beside.Take(entry, left_over[entry.name]);
+    if (!format_names.contains(entry.name)) beside.Take(entry, left_over[entry.name]);
   }
 }
 

@@ -14,10 +14,10 @@ namespace sealpoint::internal::foreign {
 // Lightning all but tensors beside a directory of DCP: such files become part of the state, under
 // their names. All else is left out, by name.
 //
-// `own`: names in the directory that belong to its format. `may_link`: symbolic links may lead out
-// of the directory. What cannot be read is left out if it is of an unknown kind; else it is thrown,
-// or Unread if reading goes on.
-void ReadBeside(bool may_link, const std::set<std::string>& own, SourceFiles& files,
+// `format_names`: names in the directory that belong to its format. `may_link`: symbolic links may
+// lead out of the directory. What cannot be read is left out if it is of an unknown kind; else it
+// is thrown, or Unread if reading goes on.
+void ReadBeside(bool may_link, const std::set<std::string>& format_names, SourceFiles& files,
                 ForeignCheckpoint& state);
 
 }  // namespace sealpoint::internal::foreign

@@ -103,7 +103,7 @@ class Ranks {
     }
     for (const int rank : ranks) {
       const std::string path = JoinPath(state.path, StrCat("__", rank, kMetadata));
-      by_rank_.emplace(rank, ReadDcpMetadata(*files.Open(path), files.options().goes_on));
+      by_rank_.emplace(rank, ReadDcpMetadata(*files.Open(path), files.options()));
     }
   }
 
@@ -151,10 +151,10 @@ class Ranks {
     const auto found = by_rank_.find(rank);
     DcpMetadata* const metadata = found == by_rank_.end() ? nullptr : &found->second;
     if (metadata != nullptr && metadata->tensors.contains(name)) {
-      const std::string own = StrCat(name, ".rank", rank);
-      AddTensor(own, metadata->tensors.at(name), nullptr, files_, state_);
+      const std::string of_rank = StrCat(name, ".rank", rank);
+      AddTensor(of_rank, metadata->tensors.at(name), nullptr, files_, state_);
       metadata->tensors.erase(name);
-      return TensorNode(own);
+      return TensorNode(of_rank);
     }
     if (metadata == nullptr || !metadata->objects.contains(name)) {
       throw Failure{MakeError(Code::kMismatch, "the rank does not have its own of it")
@@ -177,13 +177,13 @@ class Ranks {
     return *std::move(node);
   }
 
-  void MergeOne(int rank, const DcpMetadata& own) {
-    for (const std::string& name : own.names) {
-      const bool is_own = !own.tensors.contains(name) && !own.objects.contains(name);
+  void MergeOne(int rank, const DcpMetadata& added) {
+    for (const std::string& name : added.names) {
+      const bool is_unread = !added.tensors.contains(name) && !added.objects.contains(name);
       const bool is_new = !merged_.tensors.contains(name) && !merged_.objects.contains(name);
-      if (is_new && !is_own) merged_.names.push_back(name);
+      if (is_new && !is_unread) merged_.names.push_back(name);
     }
-    for (const auto& [name, stored] : own.tensors) {
+    for (const auto& [name, stored] : added.tensors) {
       DcpTensor& before =
           merged_.tensors.try_emplace(name, DcpTensor{stored.dtype, stored.shape, {}})
               .first->second;
@@ -197,11 +197,13 @@ class Ranks {
         CheckSame(before.places.try_emplace(box, place).first->second, place, name, rank);
       }
     }
-    for (const auto& [name, place] : own.objects) {
+    for (const auto& [name, place] : added.objects) {
       CheckSame(merged_.objects.try_emplace(name, place).first->second, place, name, rank);
     }
-    for (const auto& [name, path] : own.paths) merged_.paths[name] = path;
-    for (const auto& [name, error] : own.unread) merged_.unread.insert_or_assign(name, error);
+    for (const auto& [name, path] : added.paths) merged_.paths[name] = path;
+    for (const auto& [name, error] : added.unread) merged_.unread.insert_or_assign(name, error);
+    merged_.dropped.insert(added.dropped.begin(), added.dropped.end());
+    merged_.dropped_files.insert(added.dropped_files.begin(), added.dropped_files.end());
   }
 
   std::vector<TorchZip::Digest> DigestsOf(const DcpPlace& place, const std::string& name) {
@@ -263,7 +265,7 @@ ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files) {
   DcpMetadata metadata;
   ForeignNode::Members leaves;
   if (indices.contains(kMetadata)) {
-    metadata = ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options().goes_on);
+    metadata = ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options());
   } else {
     Ranks by_rank(ranks, files, state);
     leaves = by_rank.TakeOwn();

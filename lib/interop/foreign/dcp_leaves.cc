@@ -70,8 +70,8 @@ void Unflatten(const Shape& stored, const Shape& true_shape, const std::string& 
     place.offset.push_back(part.box.offset[d] * place.extent[d]);
   }
   if (!fits || stored[ndim] != CountOf(place.extent)) {
-    Fail(Code::kCorrupt, path, "flattened as ", ShapeToString(stored), ", which is no grid of ",
-         ShapeToString(true_shape));
+    Fail(Code::kCorrupt, path, "flattened as ", ShapeToString(stored),
+         ", expected a grid of equal parts of ", ShapeToString(true_shape));
   }
   const std::uint64_t begin = part.box.offset[ndim];
   part.run = {begin, begin + part.box.extent[ndim]};
@@ -90,7 +90,9 @@ ForeignPart Resolved(const ForeignPart& item, const ForeignTensor& tensor, const
     throw Failure{
         Status(Code::kCorrupt, message).AtPath(path).AtOffset(item.entry_begin).AtTensor(name)};
   };
-  if (found.tensors.size() != 1 || KindOf(node) != "tensor") corrupt("the item is no tensor");
+  if (found.tensors.size() != 1 || KindOf(node) != "tensor") {
+    corrupt(StrCat("the item is a ", KindName(archive.root()), ", expected one tensor"));
+  }
   const ForeignTensor& stored = found.tensors.begin()->second;
   if (stored.dtype != tensor.dtype || WithoutOnes(stored.shape) != WithoutOnes(item.box.extent)) {
     corrupt(StrCat("the item is ", DTypeName(stored.dtype), " ", ShapeToString(stored.shape),
@@ -155,10 +157,10 @@ std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, boo
   const Pickled* root = &archive.root();
   if (is_list_of_one) {
     if (!root->is(Pickled::Kind::kList) || root->parts()->items.size() != 1) {
-      throw Failure{
-          Status(Code::kCorrupt, "the item is no list of one object, as which Megatron stores it")
-              .AtPath(archive.path())
-              .AtOffset(archive.pickle_begin())};
+      throw Failure{MakeError(Code::kCorrupt, "the item is a ", KindName(*root),
+                              ", expected a list of one object, as which Megatron stores it")
+                        .AtPath(archive.path())
+                        .AtOffset(archive.pickle_begin())};
     }
     root = root->parts()->items.front();
   }
@@ -168,6 +170,9 @@ std::optional<ForeignNode> ReadItem(const TorchZip& archive, ValuePath path, boo
 ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_one,
                                 SourceFiles& files, ForeignCheckpoint& state) {
   ForeignNode::Members leaves;
+  for (const auto& [name, dtype] : metadata.dropped) {
+    state.notes.push_back(StrCat(Printable(name), " is left out: its dtype is ", dtype));
+  }
   for (const auto& [name, error] : metadata.unread) {
     leaves.push_back({name, UnreadOf(error, state)});
   }
@@ -197,7 +202,7 @@ ForeignNode::Members ReadLeaves(const DcpMetadata& metadata, bool are_lists_of_o
 }
 
 std::set<std::string> FilesOf(const DcpMetadata& metadata) {
-  std::set<std::string> used;
+  std::set<std::string> used = metadata.dropped_files;
   for (const auto& [name, stored] : metadata.tensors) {
     for (const auto& [box, place] : stored.places) used.insert(place.file);
   }

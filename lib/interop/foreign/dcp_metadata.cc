@@ -36,6 +36,11 @@ constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata.";
 
 [[noreturn]] void Malformed(const std::string& message) { throw std::invalid_argument(message); }
 
+[[noreturn]] void OfOtherKind(std::string_view what, const Pickled& found,
+                              std::string_view expected) {
+  Malformed(StrCat(what, " is of kind ", KindName(found), ", expected ", expected));
+}
+
 const Pickled& Member(const Members& members, std::string_view name) {
   const auto found = members.find(name);
   if (found == members.end()) Malformed(StrCat(name, " is missing"));
@@ -49,17 +54,19 @@ const Pickled* Optional(const Members& members, std::string_view name) {
 }
 
 const PickledPairs& PairsOf(const Pickled& value) {
-  if (!value.is(Kind::kMapping) && !value.is(Kind::kObject)) Malformed("a value is no mapping");
+  if (!value.is(Kind::kMapping) && !value.is(Kind::kObject))
+    OfOtherKind("a value", value, "mapping");
   return value.parts()->pairs;
 }
 
 const PickledItems& ItemsOf(const Pickled& value) {
-  if (!value.is_sequence()) Malformed("a value is no list");
+  if (!value.is_sequence()) OfOtherKind("a value", value, "list");
   return value.parts()->items;
 }
 
 std::string TextOfName(const Pickled& value) {
-  if (!value.is(Kind::kText) || !IsText(value.text, false)) Malformed("a name is no text");
+  if (!value.is(Kind::kText)) OfOtherKind("a name", value, "str");
+  if (!IsText(value.text, false)) Malformed("a name has surrogates, expected UTF-8");
   return std::string(value.text);
 }
 
@@ -76,10 +83,15 @@ ValuePath PathOf(const Pickled& value) {
   return path;
 }
 
+// A dtype that the format lacks, of a tensor that is then left out.
+struct UnknownDType {
+  std::string name;
+};
+
 class MetadataReader {
  public:
-  MetadataReader(const SourceFile& file, bool goes_on)
-      : path_(file.path()), budget_(file.budget()), goes_on_(goes_on) {}
+  MetadataReader(const SourceFile& file, const ForeignOptions& options)
+      : path_(file.path()), budget_(file.budget()), options_(options) {}
 
   DcpMetadata Read(const Pickled& root) {
     if (!root.is(Kind::kObject) || !root.text.ends_with("Metadata")) {
@@ -114,11 +126,11 @@ class MetadataReader {
  private:
   // The members of an object of a dataclass.
   Members MembersOf(const Pickled& described) {
-    if (!described.is(Kind::kObject)) Malformed("a value is no object");
+    if (!described.is(Kind::kObject)) OfOtherKind("a value", described, "object");
     const Pickled* const state = described.parts()->state;
     Members members;
     if (state == nullptr) return members;
-    if (!state->is(Kind::kMapping)) Malformed("a state is no mapping");
+    if (!state->is(Kind::kMapping)) OfOtherKind("a state", *state, "mapping");
     CostOfParts(state->parts()->pairs.size());
     for (const auto& [key, value] : state->parts()->pairs) {
       if (key->is(Kind::kText)) members[key->text] = value;
@@ -140,8 +152,8 @@ class MetadataReader {
                    .begin = NaturalOf(Member(value, "offset")),
                    .size = NaturalOf(Member(value, "length")),
                    .transforms = {}};
-    if (!Member(value, "relative_path").is(Kind::kText) || !Member(key, "fqn").is(Kind::kText)) {
-      Malformed("a place is no name of a file");
+    for (const Pickled* const name : {&Member(value, "relative_path"), &Member(key, "fqn")}) {
+      if (!name->is(Kind::kText)) OfOtherKind("a name in storage_data", *name, "str");
     }
     if (files_.insert(place.file).second) {
       CheckInside(place.file, path_);
@@ -149,9 +161,9 @@ class MetadataReader {
     }
     if (const Pickled* const transforms = Optional(value, "transform_descriptors")) {
       CostOfParts(ItemsOf(*transforms).size());
-      for (const Pickled* const one : ItemsOf(*transforms)) {
-        if (!one->is(Kind::kText)) Malformed("a transform is no text");
-        place.transforms.emplace_back(one->text);
+      for (const Pickled* const transform : ItemsOf(*transforms)) {
+        if (!transform->is(Kind::kText)) OfOtherKind("a transform", *transform, "str");
+        place.transforms.emplace_back(transform->text);
       }
     }
     return {PlaceKey(Member(key, "fqn").text, std::move(offset)), std::move(place)};
@@ -159,17 +171,29 @@ class MetadataReader {
 
   void Add(const std::string& name, const Pickled& stored) {
     if (metadata_.tensors.contains(name) || metadata_.objects.contains(name) ||
-        metadata_.unread.contains(name)) {
+        metadata_.unread.contains(name) || metadata_.dropped.contains(name)) {
       Malformed(StrCat("'", Printable(name.substr(0, kNameShownMax)), "' comes twice"));
     }
     try {
       AddDescribed(name, stored);
+    } catch (const UnknownDType& unknown) {
+      Drop(name, unknown.name);
+      return;
     } catch (Failure& failure) {
       const Code code = failure.status.code();
-      if (!goes_on_ || (code != Code::kCorrupt && code != Code::kUnsupported)) throw;
+      if (!options_.goes_on || (code != Code::kCorrupt && code != Code::kUnsupported)) throw;
       metadata_.unread.emplace(name, std::move(failure.status));
     }
     metadata_.names.push_back(name);
+  }
+
+  void Drop(const std::string& name, const std::string& dtype) {
+    metadata_.dropped[name] = dtype;
+    const PlaceKey first{name, std::nullopt};
+    for (auto at = places_.lower_bound(first); at != places_.end() && at->first.first == name;
+         ++at) {
+      metadata_.dropped_files.insert(at->second.file);
+    }
   }
 
   void AddDescribed(const std::string& name, const Pickled& stored) {
@@ -214,14 +238,12 @@ class MetadataReader {
     }
     const auto dtype = found->is(Kind::kGlobal) ? DTypeOfTorch(found->text) : std::nullopt;
     if (dtype) return *dtype;
-    throw Failure{
-        Status(Code::kUnsupported,
-               StrCat("dtype is ",
-                      found->is(Kind::kGlobal) ? Printable(found->text.substr(0, kTypeShownMax))
-                                               : "none",
-                      ", which the format lacks"))
-            .AtPath(path_)
-            .AtTensor(name)};
+    const bool is_class = found->is(Kind::kGlobal);
+    const std::string shown = is_class ? Printable(found->text.substr(0, kTypeShownMax)) : "none";
+    if (is_class && options_.drop_unknown) throw UnknownDType{shown};
+    throw Failure{Status(Code::kUnsupported, StrCat("dtype is ", shown, ", which the format lacks"))
+                      .AtPath(path_)
+                      .AtTensor(name)};
   }
 
   DcpTensor TensorOf(const std::string& name, const Members& members) {
@@ -268,7 +290,7 @@ class MetadataReader {
 
   const std::string& path_;
   Budget& budget_;
-  const bool goes_on_;
+  const ForeignOptions& options_;
   std::set<std::string> files_;  // that were checked
   std::map<PlaceKey, DcpPlace> places_;
   DcpMetadata metadata_;
@@ -276,7 +298,7 @@ class MetadataReader {
 
 }  // namespace
 
-DcpMetadata ReadDcpMetadata(const SourceFile& file, bool goes_on) {
+DcpMetadata ReadDcpMetadata(const SourceFile& file, const ForeignOptions& options) {
   if (file.size() > kPickleBytesMax) {
     Fail(Code::kLimitExceeded, file.path(), "the file has ", file.size(), " bytes, expected ",
          kPickleBytesMax, " at most");
@@ -288,7 +310,7 @@ DcpMetadata ReadDcpMetadata(const SourceFile& file, bool goes_on) {
   try {
     const Pickled& root = decoder.Decode();
     const std::uint64_t described = file.budget().used() - before;
-    DcpMetadata metadata = MetadataReader(file, goes_on).Read(root);
+    DcpMetadata metadata = MetadataReader(file, options).Read(root);
     file.budget().Release(described);
     return metadata;
   } catch (const std::invalid_argument& error) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,11 +40,15 @@ struct DcpMetadata {
   // The shapes of tensors that older versions of Megatron flattened.
   std::map<std::string, Shape> true_shapes;
   std::map<std::string, Status> unread;  // what is wrong with others
+  // Tensors that were left out because the format lacks their dtypes, each with its dtype; and the
+  // files of their parts.
+  std::map<std::string, std::string> dropped;
+  std::set<std::string> dropped_files;
 };
 
 // If it goes on, what is wrong with a tensor or an object alone is not thrown. Throws Corrupt,
 // Unsupported (a class that does not belong there; a dtype), LimitExceeded.
-DcpMetadata ReadDcpMetadata(const SourceFile& file, bool goes_on);
+DcpMetadata ReadDcpMetadata(const SourceFile& file, const ForeignOptions& options);
 
 // Why boxes do not tile a tensor of this shape; empty if they do. Throws LimitExceeded if they are
 // too irregular to be looked through.

@@ -2,59 +2,38 @@
 #include "lib/interop/foreign/known_classes.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
+
+#include "sealpoint/interop.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
 
-struct NamedDType {
-  std::string_view name;
-  DType dtype;
-};
-
-constexpr NamedDType kTorch[] = {{"bool", DType::kBool},
-                                 {"int8", DType::kInt8},
-                                 {"int16", DType::kInt16},
-                                 {"int32", DType::kInt32},
-                                 {"int64", DType::kInt64},
-                                 {"uint8", DType::kUInt8},
-                                 {"uint16", DType::kUInt16},
-                                 {"uint32", DType::kUInt32},
-                                 {"uint64", DType::kUInt64},
-                                 {"float16", DType::kF16},
-                                 {"bfloat16", DType::kBf16},
-                                 {"float32", DType::kF32},
-                                 {"float64", DType::kF64},
-                                 {"complex32", DType::kComplex32},
-                                 {"complex64", DType::kComplex64},
-                                 {"complex128", DType::kComplex128},
-                                 {"float8_e4m3fn", DType::kF8E4M3Fn},
-                                 {"float8_e5m2", DType::kF8E5M2},
-                                 {"float8_e4m3fnuz", DType::kF8E4M3Fnuz},
-                                 {"float8_e5m2fnuz", DType::kF8E5M2Fnuz},
-                                 {"float8_e8m0fnu", DType::kF8E8M0Fnu},
-                                 {"float4_e2m1fn_x2", DType::kF4E2M1X2}};
-
-constexpr NamedDType kStorages[] = {{"FloatStorage", DType::kF32},
-                                    {"DoubleStorage", DType::kF64},
-                                    {"HalfStorage", DType::kF16},
-                                    {"BFloat16Storage", DType::kBf16},
-                                    {"LongStorage", DType::kInt64},
-                                    {"IntStorage", DType::kInt32},
-                                    {"ShortStorage", DType::kInt16},
-                                    {"CharStorage", DType::kInt8},
-                                    {"ByteStorage", DType::kUInt8},
-                                    {"BoolStorage", DType::kBool},
-                                    {"ComplexHalfStorage", DType::kComplex32},
-                                    {"ComplexFloatStorage", DType::kComplex64},
-                                    {"ComplexDoubleStorage", DType::kComplex128}};
-
-constexpr NamedDType kNumpy[] = {
-    {"b1", DType::kBool},      {"i1", DType::kInt8},       {"i2", DType::kInt16},
-    {"i4", DType::kInt32},     {"i8", DType::kInt64},      {"u1", DType::kUInt8},
-    {"u2", DType::kUInt16},    {"u4", DType::kUInt32},     {"u8", DType::kUInt64},
-    {"f2", DType::kF16},       {"f4", DType::kF32},        {"f8", DType::kF64},
-    {"c8", DType::kComplex64}, {"c16", DType::kComplex128}};
+constexpr std::array<ForeignDType, 22> kDTypes = {{
+    {DType::kBool, "bool", "BoolStorage", "b1"},
+    {DType::kInt8, "int8", "CharStorage", "i1"},
+    {DType::kInt16, "int16", "ShortStorage", "i2"},
+    {DType::kInt32, "int32", "IntStorage", "i4"},
+    {DType::kInt64, "int64", "LongStorage", "i8"},
+    {DType::kUInt8, "uint8", "ByteStorage", "u1"},
+    {DType::kUInt16, "uint16", "", "u2"},
+    {DType::kUInt32, "uint32", "", "u4"},
+    {DType::kUInt64, "uint64", "", "u8"},
+    {DType::kF16, "float16", "HalfStorage", "f2"},
+    {DType::kBf16, "bfloat16", "BFloat16Storage", ""},
+    {DType::kF32, "float32", "FloatStorage", "f4"},
+    {DType::kF64, "float64", "DoubleStorage", "f8"},
+    {DType::kComplex64, "complex64", "ComplexFloatStorage", "c8"},
+    {DType::kComplex128, "complex128", "ComplexDoubleStorage", "c16"},
+    {DType::kF8E4M3Fn, "float8_e4m3fn", "", ""},
+    {DType::kF8E5M2, "float8_e5m2", "", ""},
+    {DType::kF8E4M3Fnuz, "float8_e4m3fnuz", "", ""},
+    {DType::kF8E5M2Fnuz, "float8_e5m2fnuz", "", ""},
+    {DType::kF8E8M0Fnu, "float8_e8m0fnu", "", ""},
+    {DType::kF4E2M1X2, "float4_e2m1fn_x2", "", ""},
+    {DType::kComplex32, "complex32", "ComplexHalfStorage", ""},
+}};
 
 constexpr std::string_view kClasses[] = {"torch.Size",
                                          "torch.device",
@@ -94,9 +73,10 @@ constexpr std::string_view kClasses[] = {"torch.Size",
 
 constexpr std::string_view kTorchModule = "torch.";
 
-std::optional<DType> Find(std::span<const NamedDType> names, std::string_view name) {
-  const auto found = std::ranges::find(names, name, &NamedDType::name);
-  if (found == names.end()) return std::nullopt;
+// The dtype of which this member is `name`.
+std::optional<DType> Find(std::string_view ForeignDType::* member, std::string_view name) {
+  const auto* const found = std::ranges::find(kDTypes, name, member);
+  if (name.empty() || found == kDTypes.end()) return std::nullopt;
   return found->dtype;
 }
 
@@ -107,12 +87,14 @@ std::string_view WithoutTorch(std::string_view name) {
 }  // namespace
 
 std::optional<DType> DTypeOfTorch(std::string_view name) {
-  return Find(kTorch, WithoutTorch(name));
+  return Find(&ForeignDType::name, WithoutTorch(name));
 }
 std::optional<DType> DTypeOfStorage(std::string_view name) {
-  return Find(kStorages, WithoutTorch(name));
+  return Find(&ForeignDType::torch_storage, WithoutTorch(name));
 }
-std::optional<DType> DTypeOfNumpy(std::string_view code) { return Find(kNumpy, code); }
+std::optional<DType> DTypeOfNumpy(std::string_view code) {
+  return Find(&ForeignDType::numpy_code, code);
+}
 
 bool IsUntypedStorage(std::string_view name) {
   return name == "torch.storage.UntypedStorage" || name == "torch.UntypedStorage";
@@ -133,3 +115,9 @@ bool IsKnownMetadataClass(std::string_view name) {
 }
 
 }  // namespace sealpoint::internal::foreign
+
+namespace sealpoint {
+
+std::span<const ForeignDType> ForeignDTypes() { return internal::foreign::kDTypes; }
+
+}  // namespace sealpoint

@@ -80,7 +80,7 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files) {
   };
   if (!has(kMetadata)) Fail(Code::kIncomplete, path, kMetadata, " is missing");
   const DcpMetadata metadata =
-      ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options().goes_on);
+      ReadDcpMetadata(*files.Open(JoinPath(path, kMetadata)), files.options());
   ForeignNode::Members leaves = ReadLeaves(metadata, true, files, state);
   const bool has_common =
       std::ranges::find(leaves, kCommonKey, &ForeignNode::Member::key) != leaves.end();

@@ -88,9 +88,9 @@ ForeignNode ReadValue(JsonReader& reader) {  // recursive, to the reader's depth
 
 void AppendList(std::string& out, const ForeignNode::List& items, bool is_sorted) {
   out.push_back('[');
-  for (const ForeignNode& one : items) {
-    if (&one != &items.front()) out.append(", ");
-    out.append(PythonJson(one, is_sorted));
+  for (const ForeignNode& item : items) {
+    if (&item != &items.front()) out.append(", ");
+    out.append(PythonJson(item, is_sorted));
   }
   out.push_back(']');
 }

@@ -12,7 +12,6 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-constexpr std::uint64_t kInstructionsMax = 50'000'000;
 constexpr std::size_t kNameBytesMax = 4096;
 
 // Names of instructions that older protocols have, or that make classes by other ways.
@@ -97,8 +96,8 @@ void PickleDecoder::Unsupported(const std::string& message) const {
   throw Failure{Status(Code::kUnsupported, message).AtPath(path_).AtOffset(offset_ + at_)};
 }
 
-const Pickled& PickleDecoder::Decode() {
-  for (std::uint64_t i = 0; i < kInstructionsMax; ++i) {
+const Pickled& PickleDecoder::Decode(std::uint64_t instructions_max) {
+  for (std::uint64_t i = 0; i < instructions_max; ++i) {
     const auto code = static_cast<unsigned char>(Take(1).front());
     Cost(pickle_cost::kStep);
     if (code == '.') {
@@ -112,7 +111,7 @@ const Pickled& PickleDecoder::Decode() {
                          ", which no protocol from 2 to 5 writes"));
     }
   }
-  Fail(Code::kLimitExceeded, path_, "pickle has more than ", kInstructionsMax, " instructions");
+  Fail(Code::kLimitExceeded, path_, "pickle has more than ", instructions_max, " instructions");
 }
 
 bool PickleDecoder::Step(unsigned char code) {
@@ -336,7 +335,7 @@ std::uint64_t PickleDecoder::NumberOf(std::string_view bytes) {
 }
 
 std::string_view PickleDecoder::CheckText(std::string_view bytes) const {
-  if (!IsText(bytes, true)) Corrupt("string is no UTF-8");
+  if (!IsText(bytes, true)) Corrupt("string has malformed bytes, expected UTF-8");
   return bytes;
 }
 

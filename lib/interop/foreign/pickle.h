@@ -50,14 +50,14 @@ struct Pickled {
   union {
     std::int64_t number = 0;  // also of kBool
     double real;
-    Parts* own;  // of all kinds that have some
+    Parts* structure;  // of all kinds that have some
   };
   std::string_view text;  // of the pickle, or of the decoder
 
   // Null if its kind has none.
-  const Parts* parts() const { return HasParts(kind) ? own : nullptr; }
+  const Parts* parts() const { return HasParts(kind) ? structure : nullptr; }
   static bool HasParts(Kind kind) { return kind >= Kind::kList && kind != Kind::kGlobal; }
-  bool is(Kind wanted) const { return kind == wanted; }
+  bool is(Kind other) const { return kind == other; }
   bool is_sequence() const { return kind == Kind::kList || kind == Kind::kTuple; }
 };
 
@@ -70,6 +70,8 @@ std::string KindName(const Pickled& value);
 // decoded, the memory that its values take.
 class PickleDecoder {
  public:
+  static constexpr std::uint64_t kInstructionsMax = 50'000'000;
+
   // Whether a class or function may occur. Others are refused, unless `keeps_unknown`.
   using IsKnown = std::function<bool(std::string_view name)>;
 
@@ -82,7 +84,7 @@ class PickleDecoder {
   PickleDecoder& operator=(const PickleDecoder&) = delete;
 
   // Valid while the decoder lives. Throws Failure: Corrupt, Unsupported, LimitExceeded.
-  const Pickled& Decode();
+  const Pickled& Decode(std::uint64_t instructions_max = kInstructionsMax);
   // Where the pickle ends; and how many bytes, more than there are, it would have taken.
   std::uint64_t end() const { return at_; }
   std::uint64_t needed() const { return needed_; }

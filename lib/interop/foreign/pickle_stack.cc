@@ -22,7 +22,7 @@ Pickled* PickleDecoder::Make(Kind kind) {
   value.kind = kind;
   if (Pickled::HasParts(kind)) {
     Cost(kind == Kind::kObject ? pickle_cost::kObject : pickle_cost::kContainer);
-    value.own = &parts_.emplace_back();
+    value.structure = &parts_.emplace_back();
   }
   return &value;
 }
@@ -57,13 +57,13 @@ void PickleDecoder::PushInt(std::uint64_t size) {
 
 void PickleDecoder::PushItems(Kind kind, PickledItems items) {
   Pickled* const value = Make(kind);
-  value->own->items = std::move(items);
+  value->structure->items = std::move(items);
   Push(value);
 }
 
 Pickled* PickleDecoder::Persistent(Pickled* id) {
   Pickled* const value = Make(Kind::kPersistent);
-  value->own->items.push_back(id);
+  value->structure->items.push_back(id);
   return value;
 }
 
@@ -101,7 +101,7 @@ void PickleDecoder::Extend(const PickledItems& items) {
       kind != Kind::kObject) {
     Corrupt(StrCat("pickle appends to a ", KindName(kind)));
   }
-  PickledItems& into = target->own->items;
+  PickledItems& into = target->structure->items;
   into.insert(into.end(), items.begin(), items.end());
 }
 
@@ -113,7 +113,7 @@ void PickleDecoder::SetItems(const PickledItems& items) {
   }
   Cost(pickle_cost::kPair * (items.size() / 2));
   for (std::size_t i = 0; i < items.size(); i += 2) {
-    target->own->pairs.emplace_back(items[i], items[i + 1]);
+    target->structure->pairs.emplace_back(items[i], items[i + 1]);
   }
 }
 
@@ -145,22 +145,22 @@ void PickleDecoder::AddObject(bool is_new) {
   Pickled* const args = Pop();
   const Pickled* const made_by = Pop();
   if (!args->is(Kind::kTuple) || !made_by->is(Kind::kGlobal)) {
-    Corrupt(StrCat("pickle ", is_new ? "makes an object of" : "calls",
-                   " what is no class or function"));
+    Corrupt(StrCat("pickle ", is_new ? "makes an object of" : "calls", " a ", KindName(*made_by),
+                   " with a ", KindName(*args), ", expected a class or function and a tuple"));
   }
   Pickled* const value = Make(Kind::kObject);
   value->text = made_by->text;
-  value->own->args = args;
+  value->structure->args = args;
   Push(value);
 }
 
 void PickleDecoder::SetState() {
   Pickled* const state = Pop();
   Pickled* const target = Top();
-  if (!target->is(Kind::kObject) || target->own->state != nullptr) {
+  if (!target->is(Kind::kObject) || target->structure->state != nullptr) {
     Corrupt(StrCat("pickle sets the state of a ", KindName(target->kind), ", or sets it twice"));
   }
-  target->own->state = state;
+  target->structure->state = state;
 }
 
 void PickleDecoder::Remember(std::uint64_t index) {

@@ -26,7 +26,8 @@ constexpr std::string_view kSavedBy = "DCP_VERSION";
 ForeignNode ParseText(std::string_view text, const std::string& path, const std::string& object) {
   auto node = ParseNode(text);
   if (node) return *std::move(node);
-  throw Failure{Status(Code::kCorrupt, "it is no JSON").AtPath(path).AtObject(object)};
+  throw Failure{
+      Status(Code::kCorrupt, "text is malformed, expected JSON").AtPath(path).AtObject(object)};
 }
 
 ForeignObject ObjectOf(const std::string& text, const std::string& path, const std::string& name) {
@@ -52,7 +53,8 @@ void TakeRankValues(ForeignCheckpoint& state) {
     ForeignNode values = ParseText({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                                    state.path, found->first);
     if (values.if_object() == nullptr) {
-      throw Failure{Status(Code::kCorrupt, "values of a rank are no mapping")
+      throw Failure{MakeError(Code::kCorrupt, "values of a rank are ", BriefOf(values),
+                              ", expected a mapping")
                         .AtPath(state.path)
                         .AtObject(found->first)};
     }
@@ -156,11 +158,11 @@ ForeignCheckpoint ReadSafetensors(const std::string& path, SourceFiles& files) {
         "missing");
   }
   if ((*model)->is_directory()) {
-    std::set<std::string> own = {(*model)->index_name()};
+    std::set<std::string> format_names = {(*model)->index_name()};
     for (const SafetensorsFile& file : (*model)->files()) {
-      own.insert(file.name.substr(0, file.name.find('/')));
+      format_names.insert(file.name.substr(0, file.name.find('/')));
     }
-    ReadBeside(true, own, files, state);
+    ReadBeside(true, format_names, files, state);
   }
   return state;
 }

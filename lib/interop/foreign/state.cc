@@ -99,8 +99,8 @@ std::optional<Children> ChildrenOf(const ForeignNode& node) {
   if (!IsWalked(node)) return std::nullopt;
   if (node.if_list() == nullptr) return EntriesOf(node);
   Children children;
-  for (const ForeignNode& one : *node.if_list()) {
-    children.emplace_back(static_cast<std::int64_t>(children.size()), &one);
+  for (const ForeignNode& item : *node.if_list()) {
+    children.emplace_back(static_cast<std::int64_t>(children.size()), &item);
   }
   return children;
 }
@@ -125,9 +125,9 @@ ForeignNode Clipped(const ForeignNode& node, std::size_t& left) {
   if (node.if_float() != nullptr) return *node.if_float();
   if (node.if_list() != nullptr) {
     ForeignNode::List items;
-    for (const ForeignNode& one : *node.if_list()) {
+    for (const ForeignNode& item : *node.if_list()) {
       if (left == 0) break;
-      items.push_back(Clipped(one, left));
+      items.push_back(Clipped(item, left));
     }
     return items;
   }
@@ -145,10 +145,7 @@ void AddValues(const ForeignNode& node, ValuePath& path, Budget& names, const st
   const auto children = ChildrenOf(node);
   if (!children) {
     if (KindOf(node) == "tensor" || node.if_unread() != nullptr) return;
-    std::size_t left = kBriefMax + 1;
-    std::string brief = PythonJson(Clipped(node, left));
-    if (brief.size() > kBriefMax) brief = brief.substr(0, kBriefMax - 3) + "...";
-    values.push_back({TextOf(path), std::move(brief)});
+    values.push_back({TextOf(path), BriefOf(node)});
     names.Add(kValueCost + values.back().name.size(), where);
     return;
   }
@@ -195,9 +192,17 @@ std::string TextOf(const ValuePath& path) {
   return text;
 }
 
+std::string BriefOf(const ForeignNode& node) {
+  std::size_t left = kBriefMax + 1;
+  std::string brief = PythonJson(Clipped(node, left));
+  return brief.size() > kBriefMax ? brief.substr(0, kBriefMax - 3) + "..." : brief;
+}
+
 void CheckTree(const ForeignCheckpoint& state) {
   WithMalformed(state, [&] {
-    if (!EntriesOf(state.tree)) Fail(Code::kCorrupt, state.path, "the tree is no mapping");
+    if (!EntriesOf(state.tree)) {
+      Fail(Code::kCorrupt, state.path, "the tree is ", BriefOf(state.tree), ", expected a mapping");
+    }
     std::set<std::string> named;
     FindTensors(state.tree, named);
     for (const ForeignNode& values : state.rank_values) FindTensors(values, named);

@@ -16,6 +16,8 @@ using PathPart = std::variant<std::string, std::int64_t>;
 using ValuePath = std::vector<PathPart>;
 // "model.layers.0.weight".
 std::string TextOf(const ValuePath& path);
+// What messages and lists show of a node, as JSON.
+std::string BriefOf(const ForeignNode& node);
 
 // That each tensor of the tree is there, and no tensor has no place. Throws Corrupt.
 void CheckTree(const ForeignCheckpoint& state);

@@ -98,7 +98,7 @@ ForeignNode TorchValues::Array(const Pickled& value) {
     InvalidValue(StrCat(bytes.size(), " bytes of an array of ", ShapeToString(shape)));
   }
   ForeignNode::List sizes;
-  for (const std::uint64_t one : shape) sizes.push_back(static_cast<std::int64_t>(one));
+  for (const std::uint64_t extent : shape) sizes.push_back(static_cast<std::int64_t>(extent));
   return {{kNodeKind, "array"},
           {"dtype", DTypeName(dtype)},
           {"base64", Base64(is_by_columns ? ByRows(bytes, shape, size) : bytes)},

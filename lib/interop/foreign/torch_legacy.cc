@@ -43,13 +43,16 @@ class Decoder : public PickleDecoder {
   }
 
   Pickled* Persistent(Pickled* id) override {
-    if (!id->is(Kind::kTuple)) Corrupt("pickle names something that is no storage");
+    if (!id->is(Kind::kTuple)) {
+      Corrupt(StrCat("pickle names a ", KindName(*id), ", expected the tuple of a storage"));
+    }
     const PickledItems& items = id->parts()->items;
     const bool is_module = items.size() == 4 && items[0]->is(Kind::kText) &&
                            items[0]->text == "module" && items[1]->is(Kind::kGlobal);
     if (is_module) return items[1];  // a class of modules, with its source
     if (items.size() != 6 || !items[0]->is(Kind::kText) || items[0]->text != "storage") {
-      Corrupt("pickle names something that is no storage");
+      Corrupt(StrCat("pickle names a tuple of ", items.size(),
+                     ", expected the 6 values of a storage, the first one 'storage'"));
     }
     constexpr std::int64_t kCountMax = std::int64_t{1} << 62;
     if (!items[1]->is(Kind::kGlobal) || !items[2]->is(Kind::kText) || !IsCount(*items[4]) ||
@@ -66,7 +69,7 @@ class Decoder : public PickleDecoder {
     }
     if (!items[5]->is(Kind::kNone)) CheckView(*items[5], storage.count);
     Pickled* const value = Make(Kind::kPersistent);
-    value->own->items = {id, items[5]};
+    value->structure->items = {id, items[5]};
     return value;
   }
 
@@ -75,7 +78,8 @@ class Decoder : public PickleDecoder {
     const PickledItems* const items = view.is(Kind::kTuple) ? &view.parts()->items : nullptr;
     if (items == nullptr || items->size() != 3 || !IsCount(*items->at(1)) ||
         !IsCount(*items->at(2))) {
-      Corrupt("a view of a storage is no offset and size");
+      Corrupt(StrCat("a view of a storage is a ", KindName(view),
+                     ", expected a tuple of a key, an offset and a size"));
     }
     if (CappedAdd(static_cast<std::uint64_t>(items->at(1)->number),
                   static_cast<std::uint64_t>(items->at(2)->number)) > count) {
@@ -160,7 +164,8 @@ std::unique_ptr<TorchLegacy::Decoded> TorchLegacy::Next(Classes classes) {
 
 void TorchLegacy::CheckMachine(const Pickled& machine) const {
   if (!machine.is(Kind::kMapping)) {
-    Corrupt("the third pickle is no mapping of what machine it was");
+    Corrupt(StrCat("the third pickle is a ", KindName(machine),
+                   ", expected a mapping that describes the machine"));
   }
   std::size_t count = 0;
   for (const auto& [key, value] : machine.parts()->pairs) {
@@ -175,7 +180,8 @@ void TorchLegacy::PlaceAll(const Pickled& keys) {
   if (!keys.is(Kind::kList) || !std::ranges::all_of(keys.parts()->items, [](const Pickled* key) {
         return key->is(Kind::kText);
       })) {
-    Corrupt("the keys of the storages are no list of strings");
+    Corrupt(StrCat("the keys of the storages are in a ", KindName(keys),
+                   ", expected a list that has strings only"));
   }
   for (const Pickled* const key : keys.parts()->items) PlaceOne(std::string(key->text));
   if (at_ != file().size()) {

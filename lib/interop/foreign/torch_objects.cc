@@ -40,15 +40,17 @@ ForeignNode TorchValues::KnownObject(const Pickled& value) {
     ForeignNode::List items;
     const PickledItems& sizes = SequenceOf(At(args, 0));
     Cost(CappedMul(sizes.size(), kSizeCost));
-    for (const Pickled* const one : sizes) {
-      items.push_back(static_cast<std::int64_t>(NaturalOf(*one)));
+    for (const Pickled* const extent : sizes) {
+      items.push_back(static_cast<std::int64_t>(NaturalOf(*extent)));
     }
     return {{kNodeKind, "size"}, {"items", std::move(items)}};
   }
   if (name == "torch.device") {
     std::string device;
     for (const Pickled* const part : args) {
-      if (!part->is(Kind::kText) && !part->is(Kind::kInt)) InvalidValue("a device is no text");
+      if (!part->is(Kind::kText) && !part->is(Kind::kInt)) {
+        InvalidValue(StrCat("a device has a ", KindName(*part), ", expected a str or an int"));
+      }
       Cost(part->text.size());
       if (part != args.front()) device += ':';
       if (part->is(Kind::kText)) {
@@ -86,12 +88,16 @@ ForeignNode TorchValues::Container(const Pickled& value) {
     return Items(items);
   }
   if (value.text == "collections.Counter") {
-    if (!args.empty() && !args[0]->is(Kind::kMapping)) InvalidValue("counts are no mapping");
+    if (!args.empty() && !args[0]->is(Kind::kMapping)) {
+      InvalidValue(StrCat("counts are a ", KindName(*args[0]), ", expected a mapping"));
+    }
     if (!args.empty()) pairs = args[0]->parts()->pairs;
   } else if (value.text == "collections.OrderedDict" && !args.empty()) {
     for (const Pickled* const pair : SequenceOf(*args[0])) {
       const PickledItems& both = SequenceOf(*pair);
-      if (both.size() != 2) InvalidValue("an entry is no pair");
+      if (both.size() != 2) {
+        InvalidValue(StrCat("an entry has ", both.size(), " values, expected a key and a value"));
+      }
       pairs.emplace_back(both[0], both[1]);
     }
   }
@@ -108,7 +114,9 @@ ForeignNode TorchValues::Namespace(const Pickled& value) {
   if (state == nullptr) return {{kNodeKind, "namespace"}, {"items", ForeignNode::Members()}};
   if (!state->is(Kind::kMapping)) InvalidValue("a namespace without a mapping");
   for (const auto& [key, one] : state->parts()->pairs) {
-    if (!key->is(Kind::kText)) InvalidValue("a name is no string");
+    if (!key->is(Kind::kText)) {
+      InvalidValue(StrCat("a name is a ", KindName(*key), ", expected a str"));
+    }
   }
   return {{kNodeKind, "namespace"}, {"items", Mapping(state->parts()->pairs)}};
 }
@@ -123,11 +131,14 @@ ForeignNode TorchValues::Builtin(const std::string& full_name, const PickledItem
     return {{kNodeKind, "bytes"}, {"base64", Base64(args.empty() ? "" : BytesOf(*args[0]))}};
   }
   if (name != "complex") throw Unknown{full_name};
-  if (args.size() != 2) InvalidValue("a complex number has no two parts");
+  if (args.size() != 2)
+    InvalidValue(StrCat("a complex number has ", args.size(), " parts, expected 2"));
   ForeignNode::Members node;
   node.push_back({kNodeKind, "complex"});
   for (std::size_t i = 0; i < 2; ++i) {
-    if (!args[i]->is(Kind::kFloat) && !args[i]->is(Kind::kInt)) InvalidValue("a part is no number");
+    if (!args[i]->is(Kind::kFloat) && !args[i]->is(Kind::kInt)) {
+      InvalidValue(StrCat("a part is a ", KindName(*args[i]), ", expected a number"));
+    }
     Pickled part;
     part.kind = Kind::kFloat;
     part.real = args[i]->is(Kind::kInt) ? static_cast<double>(args[i]->number) : args[i]->real;

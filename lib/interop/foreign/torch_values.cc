@@ -46,8 +46,8 @@ std::string Repr(const Pickled& value) {
       return QuotedText(value.text);
     case Kind::kTuple: {
       std::string text = "(";
-      for (const Pickled* const one : value.parts()->items) {
-        text += (text.size() > 1 ? ", " : "") + Repr(*one);
+      for (const Pickled* const item : value.parts()->items) {
+        text += (text.size() > 1 ? ", " : "") + Repr(*item);
       }
       return text + (value.parts()->items.size() == 1 ? ",)" : ")");
     }
@@ -163,7 +163,7 @@ void TorchValues::TakeBack(std::size_t added) {
 }
 
 std::string TorchValues::Text(std::string_view text) const {
-  if (!IsText(text, false)) Refuse(Code::kUnsupported, "string is no text");
+  if (!IsText(text, false)) Refuse(Code::kUnsupported, "string has surrogates, expected UTF-8");
   return std::string(text);
 }
 
@@ -232,9 +232,9 @@ ForeignNode TorchValues::Unbounded(const Pickled& value) {
 ForeignNode TorchValues::Items(const PickledItems& items) {
   ForeignNode::List nodes;
   nodes.reserve(items.size());
-  for (const Pickled* const one : items) {
+  for (const Pickled* const item : items) {
     const Below below(*this, static_cast<std::int64_t>(nodes.size()));
-    nodes.push_back(Plain(*one));
+    nodes.push_back(Plain(*item));
   }
   return nodes;
 }

@@ -114,7 +114,10 @@ def _overlap_of(boxes: list[Box]) -> Extents | None:
         active = [other for other in active if other.offset[dim] + other.extent[dim] > box.offset[dim]]
         looks += len(active)
         if looks > _LOOKS_MAX:
-            raise LimitExceededError(f"{len(boxes)} boxes of a tensor are no grid, and too many to be compared one by one")
+            raise LimitExceededError(
+                f"{len(boxes)} boxes of a tensor are irregular, expected a grid, or so few that each can be compared "
+                "with its neighbours"
+            )
         for other in active:
             shared = common(box, other)
             if shared is not None:

@@ -56,13 +56,13 @@ class Bucket(NamedTuple):
 
 def _numbers(value: Any) -> Extents:
     if type(value) is not list or any(type(one) is not int or one < 0 for one in value):
-        raise ValueError(f"{value!r:.80} is no list of sizes")
+        raise ValueError(f"found {value!r:.80}, expected a list of sizes")
     return tuple(value)
 
 
 def _run_of(one: Any, size: int) -> Run:
     if type(one) is not dict or set(one) != _RUN_MEMBERS or type(one["tensor"]) is not str:
-        raise ValueError(f"{one!r:.100} is no run: expected members {', '.join(sorted(_RUN_MEMBERS))}")
+        raise ValueError(f"found {one!r:.100}, expected a run with the members {', '.join(sorted(_RUN_MEMBERS))}")
     shape, box = _numbers(one["shape"]), Box(_numbers(one["offset"]), _numbers(one["extent"]))
     (begin, end), (at,) = _numbers(one["run"]), _numbers([one["at"]])
     is_inside = len(shape) == len(box.offset) == len(box.extent) and all(

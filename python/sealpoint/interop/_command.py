@@ -35,14 +35,14 @@ _LIST_MAX = 20
 def _size(text: str) -> int:
     match = re.fullmatch(r"(\d{1,15})\s*([KMGT]?I?)B?", text.upper())
     if match is None or match[2] not in _UNITS or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size, expected one such as 5GB or 256MiB")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a size such as 5GB or 256MiB")
     return int(match[1]) * _UNITS[match[2]]
 
 
 def _rule(text: str) -> tuple[str, str]:
     source, equals, target = text.partition("=")
     if not equals or not source or not target:
-        raise argparse.ArgumentTypeError(f"{text!r} is no rule, expected PATTERN=NAME")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a rule PATTERN=NAME")
     return source, target
 
 
@@ -86,8 +86,8 @@ def _convert_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--buckets", metavar="FILE", help="where parameters lie in Megatron's buckets, by sealpoint.megatron.bucket_layout"
     )
-    parser.add_argument("--tensors-only", action="store_true", help="leave out values that are no tensors")
-    parser.add_argument("--drop-unknown", action="store_true", help="leave out values of unknown classes in pickles")
+    parser.add_argument("--tensors-only", action="store_true", help="leave out all values but tensors")
+    parser.add_argument("--drop-unknown", action="store_true", help="leave out values of unknown classes, and DCP tensors of dtypes that the format lacks")
     parser.add_argument(
         "--per-rank",
         action="append",

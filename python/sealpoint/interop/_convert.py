@@ -134,7 +134,8 @@ def convert(
         tensors_only: values that are no tensors are left out.
         dtype: all floating-point tensors become this one, such as "bf16" or "bfloat16"; an error if one has a value that
             the dtype does not have.
-        drop_unknown: values of unknown classes in pickles are left out, instead of being errors.
+        drop_unknown: values of unknown classes in pickles, and tensors of DCP and Megatron whose dtype the format lacks, are
+            left out, instead of being errors.
         per_rank: patterns of names of which each rank has its own, in a directory of DCP with metadata per rank.
         max_shard_bytes: of a file of "hf"; a larger tensor has one for itself.
         codec: of "sealpoint".

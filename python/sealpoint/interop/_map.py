@@ -111,7 +111,7 @@ def read_rules(path: Path) -> list[Rule]:
 
 def _rule(one: Any) -> Rule:
     if not isinstance(one, dict) or set(one) - _MEMBERS or type(one.get("from")) is not str:
-        raise ValueError(f"{one!r:.100} is no rule: expected members of {', '.join(sorted(_MEMBERS))}")
+        raise ValueError(f"found {one!r:.100}, expected a rule with members of {', '.join(sorted(_MEMBERS))}")
     if (one.get("drop") is True) == (type(one.get("to")) is str):
         raise ValueError(f"rule for {one['from']!r} has to have either to or drop")
     split = one.get("split", {"": 1})

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sealpoint import _tree
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, Error
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
@@ -63,7 +63,7 @@ def open_sealpoint(path: str) -> State:
     if tree is not None:
         node = _tree.parse(tree)
         if not isinstance(node, dict) or node.get(_tree.KIND, "dict") != "dict":
-            raise CorruptError("the tree is no mapping", path=path, object=_tree.OBJECT)
+            raise CorruptError(f"the tree is {_tree.brief(node)}, expected a mapping", path=path, object=_tree.OBJECT)
         state.tree = node
     state.objects, state.step, state.provenance = objects, checkpoint.step, checkpoint.provenance
     state.close = checkpoint.close
@@ -95,7 +95,7 @@ def _check_tree(state: State) -> None:
     """Errors: CorruptError (no tree of a state)."""
     try:
         if entries_of(state.tree) is None:
-            raise CorruptError("the tree is no mapping", path=state.path)
+            raise CorruptError(f"the tree is {_tree.brief(state.tree)}, expected a mapping", path=state.path)
         _check(state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, Error):
@@ -108,7 +108,9 @@ def _take_rank_values(state: State) -> None:
     while (name := rank_object(len(state.rank_values))) in state.objects:
         values = parse(state.objects.pop(name)[1])
         if not isinstance(values, dict):
-            raise CorruptError("values of a rank are no mapping", path=state.path, object=name)
+            raise CorruptError(
+                f"values of a rank are {_tree.brief(values)}, expected a mapping", path=state.path, object=name
+            )
         state.rank_values.append(values)
 
 

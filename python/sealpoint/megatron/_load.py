@@ -12,7 +12,7 @@ import torch
 
 from sealpoint import _sealpoint, _tree
 from sealpoint._checkpoint import Checkpoint
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, MismatchError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._tree import Node
@@ -28,7 +28,7 @@ from sealpoint.torch._load import check_widening, read_tree, rounding_of
 from sealpoint.torch._options import LOAD_BUDGET_DEFAULT_BYTES
 from sealpoint.torch._session import session_of
 from sealpoint.torch._shards import destination_of
-from sealpoint.torch._state import agree, ask_first
+from sealpoint.torch._state import agree, run_on_first
 
 # The end of an object's unique key: its place among the shards, and how many there are.
 _OBJECT_KEY = re.compile(r".+/shard_[\d.]+_[\d.]+")
@@ -131,7 +131,7 @@ def is_ours(directory: str | pathlib.Path) -> bool:
 def are_ours(directory: str | pathlib.Path, options: Options) -> bool:
     """The same, as rank 0 sees it. All ranks call it."""
     with session_of(None).call("look at", path_of(directory), deadline=options.deadline) as call:
-        return bool(ask_first(call, lambda: is_ours(directory)))
+        return bool(run_on_first(call, lambda: is_ours(directory)))
 
 
 def load(state: Any, directory: str | pathlib.Path, options: Options) -> Any:

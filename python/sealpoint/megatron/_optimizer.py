@@ -34,7 +34,7 @@ class _Run(NamedTuple):
     begin: int
 
 
-class Landing:
+class FlatDestination:
     """Where the runs of one flat tensor are put together after a load."""
 
     def __init__(self, flat: torch.Tensor, places: list[tuple[int, int]]) -> None:
@@ -126,7 +126,7 @@ def _state_of(flat: torch.Tensor, name: str, metadata: Any, begin: int, is_owner
             f"the optimizer has {flat.numel()} elements of the parameter from {begin} on, {found} of which it is stored as",
             tensor=key,
         )
-    return {"runs": tensors, "landing": _mcore.mapping.LocalNonpersistentObject(Landing(flat, places))}
+    return {"runs": tensors, "destination": _mcore.mapping.LocalNonpersistentObject(FlatDestination(flat, places))}
 
 
 def correct_order(optimizer: Any) -> None:
@@ -178,7 +178,7 @@ def _wants_regions(kind: str | None, metadata: Any, is_loading: bool) -> bool:
 def is_in_runs(state: Any) -> bool:
     """Whether a loaded param_state is one of parameter_state."""
     return isinstance(state, dict) and any(
-        isinstance(one, dict) and "landing" in one
+        isinstance(one, dict) and "destination" in one
         for of_parameter in state.values() if isinstance(of_parameter, dict) for one in of_parameter.values()
     )
 
@@ -208,7 +208,7 @@ def patch(optimizer_class: Any) -> dict[str, Any]:
             return load_native(self, state_dict)  # type: ignore[no-any-return]
         load_native(self, {key: value for key, value in state_dict.items() if key not in (OF_STATE, "param_state")})
         self.load_parameter_state_from_fs_model_space(
-            {number: {name: one["landing"].fill(one["runs"]) for name, one in of_parameter.items()}
+            {number: {name: one["destination"].fill(one["runs"]) for name, one in of_parameter.items()}
              for number, of_parameter in state_dict["param_state"].items()}
         )
         return None

@@ -29,7 +29,7 @@ from sealpoint.torch._options import (
 )
 from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import ask_first, collect
+from sealpoint.torch._state import collect, run_on_first
 
 _log = logging.getLogger("sealpoint")
 
@@ -163,7 +163,7 @@ class Checkpointer:
         deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
         with session_of(self._group).call(kind, self._directory, deadline=deadline) as call:
             call.must_be_same(same)
-            return ask_first(call, make)
+            return run_on_first(call, make)
 
     def resume(
         self, state_dict: State, *, required: bool = False, **options: Unpack[ResumeKeywords]
@@ -186,7 +186,7 @@ class Checkpointer:
             if session_of(self._group).rank == 0 and os.path.isdir(place) and (found := describe(place)):
                 _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
             return None
-        from sealpoint._checkpoint import open as open_checkpoint
+        from sealpoint._checkpoint import open_own as open_checkpoint
 
         load(state_dict, path, process_group=self._group, **options)
         with open_checkpoint(path, check_files=False) as checkpoint:

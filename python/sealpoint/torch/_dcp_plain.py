@@ -11,7 +11,7 @@ from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteIte
 from torch.distributed.checkpoint.storage import WriteResult
 
 from sealpoint import _save, _tree
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error, UnsupportedError
 from sealpoint._native import check_none
 from sealpoint._save import BlobWriter

@@ -35,9 +35,9 @@ def of_tensors(slots: Iterable[Slot], stored: Stored, *, dtype: bool, shape: boo
     for slot in slots:
         one = stored(slot.name)
         if one is not None and dtype and one[0] != slot.dtype:
-            found["dtype", slot.name, f"stored as {one[0]}, wanted as {slot.dtype}"] = None
+            found["dtype", slot.name, f"stored as {one[0]}, requested as {slot.dtype}"] = None
         if one is not None and shape and one[1] != slot.shape:
-            found["shape", slot.name, f"stored with {list(one[1])}, wanted with {list(slot.shape)}"] = None
+            found["shape", slot.name, f"stored with {list(one[1])}, requested with {list(slot.shape)}"] = None
     return list(found)
 
 

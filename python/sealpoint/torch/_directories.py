@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Callable
 
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
 

@@ -11,7 +11,7 @@ import torch
 from sealpoint import _sealpoint, _tree
 from sealpoint._arguments import path_of
 from sealpoint._checkpoint import Checkpoint, Path, Rounding
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, InvalidArgumentError, MismatchError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint.torch import _differences, _shards
@@ -148,7 +148,7 @@ def check_widening(convert: Conversion | None, slots: Sequence[_shards.Slot], ch
         stored = checkpoint[slot.name].dtype_name if slot.name in checkpoint else slot.dtype
         if stored != slot.dtype and slot.dtype not in _WIDER.get(stored, ()):
             raise MismatchError(
-                f"dtype: stored as {stored}, wanted as {slot.dtype}, which does not have all its values; "
+                f"dtype: stored as {stored}, requested as {slot.dtype}, which does not have all its values; "
                 'convert="exact" takes those that fit, convert="nearest" rounds', tensor=slot.name,
             )
 

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from sealpoint import _sealpoint
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
 from sealpoint._series import Series

@@ -104,7 +104,7 @@ def agree(communicator: Call, make: Callable[[], tuple[T, bytes]], what: str) ->
     return cast(T, made), [one[1:] for one in answers]
 
 
-def ask_first(communicator: Call, make: Callable[[], Node]) -> Node:
+def run_on_first(communicator: Call, make: Callable[[], Node]) -> Node:
     """What make() returns on rank 0, on all ranks; or its error. Collective."""
     what = "waited for what rank 0 found"
     _, answers = agree(communicator, lambda: (None, _tree.dump(make()) if communicator.rank == 0 else b""), what)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from sealpoint._checkpoint import open as open_checkpoint
+from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._native import check_one
 from sealpoint._series import Series
@@ -25,7 +25,7 @@ from sealpoint.torch._make_way import Run, make_way, provenance_of
 from sealpoint.torch._options import DEADLINE_DEFAULT_SECONDS, Contract, SaveKeywords, refuse_unknown
 from sealpoint.torch._save import save, save_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import ask_first
+from sealpoint.torch._state import run_on_first
 
 try:
     _titan: Any = import_module("torchtitan")
@@ -163,7 +163,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return is_own
 
         with session_of(None).call("look at", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            return bool(ask_first(call, look))
+            return bool(run_on_first(call, look))
 
     def _make_way(self, checkpoint_id: str) -> tuple[tuple[str, int] | None, list[Any]]:
         """Which checkpoint the new one follows: the newest one in its folder. Removes what is to be replaced, and returns
@@ -180,7 +180,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return [newest, list(replaced)]
 
         with session_of(None).call("make way for", checkpoint_id, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            newest, replaced = ask_first(call, find)
+            newest, replaced = run_on_first(call, find)
         return ((newest[0][0], newest[0][1]) if newest else None), list(replaced)
 
     def _find_load_step(self, folder: str = "") -> int:
@@ -195,7 +195,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             return -1
 
         with session_of(None).call("find the newest of", path, deadline=DEADLINE_DEFAULT_SECONDS) as call:
-            step = ask_first(call, find)
+            step = run_on_first(call, find)
         return int(step) if step >= 0 else int(super()._find_load_step(folder))
 
     def _purge_stale_checkpoints(self) -> None:

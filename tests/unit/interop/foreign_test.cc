@@ -7,7 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "lib/interop/foreign/budget.h"
+#include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/node.h"
+#include "lib/interop/foreign/pickle.h"
 #include "sealpoint/interop.h"
 
 namespace sealpoint::testing {
@@ -50,6 +53,35 @@ TEST(ForeignNode, MembersCanBeFoundAndMoved) {
   EXPECT_EQ(node.Find("other"), nullptr);
   const ForeignNode moved = std::move(node);
   EXPECT_EQ(PythonJson(moved), R"({"$": "tuple", "items": []})");
+}
+
+// The bound that a file reaches only beyond 700 MB.
+TEST(PickleDecoder, BoundsItsInstructions) {
+  namespace foreign = internal::foreign;
+  foreign::Budget budget;
+  const std::string five = "\x80\x02N0N.";
+  const auto decoded = [&](std::uint64_t instructions_max) {
+    foreign::PickleDecoder decoder(five, nullptr, budget, "p", 0, false);
+    decoder.Decode(instructions_max);
+    return decoder.end();
+  };
+  EXPECT_EQ(decoded(5), five.size());
+  try {
+    decoded(4);
+    ADD_FAILURE() << "a fifth instruction was taken";
+  } catch (const foreign::Failure& failure) {
+    EXPECT_EQ(failure.status.code(), Code::kLimitExceeded);
+    EXPECT_EQ(failure.status.message(), "pickle has more than 4 instructions");
+  }
+}
+
+TEST(ForeignDTypes, AreTheRegisteredOnes) {
+  const auto rows = ForeignDTypes();
+  ASSERT_EQ(rows.size(), RegisteredDTypes().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].dtype, RegisteredDTypes()[i].dtype) << rows[i].name;
+    EXPECT_FALSE(rows[i].name.empty()) << i;
+  }
 }
 
 class ReadForeignTest : public ::testing::Test {

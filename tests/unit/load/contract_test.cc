@@ -70,7 +70,7 @@ TEST_F(ContractTest, OtherDTypeOfTheSameSize) {
   item.dtype = DType::kInt32;
   const Status error = Load(item, LoadContract::Partial()).status();
   EXPECT_EQ(error.code(), Code::kMismatch);
-  EXPECT_THAT(error.message(), HasSubstr("stored as f32, wanted as i"));
+  EXPECT_THAT(error.message(), HasSubstr("stored as f32, requested as i"));
   LoadContract contract = LoadContract::Partial();
   contract.dtype = OnMismatch::kReport;
   EXPECT_EQ(Load(item, contract).value().findings.at(0).kind, Kind::kDType);
@@ -155,9 +155,9 @@ TEST_F(ContractMessageTest, Missing) {
 TEST_F(ContractMessageTest, DType) {
   ReadItem item = RowOf("a");
   item.dtype = DType::kBf16;
-  EXPECT_EQ(MessageOf(item), "stored as f32, wanted as bf16, region [1:2, 0:4]");
+  EXPECT_EQ(MessageOf(item), "stored as f32, requested as bf16, region [1:2, 0:4]");
   item.region.reset();
-  EXPECT_EQ(MessageOf(item), "stored as f32, wanted as bf16, the whole tensor");
+  EXPECT_EQ(MessageOf(item), "stored as f32, requested as bf16, the whole tensor");
 }
 
 TEST_F(ContractMessageTest, Conversion) {
@@ -169,7 +169,7 @@ TEST_F(ContractMessageTest, Conversion) {
 TEST_F(ContractMessageTest, Shape) {
   ReadItem item = RowOf("a");
   item.shape = Shape{4, 8};
-  EXPECT_EQ(MessageOf(item), "stored with shape [4, 4], wanted with [4, 8], region [1:2, 0:4]");
+  EXPECT_EQ(MessageOf(item), "stored with shape [4, 4], requested with [4, 8], region [1:2, 0:4]");
 }
 
 TEST_F(ContractMessageTest, Unexpected) {

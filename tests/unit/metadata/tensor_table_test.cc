@@ -26,13 +26,13 @@ TEST(TensorTableTest, GivesBackWhatWasAdded) {
                                           .shape = shape,
                                           .placement = placement});
   EXPECT_EQ(table.size(), 2u);
-  const TensorFacts facts = table[matrix];
-  EXPECT_EQ(facts.name, "w");
-  EXPECT_EQ(facts.dtype, DType::kBf16);
-  EXPECT_EQ(facts.element_size, 2u);
-  EXPECT_EQ(facts.chunk_size, 4096u);
-  EXPECT_THAT(facts.shape, ElementsAre(3u, 4u));
-  EXPECT_THAT(facts.placement, ElementsAreArray(placement));
+  const TensorAttributes attributes = table[matrix];
+  EXPECT_EQ(attributes.name, "w");
+  EXPECT_EQ(attributes.dtype, DType::kBf16);
+  EXPECT_EQ(attributes.element_size, 2u);
+  EXPECT_EQ(attributes.chunk_size, 4096u);
+  EXPECT_THAT(attributes.shape, ElementsAre(3u, 4u));
+  EXPECT_THAT(attributes.placement, ElementsAreArray(placement));
   EXPECT_EQ(table[scalar].name, "s");
   EXPECT_THAT(table[scalar].shape, IsEmpty());
   EXPECT_THAT(table[scalar].placement, IsEmpty());

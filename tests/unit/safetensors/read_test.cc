@@ -152,7 +152,7 @@ TEST_F(SafetensorsReadTest, ReadsManySmallElementsAtOnce) {
   EXPECT_EQ(storage_->log().reads[0].size, 4000);
 }
 
-// Of a few columns of many, only these are read.
+// If a few columns of many are asked for, only these are read.
 TEST_F(SafetensorsReadTest, ReadsLittleMoreThanIsWanted) {
   Make("U8", "[8,100000]", CountingBytes(800'000));
   storage_->ClearLog();
@@ -160,7 +160,7 @@ TEST_F(SafetensorsReadTest, ReadsLittleMoreThanIsWanted) {
   std::uint64_t size = 0;
   for (const auto& read : storage_->log().reads) size += read.size;
   EXPECT_EQ(size, 80);
-  // Of a fourth of them all: to the last that is wanted.
+  // A fourth of them: all is read, to the last that is requested.
   storage_->ClearLog();
   BytesOf({{0, 0}, {8, 25'000}}, 200'000);
   ASSERT_THAT(storage_->log().reads, SizeIs(1));

@@ -34,7 +34,7 @@ class BlobLayoutTest : public ::testing::Test {
                              Codec codec = Codec::kNone) {
     TensorSpec tensor = ByteTensor(name, size);
     tensor.chunk_size_bytes = kChunk;
-    const std::uint32_t number = tensors_.Add(FactsOf(tensor));
+    const std::uint32_t number = tensors_.Add(AttributesOf(tensor));
     const auto place =
         layout_.AddShard({.raw_size = size, .chunk_size = kChunk, .codec = codec}).value();
     layout_.DeclareShard(number, Slice(0, size), place.first_record);
