@@ -193,9 +193,7 @@ ShardRef TensorView::shard_ref(std::size_t shard) const {
 bool TensorView::is_grid() const { return AsTensor(table_).grid() != nullptr; }
 
 bool TensorView::IsOneShard(const Region& region) const {
-  if (!is_grid() || shard_count() != 1) return false;
-  const auto is_zero = [](std::uint64_t offset) { return offset == 0; };
-  return std::ranges::all_of(region.box.offset, is_zero) &&
+  return shard_count() == 1 &&
          std::ranges::equal(region.box.extent, NumbersOf(AsTensor(table_).shape())) &&
          region.run == Run{0, BoxElementCount(region.box)};
 }

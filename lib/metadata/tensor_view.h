@@ -39,8 +39,7 @@ class TensorView {
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
   bool is_grid() const;
-  // Whether it is stored in one shard that is this region, the whole tensor; false if that is not
-  // seen at once.
+  // True if it is stored in one shard and `region`, which lies within it, is all of it.
   bool IsOneShard(const Region& region) const;
   // Calls visit(number, region) for all shards in stored order, without making a list. O(shards).
   void ForEachShard(const std::function<void(std::size_t shard, Region region)>& visit) const;

@@ -45,8 +45,7 @@ void PassOver(SeriesEntry entry, const Status& problem, ResumePoint& point) {
 }
 
 bool IsMissing(const Storage& storage, const std::string& directory) {
-  const auto opened = storage.OpenDirectory(directory);
-  return !opened.ok() && opened.error().code() == Code::kNotFound;
+  return storage.OpenDirectory(directory).status().code() == Code::kNotFound;
 }
 
 // A caller who resumes from a checkpoint must not take it for a new training.

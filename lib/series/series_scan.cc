@@ -161,15 +161,13 @@ class Scan {
               [](const EntryInfo& a, const EntryInfo& b) { return a.name < b.name; });
     return names;
   }
-  // lost+found: in the root of a file system; made with it and closed to all but root.
   static bool MayBeDirectory(const EntryInfo& info) {
-    const bool may_be = info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
-    return may_be && info.name != "lost+found";
+    return info.kind == EntryKind::kDirectory || info.kind == EntryKind::kSymlink;
   }
 
   // Names by which savers and frameworks tell steps apart have a digit:
   // "step-000000000042-1f2e3d4c", "iter_0000042". Another directory that cannot be opened is none
-  // of theirs (R-SER-24).
+  // of theirs (R-SER-24); such as lost+found, which is closed to all but root.
   static bool MayNumberAStep(std::string_view name) {
     return name.find_first_of("0123456789") != std::string_view::npos;
   }

@@ -13,8 +13,8 @@
 
 namespace sealpoint::testing {
 
-// A communicator of one rank whose exchange, and gather and broadcast if one is given, returns
-// something else than was sent.
+// A communicator of one rank whose exchange, and gather, broadcast and reduction if one is given,
+// returns something else than was sent.
 class ForgedCommunicator final : public Communicator {
  public:
   using Arriving = Result<std::vector<Bytes>>;
@@ -39,13 +39,19 @@ class ForgedCommunicator final : public Communicator {
     return gathered_ ? *gathered_ : self_->AllGather(bytes);
   }
   Arriving AllToAll(std::vector<Bytes>) override { return exchanged_; }
+  // `nth`, counted from 1, returns a number too many.
+  void ForgeReduction(int nth) { forged_reduction_ = nth; }
   Result<std::vector<std::uint64_t>> AllReduceMax(
       const std::vector<std::uint64_t>& values) override {
-    return self_->AllReduceMax(values);
+    auto maxima = self_->AllReduceMax(values);
+    if (--forged_reduction_ == 0) maxima->push_back(0);
+    return maxima;
   }
+  bool has_forged_reduction() const { return forged_reduction_ <= 0; }
 
  private:
   const std::unique_ptr<Communicator> self_ = SelfCommunicator();
+  int forged_reduction_ = 0;
   const Arriving exchanged_;
   const std::optional<Arriving> gathered_;
   const std::optional<Bytes> broadcast_;

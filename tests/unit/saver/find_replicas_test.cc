@@ -16,6 +16,7 @@
 #include "lib/pipeline/engine_parts.h"
 #include "lib/saver/compare_replicas.h"
 #include "lib/saver/declaration_faults.h"
+#include "sealpoint/saver.h"
 #include "tests/support/ranks/forged_communicator.h"
 #include "tests/support/state/saved_state.h"
 
@@ -97,6 +98,33 @@ TEST(CompareReplicas, RefusesDigestsOfAListThatItDoesNotLead) {
   out.Put(std::uint64_t{0});  // digests
   EXPECT_TRUE(compare({}).ok());
   EXPECT_THAT(compare(bytes), HasCode(Code::kComm));
+}
+
+// Begins a save of nothing that finds replicas.
+Status SaveOver(Communicator& comm) {
+  const auto engine = SmallEngine(MemoryStorage());
+  const auto saver = Saver::Create(*engine, comm, {.find_replicas = true}).value();
+  const Declaration declaration;
+  return saver
+      ->Save(SaveTarget::Directory("ckpt"), {.step = 1, .allow_empty = true}, Sources(declaration))
+      .status();
+}
+
+TEST(FindReplicas, FailsTheSaveWhereTheExchangeFails) {
+  ForgedCommunicator comm(Status(Code::kTimeout, "late"));
+  EXPECT_THAT(SaveOver(comm), HasCode(Code::kTimeout));
+}
+
+TEST(FindReplicas, NoReductionOfAnotherLengthIsTaken) {
+  int nth = 1;
+  for (;; ++nth) {
+    ForgedCommunicator comm(std::vector<Bytes>{Bytes()});
+    comm.ForgeReduction(nth);
+    const Status saved = SaveOver(comm);
+    if (!comm.has_forged_reduction()) break;
+    EXPECT_THAT(saved, HasCode(Code::kComm)) << nth;
+  }
+  EXPECT_GT(nth, 2) << "the first is that of the call, and one follows what was found";
 }
 
 }  // namespace

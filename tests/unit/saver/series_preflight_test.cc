@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "lib/format/constants.h"
 #include "sealpoint/saver.h"
@@ -44,6 +45,13 @@ TEST_F(SeriesPreflightTest, ASequenceThatCannotGoOnIsRefused) {
   EXPECT_THAT(saved.status(), HasCode(Code::kInvalidArgument));
   EXPECT_THAT(saved.error().message(), HasSubstr("the parent's sequence is 18446744073709551615"));
   EXPECT_EQ(saved.error().place().path, "run/last");
+}
+
+TEST_F(SeriesPreflightTest, AProbeOfAnotherLengthIsNotThatOfThisSave) {
+  storage_->SetWriteHook([](std::string_view name, WriteRequest& request) {
+    if (name.ends_with(".shared")) request.data.resize(8);
+  });
+  EXPECT_THAT(Save().status(), FailsRule(Code::kIo, "R-CMT-09"));
 }
 
 TEST_F(SeriesPreflightTest, ARefusalLeavesNoDirectory) {

@@ -113,6 +113,12 @@ TEST_F(SeriesResumeTest, OnlyASeriesWithoutACheckpointIsNotFound) {
               FailsRule(Code::kNotFound, "R-SER-20"));
 }
 
+TEST_F(SeriesResumeTest, AParentThatCannotBeOpenedIsThere) {
+  storage_->Fail({.op = StorageOp::kOpenDirectory, .name = "closed", .nth = 2});
+  EXPECT_THAT(Series("closed/new", storage_).Newest().status(),
+              FailsRule(Code::kNotFound, "R-SER-20"));
+}
+
 TEST_F(SeriesResumeTest, AFileSystemThatIsNotThereIsNoEmptySeries) {
   const Status status = Series("mount/job/run", storage_).Newest().status();
   EXPECT_THAT(status, HasCode(Code::kIo));

@@ -2,9 +2,11 @@
 #include "sealpoint/blob_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -451,6 +453,23 @@ TEST(BlobWriterForkTest, RefusesUseAfterFork) {
   ASSERT_TRUE(Commit(*PosixStorage(), dir.path(), {}, summaries).ok());
   EXPECT_EQ(LoadWhole(*OpenFrom(PosixStorage(), dir.path()), "w"), bytes);
 }
+
+#if !defined(SEALPOINT_TEST_SANITIZED)  // sanitizers take more address space than is left
+TEST_F(BlobWriterTest, WithoutMemoryForABufferNoFileIsLeft) {
+  const auto add_and_exit = [&] {
+    const auto engine = SmallEngine(storage_);
+    const auto writer = BlobWriter::Create(*engine, kDir, {}).value();
+    const Bytes bytes = NoiseBytes(1, 100);
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_AS, &none);
+    const Status added =
+        writer->Add(ByteTensor("w", bytes.size()), Slice(0, bytes.size()), MemoryView::Host(bytes));
+    const bool is_empty = storage_->OpenDirectory(kDir).value()->List()->empty();
+    std::_Exit(added.ok() ? 1 : is_empty ? 0 : 2);
+  };
+  EXPECT_EXIT(add_and_exit(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace sealpoint::testing
