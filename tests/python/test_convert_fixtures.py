@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: see scripts/python_env.sh")
 
 import sealpoint  # noqa: E402
+import sealpoint.torch as sp  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from convert_states import contents  # noqa: E402
-from sealpoint.interop import open_source  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from torch.distributed.checkpoint import metadata  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
