@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/transfer/host_delivery.h"
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/reading_batch.h"
 #include "readers/load/checkpoint_impl.h"
@@ -19,12 +20,13 @@ namespace sealpoint::internal {
 
 // What was read in one batch.
 struct BatchData {
-  struct OwnChunk {
+  // A chunk of this rank that is delivered later.
+  struct HeldChunk {
     std::size_t chunk = 0;  // in this rank's plan
-    Bytes raw{};
+    Bytes raw{};            // empty: it was read in place
   };
   std::vector<Bytes> messages{};  // the requested parts, by rank, in the order of the chunks
-  std::vector<OwnChunk> own{};    // of this rank; none if they were copied while they were read
+  std::vector<HeldChunk> held{};  // none if chunks were delivered while they were read
   std::uint64_t bytes_read = 0;   // stored
 };
 
@@ -33,9 +35,9 @@ struct BatchData {
 // Thread safety: one call at a time, of any thread.
 class BatchReader {
  public:
-  // `holds_own`: destinations are left alone, and their chunks handed out.
+  // Holds the chunks of this rank if the plan is not for the host alone.
   BatchReader(const CheckpointImpl& checkpoint, const ReadPlanData& plan, int threads,
-              int rank_count, bool holds_own);
+              int rank_count);
 
   // `data` is overwritten; its memory is reused. Errors: those of reading and converting.
   // `ahead` has the ranges of this batch and its neighbours.
@@ -47,12 +49,9 @@ class BatchReader {
   }
 
  private:
-  struct Packing;
-  Status Take(const Packing& packing, const PlanChunk& chunk, ByteSpan raw, bool is_in_place);
-
   const ReadPlanData& plan_;
   const std::size_t rank_count_;
-  const bool holds_own_;
+  HostDelivery local_;
   const std::unique_ptr<RangeReader> ranges_;
   Bytes kept_;  // the last chunk, if the next batch sends more of it
 };

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "readers/collective/chunk_parts.h"
+#include "lib/transfer/chunk_parts.h"
 #include "readers/load/read_plan_data.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"

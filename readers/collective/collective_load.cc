@@ -6,8 +6,8 @@
 
 #include "lib/base/macros.h"
 #include "lib/comm/agree.h"
+#include "lib/transfer/send_delivery.h"
 #include "readers/collective/background_job.h"
-#include "readers/load/copy_out.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -73,7 +73,7 @@ Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(st
       plan_, ranges_.shared, window->to_read,
       {.size_max_bytes = BatchSizeMax(),
        .range_size_max_bytes = std::min(kRangeSizeMax, checkpoint_.range_size_max_bytes()),
-       .holds_own = has_devices()});
+       .holds_chunks = !plan_.is_host_only()});
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> counts,
                              comm_.AllReduceMax({window->batches.size()}));
   window->batch_count = static_cast<std::size_t>(counts.front());
@@ -81,15 +81,15 @@ Result<std::shared_ptr<CollectiveLoad::Window>> CollectiveLoad::AgreeOnWindow(st
 }
 
 Status CollectiveLoad::AskReaders(Window& window) {
-  std::vector<SharedChunk*> wanted;
+  std::vector<SharedChunk*> needed;
   for (; next_ < shared_.size() && shared_[next_].place.position < window.end; ++next_) {
-    wanted.push_back(&shared_[next_]);
+    needed.push_back(&shared_[next_]);
   }
   // In the order in which readers read and send them: what arrives is matched by position alone.
-  std::sort(wanted.begin(), wanted.end(),
+  std::sort(needed.begin(), needed.end(),
             [](const SharedChunk* a, const SharedChunk* b) { return a->chunk < b->chunk; });
   std::vector<Bytes> outgoing(static_cast<std::size_t>(comm_.size()));
-  for (SharedChunk* one : wanted) {
+  for (SharedChunk* one : needed) {
     if (one->place.reader == comm_.rank()) {
       window.to_read.push_back({.chunk = one->chunk, .range = one->range});
       continue;
@@ -118,70 +118,46 @@ Result<ReadingOrder> CollectiveLoad::PutInOrder() {
   return order;
 }
 
-Status CollectiveLoad::OpenDevices() {
-  if (!has_devices()) return {};
-  SEALPOINT_ASSIGN_OR_RETURN(copies_, CopiesToDevices::Open(plan_, checkpoint_.devices()));
+Status CollectiveLoad::OpenDelivery() {
+  SEALPOINT_ASSIGN_OR_RETURN(delivery_, checkpoint_.OpenReceived(plan_));
   return {};
 }
 
-// Given back after each exchange, also after an error: the batch that is read meanwhile may wait
-// for this memory.
-Status CollectiveLoad::TakeStaging() {
-  constexpr std::size_t kBufferCount = 2;
-  if (copies_ == nullptr || !staging_.empty()) return {};
-  const std::uint64_t size =
-      std::min(StagingBufferBytes(plan_, false), checkpoint_.range_size_max_bytes());
-  SEALPOINT_ASSIGN_OR_RETURN(staging_,
-                             checkpoint_.PinnedPool().AcquireScratch(kBufferCount * size));
-  copies_->UseStaging(staging_.bytes(), kBufferCount);
-  return {};
-}
-
-void CollectiveLoad::FinishCopies() {
-  if (copies_ == nullptr) return;
-  if (delivered_.ok()) delivered_ = copies_->queued().WaitForAll();
-  if (delivered_.ok()) {
-    copies_->UseStaging({}, 0);
-  } else {
-    copies_.reset();  // waits for what is queued: nothing uses the buffers then
-  }
-  staging_ = StagingBuffer();
-}
-
-void CollectiveLoad::Deliver(const ExpectedChunk& expected, ByteSpan packed) {
-  const PlanChunk& chunk = plan_.chunks[expected.chunk];
-  bytes_done_ += chunk.stored_size;
-  if (packed.size() == chunk.raw_size) return CopyToDestinations(chunk, packed);
-  if (!delivered_.ok() || CopyOutPacked(plan_, chunk, packed)) return;
-  if (unpacked_.size() < chunk.raw_size) unpacked_.resize(chunk.raw_size);
-  const MutableByteSpan raw = MutableByteSpan(unpacked_).first(chunk.raw_size);
-  expected.parts.Unpack(packed, raw);
-  CopyToDestinations(chunk, raw);
+// After each exchange, also after an error: the batch that is read meanwhile may wait for the
+// memory that is given back.
+void CollectiveLoad::CompleteDelivery() {
+  if (delivered_.ok()) delivered_ = delivery_->Complete();
+  if (!delivered_.ok()) delivery_.reset();
 }
 
 // After an element that cannot be converted this rank takes no more data, but it stays in the
 // sequence of exchanges until the next agreement, so that no other rank waits for it.
-void CollectiveLoad::CopyToDestinations(const PlanChunk& chunk, ByteSpan raw) {
+template <typename DeliverIt>
+void CollectiveLoad::Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it) {
   if (!delivered_.ok()) return;
-  Status status = [&]() -> Status {
-    SEALPOINT_RETURN_IF_ERROR(TakeStaging());
-    return CopyOut(plan_, chunk, raw, copies_.get());
-  }();
-  if (status.ok()) return;
+  delivered_ = deliver_it();
+  if (delivered_.ok()) return;
   delivered_ =
-      Status(std::move(status).AtPath(checkpoint_.BlobPath(chunk.blob)).AtOffset(chunk.offset));
+      Status(std::move(delivered_).AtPath(checkpoint_.BlobPath(chunk.blob)).AtOffset(chunk.offset));
 }
 
 Status CollectiveLoad::Exchange(SharedBatch& current, CollectiveLoadReport& report) {
-  for (const BatchData::OwnChunk& own : current.data.own) {
-    CopyToDestinations(plan_.chunks[own.chunk], own.raw);
+  for (const BatchData::HeldChunk& held : current.data.held) {
+    if (held.raw.empty()) continue;
+    const PlanChunk& chunk = plan_.chunks[held.chunk];
+    Deliver(chunk, [&] { return delivery_->Begin(chunk, held.raw); });
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t received,
-                             ExchangeChunks(comm_, current.data.messages, current.window->expected,
-                                            [&](const ExpectedChunk& expected, ByteSpan packed) {
-                                              Deliver(expected, packed);
-                                            }));
-  FinishCopies();
+  const auto take = [&](const ExpectedChunk& expected, ByteSpan packed) {
+    const PlanChunk& chunk = plan_.chunks[expected.chunk];
+    bytes_done_ += chunk.stored_size;
+    Deliver(chunk, [&] {
+      return DeliverParts(plan_, chunk, expected.parts, packed, unpacked_, *delivery_);
+    });
+  };
+  SEALPOINT_ASSIGN_OR_RETURN(
+      const std::uint64_t received,
+      ExchangeChunks(comm_, current.data.messages, current.window->expected, take));
+  CompleteDelivery();
   report.bytes_received += received;
   ++report.exchange_count;
   const bool is_last = current.number + 1 == current.window->batch_count;
@@ -230,9 +206,9 @@ Status CollectiveLoad::Read(SharedBatch& current, BatchReader& reader) {
 // them.
 Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phases,
                                   CollectiveLoadReport& report) {
-  delivered_ = OpenDevices();
+  delivered_ = OpenDelivery();
   bytes_done_ = report.bytes_read;
-  BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size(), has_devices());
+  BatchReader reader(checkpoint_, plan_, options_.threads, comm_.size());
   SharedBatch current;  // is exchanged while `next` is read
   SharedBatch next;
   BackgroundJob job;
@@ -254,7 +230,7 @@ Status CollectiveLoad::ReadShared(const ReadingOrder& order, PhaseRecorder& phas
   }
 }
 
-// Nothing would be gained by passing these bytes on: each would travel that need not.
+// Sending these bytes to other ranks would gain nothing.
 Status CollectiveLoad::ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const {
   if (ranges_.alone.empty()) return {};
   const auto read = checkpoint_.RunRanges(plan_, ranges_.alone, {.threads = options_.threads},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/transfer/delivery.h"
 #include "readers/collective/batch_reader.h"
 #include "readers/collective/chunk_request.h"
 #include "readers/collective/exchange_chunks.h"
@@ -17,7 +18,6 @@
 #include "readers/collective/reading_order.h"
 #include "readers/collective/requested_bytes.h"
 #include "readers/load/checkpoint_impl.h"
-#include "readers/load/copies_to_devices.h"
 #include "sealpoint/collective_reader.h"
 
 namespace sealpoint::internal {
@@ -52,7 +52,7 @@ class CollectiveLoad {
     std::uint64_t end = 0;               // position
     std::vector<ChunkToRead> to_read{};  // by this rank
     std::vector<ReadingBatch> batches{};
-    std::size_t batch_count = 0;      // of the rank that has most of them
+    std::size_t batch_count = 0;      // of the rank that has the largest number
     ExpectedChunks expected;          // from other ranks
     std::vector<PlanRange> ranges{};  // of all batches
     std::unique_ptr<RangesAhead> ahead{};
@@ -73,7 +73,6 @@ class CollectiveLoad {
   std::uint64_t share() const {
     return std::max<std::uint64_t>(1, options_.memory_budget_bytes / 4);
   }
-  bool has_devices() const { return !plan_.streams.empty(); }
 
   Status ReadAlone(PhaseRecorder& phases, CollectiveLoadReport& report) const;
   Status ReadShared(const ReadingOrder& order, PhaseRecorder& phases, CollectiveLoadReport& report);
@@ -87,11 +86,10 @@ class CollectiveLoad {
   Status AskReaders(Window& window);
   static Status Read(SharedBatch& current, BatchReader& reader);
   Status Exchange(SharedBatch& current, CollectiveLoadReport& report);
-  Status OpenDevices();
-  Status TakeStaging();
-  void FinishCopies();
-  void Deliver(const ExpectedChunk& expected, ByteSpan packed);
-  void CopyToDestinations(const PlanChunk& chunk, ByteSpan raw);
+  Status OpenDelivery();
+  void CompleteDelivery();
+  template <typename DeliverIt>
+  void Deliver(const PlanChunk& chunk, const DeliverIt& deliver_it);
 
   Communicator& comm_;
   const CheckpointImpl& checkpoint_;
@@ -99,13 +97,12 @@ class CollectiveLoad {
   const CollectiveLoadOptions& options_;
   std::uint64_t all_bytes_requested_ = 0;  // by all ranks together
   DividedRanges ranges_;
-  std::vector<SharedChunk> shared_;          // by position
-  std::size_t next_ = 0;                     // index into shared_
-  std::uint64_t bytes_done_ = 0;             // stored bytes of chunks that are at their destination
-  Bytes unpacked_;                           // scratch: the last chunk of which only parts arrived
-  Status delivered_;                         // the error of this rank in taking what arrived
-  StagingBuffer staging_;                    // in use while chunks arrive; outlives the copies
-  std::unique_ptr<CopiesToDevices> copies_;  // null if all destinations are in host memory
+  std::vector<SharedChunk> shared_;     // by position
+  std::size_t next_ = 0;                // index into shared_
+  std::uint64_t bytes_done_ = 0;        // stored bytes of chunks that are at their destination
+  Bytes unpacked_;                      // scratch: the last chunk of which only parts arrived
+  Status delivered_;                    // the error of this rank in taking what arrived
+  std::unique_ptr<Delivery> delivery_;  // of what arrives; null after an error
 };
 
 }  // namespace sealpoint::internal

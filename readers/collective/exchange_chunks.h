@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "readers/collective/chunk_parts.h"
+#include "lib/transfer/chunk_parts.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/status.h"

@@ -32,7 +32,7 @@ class Divider {
   }
 
   std::uint64_t HeldOf(const ChunkToRead& one) const {
-    return limits_.holds_own ? plan_.chunks[one.chunk].raw_size : 0;
+    return limits_.holds_chunks ? plan_.chunks[one.chunk].raw_size : 0;
   }
   std::uint64_t SizeOf(const ChunkToRead& one) const {
     std::uint64_t size = HeldOf(one);

@@ -30,7 +30,7 @@ struct ReadingBatch {
 struct BatchLimits {
   std::uint64_t size_max_bytes = 0;  // of what is held at a time, but for the parts of one chunk
   std::uint64_t range_size_max_bytes = 0;  // but for one chunk
-  bool holds_own = false;  // the raw bytes of the chunks are held until the exchange is over
+  bool holds_chunks = false;  // the raw bytes of the chunks are held until the exchange is over
 };
 
 // Divides the chunks that a rank reads, which ascend. Those of which more is sent than a batch

@@ -138,6 +138,10 @@ Result<DeviceBytes> CheckpointImpl::RunRanges(const ReadPlanData& plan,
   return RunPlan(SourceOf(plan, ranges, files), options, memory_budget_bytes, phases);
 }
 
+Result<std::unique_ptr<Delivery>> CheckpointImpl::OpenReceived(const ReadPlanData& plan) const {
+  return internal::OpenReceived({plan, *pool_, devices_}, range_size_max_bytes());
+}
+
 std::unique_ptr<RangeReader> CheckpointImpl::OpenRanges(const ReadPlanData& plan,
                                                         int threads) const {
   BlobFiles files = BlobsToRead();
@@ -155,30 +159,47 @@ Result<Bytes> CheckpointImpl::ReadObject(std::string_view name) const {
   return Collect(builder.Finish());
 }
 
-// Grows with what was decoded, and is given at once only what the files are known to hold: a few
-// stored bytes may claim to be a large object.
+namespace {
+
+// Appends chunks to the bytes of an object. They grow with what was decoded, and are given at once
+// only what the files are known to hold: a few stored bytes may claim to be a large object.
+class ObjectDelivery final : public Delivery {
+ public:
+  explicit ObjectDelivery(std::uint64_t size_max) : size_max_(size_max) {}
+
+  Status Reserve(std::uint64_t size) { return ResizeBytes(object_, std::min(size, size_max_)); }
+  Result<FetchTarget> Prepare(const PlanRange&, RangeFetcher&) override { return FetchTarget(); }
+  Status Begin(const PlanChunk&, ByteSpan raw) override {
+    if (object_.size() - size_ < raw.size()) {
+      SEALPOINT_RETURN_IF_ERROR(Reserve(std::max(size_ + raw.size(), 2 * size_)));
+    }
+    std::copy(raw.begin(), raw.end(), object_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += raw.size();
+    return {};
+  }
+  Bytes Take() && {
+    SEALPOINT_CHECK(size_ == size_max_);
+    return std::move(object_);
+  }
+
+ private:
+  const std::uint64_t size_max_;
+  Bytes object_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace
+
 Result<Bytes> CheckpointImpl::Collect(const ReadPlanData& plan) const {
-  Bytes object;
-  const std::uint64_t at_once = std::min(PayloadBytes(plan), plan.summary.bytes_requested);
-  SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, at_once));
+  ObjectDelivery object(plan.summary.bytes_requested);
+  SEALPOINT_RETURN_IF_ERROR(object.Reserve(PayloadBytes(plan)));
   BlobFiles files = BlobsToRead();
   const PlanSource source = SourceOf(plan, plan.ranges, files);
   ChunkReader reader(source);
-  std::uint64_t size = 0;
-  const auto append = [&](const PlanChunk&, ByteSpan raw) -> Status {
-    if (object.size() - size < raw.size()) {
-      const std::uint64_t grown = std::max(size + raw.size(), 2 * size);
-      SEALPOINT_RETURN_IF_ERROR(ResizeBytes(object, std::min(grown, plan.summary.bytes_requested)));
-    }
-    std::copy(raw.begin(), raw.end(), object.begin() + static_cast<std::ptrdiff_t>(size));
-    size += raw.size();
-    return {};
-  };
   for (const PlanRange& range : plan.ranges) {
-    SEALPOINT_RETURN_IF_ERROR(reader.ReadRange(range, append));
+    SEALPOINT_RETURN_IF_ERROR(reader.Fetch(range, object));
   }
-  SEALPOINT_CHECK(size == plan.summary.bytes_requested);
-  return object;
+  return std::move(object).Take();
 }
 
 namespace {

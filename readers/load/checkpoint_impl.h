@@ -16,6 +16,7 @@
 #include "lib/device/cuda_runtime.h"
 #include "lib/device/staging_pool.h"
 #include "lib/metadata/metadata.h"
+#include "lib/transfer/delivery_set.h"
 #include "readers/load/chunk_reader.h"
 #include "readers/load/contract.h"
 #include "readers/load/plan_builder.h"
@@ -71,27 +72,21 @@ class CheckpointImpl final : public Checkpoint {
   void UseDevices(std::shared_ptr<DeviceRuntime> devices) { devices_ = std::move(devices); }
 
   // For the collective reader.
-  const std::shared_ptr<DeviceRuntime>& devices() const { return devices_; }
-  // Pinned, since a queue was made.
-  StagingPool& PinnedPool() const {
-    pool_->PinWith(devices_);
-    return *pool_;
-  }
   const Metadata& index() const { return files_.index.metadata; }
   std::uint64_t range_size_max_bytes() const;
   std::string BlobPath(std::uint32_t blob) const;
   // See contract.h; errors name the checkpoint.
   Result<ResolvedRequest> Resolve(const ReadRequest& request, const LoadContract& contract) const;
   Result<ReadPlan> PlanResolved(ResolvedRequest resolved) const;
-  // See run_plan.h.
-  // Runs a plan, and ends the phase of `phases` that is under way.
+  // Runs a plan (run_plan.h), and ends the phase of `phases` that is under way.
   Result<DeviceBytes> Run(const ReadPlanData& plan, const ReadOptions& options,
                           std::uint64_t memory_budget_bytes, PhaseRecorder& phases) const;
   // Reads some of the plan's ranges, or parts of them; the phase goes on.
   Result<DeviceBytes> RunRanges(const ReadPlanData& plan, std::span<const PlanRange> ranges,
                                 const ReadOptions& options, std::uint64_t memory_budget_bytes,
                                 PhaseRecorder& phases) const;
-  // Borrows the plan and the checkpoint.
+  // See delivery_set.h. Both borrow the plan and the checkpoint.
+  Result<std::unique_ptr<Delivery>> OpenReceived(const ReadPlanData& plan) const;
   std::unique_ptr<RangeReader> OpenRanges(const ReadPlanData& plan, int threads) const;
 
  private:

@@ -16,10 +16,6 @@
 namespace sealpoint::internal {
 namespace {
 
-std::span<const PlanChunk> ChunksOf(const ReadPlanData& plan, const PlanRange& range) {
-  return std::span(plan.chunks).subspan(range.first_chunk, range.chunk_count);
-}
-
 // What is read in blocks is hashed while it is in the cache: a block is half of a small L2.
 constexpr std::uint64_t kBlockBytes = 256 * kKiB;
 
@@ -55,76 +51,97 @@ std::uint64_t SizeOf(std::span<const PlanChunk> chunks) {
 
 }  // namespace
 
-Status ChunkReader::ReadRange(const PlanRange& range, const Take& take) {
+Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
+  if (range.in_place != nullptr && delivery.reads_in_place()) {
+    const auto file = source_.files.Open(range.blob);
+    if (!file) return At(source_.plan.chunks[range.first_chunk], file.error());
+    // Direct reads need aligned memory.
+    if (!(*file)->is_direct()) return FetchInPlace(**file, range, delivery);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const FetchTarget target, delivery.Prepare(range, *this));
+  if (!target.is_fetched) {
+    SEALPOINT_RETURN_IF_ERROR(target.memory.empty()
+                                  ? FetchToScratch(range, delivery)
+                                  : FetchToMemory(target.memory, range, delivery));
+  }
+  return delivery.EndRange();
+}
+
+Status ChunkReader::FetchInPlace(const ReadableFile& file, const PlanRange& range,
+                                 Delivery& delivery) {
+  const MutableByteSpan bytes(range.in_place, range.size);
+  const std::span<const PlanChunk> chunks = source_.plan.ChunksOf(range);
+  SEALPOINT_RETURN_IF_ERROR(Read(file, chunks, bytes));
+  for (const PlanChunk& chunk : chunks) {
+    SEALPOINT_RETURN_IF_ERROR(
+        delivery.BeginInPlace(chunk, bytes.subspan(chunk.offset - range.offset, chunk.raw_size)));
+  }
+  return {};
+}
+
+Status ChunkReader::FetchToMemory(MutableByteSpan memory, const PlanRange& range,
+                                  Delivery& delivery) {
   const PlanChunk& first = source_.plan.chunks[range.first_chunk];
   const auto file = source_.files.Open(range.blob);
-  if (!file) return At(range, first, file.error());
-  if (IsReadInBlocks(**file)) return ReadInPieces(**file, range, take);
-  const auto fetched = internal::ReadRange(**file, source_.pool, range.offset, range.size);
-  if (!fetched) return At(range, first, fetched.error());
-  return Deliver(range, fetched->bytes, take);
+  if (!file) return At(first, file.error());
+  const auto bytes = ReadRangeInto(**file, memory, range.offset, range.size);
+  if (!bytes) return At(first, bytes.error());
+  return VerifyAll(range, *bytes, delivery);
+}
+
+Status ChunkReader::FetchToScratch(const PlanRange& range, Delivery& delivery) {
+  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
+  const auto file = source_.files.Open(range.blob);
+  if (!file) return At(first, file.error());
+  if (IsReadInBlocks(**file)) return FetchInPieces(**file, range, delivery);
+  const auto fetched = ReadRange(**file, source_.pool, range.offset, range.size);
+  if (!fetched) return At(first, fetched.error());
+  return VerifyAll(range, fetched->bytes, delivery);
 }
 
 // Little memory, used again and again, stays in the cache.
-Status ChunkReader::ReadInPieces(const ReadableFile& file, const PlanRange& range,
-                                 const Take& take) {
-  const std::span<const PlanChunk> chunks = ChunksOf(source_.plan, range);
+Status ChunkReader::FetchInPieces(const ReadableFile& file, const PlanRange& range,
+                                  Delivery& delivery) {
+  const std::span<const PlanChunk> chunks = source_.plan.ChunksOf(range);
   std::uint64_t memory_size = 0;
   for (auto rest = chunks; !rest.empty(); rest = rest.subspan(FirstPiece(rest).size())) {
     memory_size = std::max(memory_size, SizeOf(FirstPiece(rest)));
   }
   const auto memory = source_.pool.AcquireScratch(memory_size);
-  if (!memory) return At(range, chunks.front(), memory.error());
+  if (!memory) return At(chunks.front(), memory.error());
   for (auto rest = chunks; !rest.empty();) {
     const std::span<const PlanChunk> piece = FirstPiece(rest);
     const MutableByteSpan stored = memory->bytes().first(SizeOf(piece));
-    SEALPOINT_RETURN_IF_ERROR(Fetch(file, range, piece, stored));
+    SEALPOINT_RETURN_IF_ERROR(Read(file, piece, stored));
     for (const PlanChunk& chunk : piece) {
       const ByteSpan of_chunk =
           stored.subspan(chunk.offset - piece.front().offset, chunk.stored_size);
-      Result<ByteSpan> raw = Decode(chunk, of_chunk);
-      if (!raw) return At(range, chunk, std::move(raw).error());
-      Status taken = take(chunk, *raw);
-      if (!taken.ok()) return At(range, chunk, std::move(taken));
+      SEALPOINT_RETURN_IF_ERROR(Deliver(chunk, of_chunk, delivery));
     }
     rest = rest.subspan(piece.size());
   }
   return {};
 }
 
-Status ChunkReader::ReadRangeInto(MutableByteSpan memory, const PlanRange& range,
-                                  const Take& take) {
-  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
-  const auto file = source_.files.Open(range.blob);
-  if (!file) return At(range, first, file.error());
-  const auto bytes = internal::ReadRangeInto(**file, memory, range.offset, range.size);
-  if (!bytes) return At(range, first, bytes.error());
-  return Deliver(range, *bytes, take);
-}
-
-Status ChunkReader::Deliver(const PlanRange& range, ByteSpan bytes, const Take& take) {
-  for (const PlanChunk& chunk : ChunksOf(source_.plan, range)) {
+// The decoder does not run over bytes that nobody vouches for.
+Status ChunkReader::VerifyAll(const PlanRange& range, ByteSpan bytes, Delivery& delivery) {
+  for (const PlanChunk& chunk : source_.plan.ChunksOf(range)) {
     const ByteSpan stored = bytes.subspan(chunk.offset - range.offset, chunk.stored_size);
-    Result<ByteSpan> raw = Verify(chunk, stored);
-    if (!raw) return At(range, chunk, std::move(raw).error());
-    Status taken = take(chunk, *raw);
-    if (!taken.ok()) return At(range, chunk, std::move(taken));
+    Status status = CheckStored(chunk, ComputeDigest(stored));
+    if (!status.ok()) return At(chunk, std::move(status));
+    SEALPOINT_RETURN_IF_ERROR(Deliver(chunk, stored, delivery));
   }
   return {};
 }
 
-Result<bool> ChunkReader::ReadInPlace(const PlanRange& range) {
-  const PlanChunk& first = source_.plan.chunks[range.first_chunk];
-  const auto file = source_.files.Open(range.blob);
-  if (!file) return At(range, first, file.error());
-  if ((*file)->is_direct()) return false;
-  SEALPOINT_RETURN_IF_ERROR(Fetch(**file, range, ChunksOf(source_.plan, range),
-                                  MutableByteSpan(range.in_place, range.size)));
-  return true;
+Status ChunkReader::Deliver(const PlanChunk& chunk, ByteSpan verified, Delivery& delivery) {
+  Result<ByteSpan> raw = Decode(chunk, verified);
+  if (!raw) return At(chunk, std::move(raw).error());
+  return At(chunk, delivery.Begin(chunk, *raw));
 }
 
-Status ChunkReader::Fetch(const ReadableFile& file, const PlanRange& range,
-                          std::span<const PlanChunk> chunks, MutableByteSpan to) {
+Status ChunkReader::Read(const ReadableFile& file, std::span<const PlanChunk> chunks,
+                         MutableByteSpan to) {
   const std::uint64_t offset = chunks.front().offset;
   const std::uint64_t block_size = IsReadInBlocks(file) ? kBlockBytes : to.size();
   std::uint64_t fetched = 0;
@@ -137,7 +154,7 @@ Status ChunkReader::Fetch(const ReadableFile& file, const PlanRange& range,
         const MutableByteSpan block =
             to.subspan(fetched, std::min(block_size, to.size() - fetched));
         Status status = file.ReadAt(offset + fetched, block);
-        if (!status.ok()) return At(range, chunk, std::move(status));
+        if (!status.ok()) return At(chunk, std::move(status));
         fetched += block.size();
       }
       const ByteSpan part = to.subspan(at, std::min(end, fetched) - at);
@@ -149,15 +166,9 @@ Status ChunkReader::Fetch(const ReadableFile& file, const PlanRange& range,
       at += part.size();
     }
     Status status = CheckStored(chunk, found ? *found : hasher_.Finish());
-    if (!status.ok()) return At(range, chunk, std::move(status));
+    if (!status.ok()) return At(chunk, std::move(status));
   }
   return {};
-}
-
-// The decoder does not run over bytes that nobody vouches for.
-Result<ByteSpan> ChunkReader::Verify(const PlanChunk& chunk, ByteSpan stored) {
-  SEALPOINT_RETURN_IF_ERROR(CheckStored(chunk, ComputeDigest(stored)));
-  return Decode(chunk, stored);
 }
 
 Result<ByteSpan> ChunkReader::Decode(const PlanChunk& chunk, ByteSpan verified) {
@@ -174,12 +185,12 @@ Result<ByteSpan> ChunkReader::Decode(const PlanChunk& chunk, ByteSpan verified) 
 }
 
 // What an inner frame named already stays: the offset of a codec's error is one in the chunk.
-Status ChunkReader::At(const PlanRange& range, const PlanChunk& chunk, Status error) const {
+Status ChunkReader::At(const PlanChunk& chunk, Status error) const {
   if (error.ok()) return error;
   return source_.plan.AtItem(
       chunk.name,
       std::move(error)
-          .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(range.blob).id)))
+          .AtPath(JoinPath(source_.directory_path, BlobName(source_.index.blob(chunk.blob).id)))
           .AtOffset(chunk.offset));
 }
 

@@ -12,6 +12,7 @@
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/layout/region_algebra.h"
+#include "lib/transfer/delivery_plan.h"
 #include "sealpoint/storage.h"
 
 namespace sealpoint::internal {
@@ -33,21 +34,20 @@ constexpr std::uint64_t kSeriesMax = std::uint64_t{1} << 14;  // chunks; 1 MiB o
 std::byte* PlainTarget(const ReadPlanData& data, const PlanChunk& chunk) {
   if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return nullptr;
   const PlanCopy& copy = data.copies[chunk.first_copy];
-  if (copy.is_converted() || copy.device() != kHostDevice) return nullptr;
-  const bool is_whole = copy.is_contiguous() && copy.element_size() == chunk.raw_size;
+  const bool is_whole = copy.way() == CopyWay::kCopy && copy.element_size() == chunk.raw_size;
   return is_whole ? copy.first_byte() : nullptr;
 }
 
-// The shards that may have something of `wanted`, ascending.
+// The shards that may have something of `requested`, ascending.
 std::vector<std::pair<std::size_t, Region>> ShardsOf(const TensorView& tensor,
-                                                     const Region& wanted) {
+                                                     const Region& requested) {
   std::vector<std::pair<std::size_t, Region>> shards;
-  if (tensor.IsOneShard(wanted)) {
-    shards.emplace_back(0, wanted);
+  if (tensor.IsOneShard(requested)) {
+    shards.emplace_back(0, requested);
     return shards;
   }
   // The boxes of a run are narrower than its box, which matters for a run of few rows.
-  for (const Box& box : DecomposeRun(wanted)) {
+  for (const Box& box : DecomposeRun(requested)) {
     for (auto& shard : tensor.ShardsTouching(box)) shards.push_back(std::move(shard));
   }
   std::sort(shards.begin(), shards.end(),
@@ -73,16 +73,16 @@ void PlanBuilder::Reserve(std::size_t item_count) {
 
 Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& destination) {
   ++data_.summary.items;
-  const Region& wanted = destination.region();
-  data_.summary.bytes_requested += wanted.element_count() * tensor.element_size();
-  const auto shards = ShardsOf(tensor, wanted);
+  const Region& requested = destination.region();
+  data_.summary.bytes_requested += requested.element_count() * tensor.element_size();
+  const auto shards = ShardsOf(tensor, requested);
   data_.names.emplace_back(tensor.name());
   AddStream(destination);
   if (destination.is_plan_only) {
     data_.plan_only_name = static_cast<std::uint32_t>(data_.names.size() - 1);
   }
   if (destination.converter) {
-    data_.conversions.push_back({.converter = *destination.converter, .region = wanted});
+    data_.conversions.push_back({.converter = *destination.converter, .region = requested});
   }
   StoredShard facts{.ref = {},
                     .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
@@ -91,7 +91,7 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
   for (const auto& [number, region] : shards) {
     facts.ref = tensor.shard_ref(number);
     facts.shape.raw_size = region.element_count() * facts.element_size;
-    auto selected = SelectChunks(region, facts.shape.chunk_size / facts.element_size, wanted);
+    auto selected = SelectChunks(region, facts.shape.chunk_size / facts.element_size, requested);
     SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(selected), &destination));
   }
   return {};
@@ -171,10 +171,13 @@ void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selec
     strided.target_offset_bytes =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(strided.target_offset_bytes) +
                                   static_cast<std::uint64_t>(destination.shift_bytes));
-    PlanCopy copy(std::move(strided), destination.data, destination.device);
+    std::uint32_t converted_part = PlanCopy::kAsStored;
     if (destination.converter) {
-      copy.converted_part = static_cast<std::uint32_t>(data_.converted_parts.size());
+      converted_part = static_cast<std::uint32_t>(data_.converted_parts.size());
       data_.converted_parts.push_back({.conversion = data_.conversions.size() - 1, .box = part});
+    }
+    PlanCopy copy(std::move(strided), destination.data, destination.device, converted_part);
+    if (destination.converter) {
       data_.copies.push_back(std::move(copy));
     } else if (data_.copies.size() == first_copy || !data_.copies.back().Extend(copy)) {
       data_.copies.push_back(std::move(copy));
@@ -208,8 +211,8 @@ ReadPlanData PlanBuilder::Finish() {
   return std::move(data_);
 }
 
-// By their places in the files; equal chunks in the order in which they were wanted. A chunk that
-// several items want is read once: then its copies are brought together, too.
+// By their places in the files; equal chunks in the order in which they were requested. A chunk
+// that several items want is read once: then its copies are brought together, too.
 void PlanBuilder::MergeChunks() {
   std::vector<PlanChunk>& chunks = data_.chunks;
   const auto place = [](const PlanChunk& chunk) {

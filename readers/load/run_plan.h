@@ -2,15 +2,15 @@
 #ifndef SEALPOINT_READERS_LOAD_RUN_PLAN_H_
 #define SEALPOINT_READERS_LOAD_RUN_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <span>
 
 #include "lib/observe/phase_recorder.h"
+#include "lib/transfer/delivery_set.h"
 #include "readers/load/chunk_reader.h"
-#include "readers/load/delivery.h"
 #include "readers/load/ranges_ahead.h"
 #include "sealpoint/checkpoint.h"
 #include "sealpoint/status.h"
@@ -25,11 +25,9 @@ class RangeReader {
   RangeReader(const PlanSource& source, BlobFiles files, int threads,
               std::uint64_t memory_budget_bytes);
 
-  // Hands each chunk's raw bytes to `take`, which several threads may call at a time. A range that
-  // may be read in place is: its chunks are at their destination then, and need no copies. The
-  // ranges are those of `ahead` from number `first` on.
-  using Take = std::function<Status(const PlanChunk& chunk, ByteSpan raw, bool is_in_place)>;
-  Status Read(std::span<const PlanRange> ranges, const Take& take, RangesAhead& ahead,
+  // Several threads call the delivery at a time. The ranges are those of `ahead` from number
+  // `first` on.
+  Status Read(std::span<const PlanRange> ranges, Delivery& delivery, RangesAhead& ahead,
               std::size_t first);
   // For ranges that are read in several calls. Borrows this and them.
   std::unique_ptr<RangesAhead> Ahead(std::span<const PlanRange> ranges) {
@@ -37,15 +35,13 @@ class RangeReader {
   }
 
  private:
-  Status ReadOne(const PlanRange& range, const Take& take, ChunkReader& reader);
-
   BlobFiles files_;
   const PlanSource source_;
   std::deque<ChunkReader> readers_;  // never moves its elements
 };
 
-// Fetches, verifies and copies everything that the ranges hold. When it returns, also with an
-// error, nothing that it queued on a device runs any more. Progress goes to the current phase.
+// Fetches, verifies and delivers everything that the ranges hold. When it returns, also with an
+// error, no destination is used any more. Progress goes to the current phase.
 Result<DeviceBytes> RunPlan(const PlanSource& source, const ReadOptions& options,
                             std::uint64_t memory_budget_bytes, PhaseRecorder& phases);
 

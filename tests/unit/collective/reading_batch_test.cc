@@ -65,7 +65,7 @@ TEST_F(ReadingBatchTest, HoldsAsMuchAsTheLimitAllows) {
 
 TEST_F(ReadingBatchTest, WhatIsHeldForThisRankCounts) {
   for (std::size_t i = 0; i < 3; ++i) Add(i, 1);
-  EXPECT_THAT(Divide({.size_max_bytes = 60, .range_size_max_bytes = 100, .holds_own = true}),
+  EXPECT_THAT(Divide({.size_max_bytes = 60, .range_size_max_bytes = 100, .holds_chunks = true}),
               ElementsAre(Row{1, 0, 1, 1}, Row{2, 0, 1, 1}, Row{3, 0, 1, 1}));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "readers/load/device_reader.h"
+#include "lib/transfer/device_delivery.h"
+#include "lib/transfer/staged_copy.h"
 #include "sealpoint/bytes.h"
 
 namespace sealpoint::testing {
@@ -9,19 +10,19 @@ namespace {
 
 using internal::CutCopy;
 using internal::DeviceStaging;
-using internal::ReadPlanData;
+using internal::DeliveryPlan;
 using internal::StageCopy;
 using internal::StridedCopy;
 
-ReadPlanData PlanOf(std::size_t ranges, std::uint64_t pages) {
-  ReadPlanData plan;
+DeliveryPlan PlanOf(std::size_t ranges, std::uint64_t pages) {
+  DeliveryPlan plan;
   plan.ranges.resize(ranges);
   plan.range_pages_max = pages;
   return plan;
 }
 
 TEST(DeviceStagingTest, ThreadsComeBeforeWindowsWithinTheBudget) {
-  const ReadPlanData plan = PlanOf(100, 8 * kMiB);
+  const DeliveryPlan plan = PlanOf(100, 8 * kMiB);
   const auto divide = [&](int threads, std::uint64_t budget) {
     const DeviceStaging staging = DeviceStaging::Divide(plan, threads, budget, false);
     return std::pair(staging.threads, staging.window_count);
@@ -42,7 +43,7 @@ TEST(DeviceStagingTest, NoMoreThanThereAreRanges) {
 }
 
 TEST(DeviceStagingTest, DecodedChunksCount) {
-  ReadPlanData plan = PlanOf(100, 8 * kMiB);
+  DeliveryPlan plan = PlanOf(100, 8 * kMiB);
   plan.decoded_size_max = 4 * kMiB;
   const DeviceStaging staging = DeviceStaging::Divide(plan, 8, 64 * kMiB, false);
   EXPECT_EQ(staging.threads, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that read files by themselves (ReadOptions::gpudirect_storage).
-#include "readers/load/direct_read.h"
+#include "lib/transfer/direct_delivery.h"
 
 #include <cerrno>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_COLLECTIVE_CHUNK_PARTS_H_
-#define SEALPOINT_READERS_COLLECTIVE_CHUNK_PARTS_H_
+#ifndef SEALPOINT_LIB_TRANSFER_CHUNK_PARTS_H_
+#define SEALPOINT_LIB_TRANSFER_CHUNK_PARTS_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "lib/base/wire.h"
-#include "readers/load/read_plan_data.h"
+#include "lib/transfer/delivery_plan.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/status.h"
 
@@ -21,7 +22,7 @@ class ChunkParts {
   // All of a chunk of this size.
   explicit ChunkParts(std::uint64_t raw_size);
   // The bytes that the copies of a chunk of this plan use.
-  static ChunkParts NeededBy(const ReadPlanData& plan, const PlanChunk& chunk);
+  static ChunkParts NeededBy(const DeliveryPlan& plan, const PlanChunk& chunk);
 
   std::uint64_t size_bytes() const;
 
@@ -57,4 +58,4 @@ class ChunkParts {
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_COLLECTIVE_CHUNK_PARTS_H_
+#endif  // SEALPOINT_LIB_TRANSFER_CHUNK_PARTS_H_

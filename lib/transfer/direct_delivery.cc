@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/load/direct_read.h"
+#include "lib/transfer/direct_delivery.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "lib/base/macros.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -12,10 +14,9 @@ constexpr std::size_t kOpenMax = 32;
 
 }  // namespace
 
-std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& range) {
+std::vector<DirectRun> DirectRunsOf(const DeliveryPlan& plan, const PlanRange& range) {
   std::vector<DirectRun> runs;
-  for (std::size_t i = 0; i < range.chunk_count; ++i) {
-    const PlanChunk& chunk = plan.chunks[range.first_chunk + i];
+  for (const PlanChunk& chunk : plan.ChunksOf(range)) {
     if (chunk.codec != Codec::kNone || chunk.copy_count != 1) return {};
     const PlanCopy& copy = plan.CopiesOf(chunk).front();
     if (!IsWholeOnDevice(chunk, copy)) return {};
@@ -32,11 +33,11 @@ std::vector<DirectRun> DirectRunsOf(const ReadPlanData& plan, const PlanRange& r
 std::shared_ptr<DirectFiles::Entry> DirectFiles::Make(std::uint32_t blob) {
   auto entry = std::make_shared<Entry>();
   entry->blob = blob;
-  auto file = files_.Open(blob);
+  auto file = open_blob_(blob);
   if (!file || !(*file)->is_direct()) return entry;
   const std::optional<int> descriptor = (*file)->descriptor();
   if (!descriptor) return entry;
-  auto device_file = devices_.OpenFile(*descriptor);
+  auto device_file = devices_->OpenFile(*descriptor);
   if (!device_file) return entry;
   entry->file = *std::move(file);
   entry->device_file = *std::move(device_file);
@@ -61,6 +62,31 @@ void DirectFiles::Refuse(std::uint32_t blob) {
     entry = std::make_shared<Entry>();
     entry->blob = blob;
   }
+}
+
+Result<FetchTarget> DirectDelivery::Prepare(const PlanRange& range, RangeFetcher& fetcher) {
+  SEALPOINT_ASSIGN_OR_RETURN(FetchTarget target, DeviceDelivery::Prepare(range, fetcher));
+  SEALPOINT_ASSIGN_OR_RETURN(target.is_fetched, Read(range, fetcher));
+  if (target.is_fetched) SEALPOINT_RETURN_IF_ERROR(AddDirect());
+  return target;
+}
+
+// False if the host must read the range.
+Result<bool> DirectDelivery::Read(const PlanRange& range, const RangeFetcher& fetcher) {
+  const std::vector<DirectRun> runs = DirectRunsOf(plan(), range);
+  const auto file = runs.empty() ? nullptr : files_.Open(range.blob);
+  if (file == nullptr) return false;
+  if (!callers_are_done_) SEALPOINT_RETURN_IF_ERROR(queued().WaitForStreams());
+  callers_are_done_ = true;
+  for (const DirectRun& run : runs) {
+    Status status = file->Read(run.first->offset, run.device, run.to, run.size_bytes);
+    if (status.code() == Code::kUnsupported) {
+      files_.Refuse(range.blob);
+      return false;
+    }
+    if (!status.ok()) return fetcher.At(*run.first, std::move(status));
+  }
+  return true;
 }
 
 }  // namespace sealpoint::internal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/collective/chunk_parts.h"
+#include "lib/transfer/chunk_parts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -57,11 +57,11 @@ void JoinPieces(std::vector<Range>& ranges) {
 
 ChunkParts::ChunkParts(std::uint64_t raw_size) : patterns_{{.begin = 0, .length = raw_size}} {}
 
-ChunkParts ChunkParts::NeededBy(const ReadPlanData& plan, const PlanChunk& chunk) {
+ChunkParts ChunkParts::NeededBy(const DeliveryPlan& plan, const PlanChunk& chunk) {
   std::vector<Range> ranges;
-  for (std::uint64_t i = 0; i < chunk.copy_count; ++i) {
-    const bool fits = plan.copies[chunk.first_copy + i].With(
-        [&](const StridedCopy& copy) { return AppendSourceOf(copy, ranges); });
+  for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
+    const bool fits =
+        copy.With([&](const StridedCopy& strided) { return AppendSourceOf(strided, ranges); });
     if (!fits) return ChunkParts(chunk.raw_size);
   }
   JoinPieces(ranges);
@@ -130,7 +130,7 @@ void ChunkParts::Encode(WireWriter& out) const {
 
 Result<ChunkParts> ChunkParts::Decode(WireReader& in, std::uint64_t raw_size) {
   const auto cannot_be = [] {
-    return MakeError(Code::kComm, "another rank wants parts that its chunk has not");
+    return MakeError(Code::kComm, "another rank requested parts that its chunk does not have");
   };
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t pattern_count, in.Number());
   if (pattern_count == 0 || pattern_count > kPatternCountMax) return cannot_be();

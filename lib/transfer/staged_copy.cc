@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/load/staged_copy.h"
+#include "lib/transfer/staged_copy.h"
 
 #include <algorithm>
 #include <cstddef>

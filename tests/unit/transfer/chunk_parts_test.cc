@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/collective/chunk_parts.h"
+#include "lib/transfer/chunk_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -7,19 +7,23 @@
 #include <limits>
 #include <vector>
 
-#include "tests/support/container/mini_container.h"
 #include "tests/support/state/saved_state.h"
 
 namespace sealpoint::internal {
 namespace {
 
 using sealpoint::testing::HasCode;
-using sealpoint::testing::NoiseBytes;
 
 // A chunk of a matrix of 16 rows of 64 bytes.
 constexpr std::uint64_t kRows = 16;
 constexpr std::uint64_t kColumns = 64;
 constexpr std::uint64_t kRawSize = kRows * kColumns;
+
+Bytes NumberedBytes() {
+  Bytes bytes(kRawSize);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
 
 StridedCopy Block(std::uint64_t row, std::uint64_t column, std::uint64_t rows,
                   std::uint64_t columns) {
@@ -30,8 +34,8 @@ StridedCopy Block(std::uint64_t row, std::uint64_t column, std::uint64_t rows,
   return copy;
 }
 
-ChunkParts WantedOf(const std::vector<StridedCopy>& copies, std::uint64_t raw_size = kRawSize) {
-  ReadPlanData plan;
+ChunkParts NeededOf(const std::vector<StridedCopy>& copies, std::uint64_t raw_size = kRawSize) {
+  DeliveryPlan plan;
   plan.copies.emplace_back();  // another chunk's
   for (const StridedCopy& copy : copies) plan.copies.emplace_back(copy, nullptr, kHostDevice);
   PlanChunk chunk{.raw_size = static_cast<std::uint32_t>(raw_size)};
@@ -57,10 +61,10 @@ Bytes SendAndUnpack(const ChunkParts& parts, const Bytes& raw) {
 }
 
 TEST(ChunkParts, OfColumnsAreTheirBytesAlone) {
-  const ChunkParts parts = WantedOf({Block(0, 8, kRows, 16)});
+  const ChunkParts parts = NeededOf({Block(0, 8, kRows, 16)});
   EXPECT_EQ(parts.size_bytes(), kRows * 16);
   EXPECT_LE(Encoded(parts).size(), 8u * (1 + 4)) << "one pattern";
-  const Bytes raw = NoiseBytes(1, kRawSize);
+  const Bytes raw = NumberedBytes();
   const Bytes arrived = SendAndUnpack(parts, raw);
   for (std::size_t i = 0; i < kRawSize; ++i) {
     const bool is_wanted = i % kColumns >= 8 && i % kColumns < 24;
@@ -70,9 +74,9 @@ TEST(ChunkParts, OfColumnsAreTheirBytesAlone) {
 
 TEST(ChunkParts, OfSeveralCopiesAreTheirUnion) {
   const ChunkParts parts =
-      WantedOf({Block(2, 8, 3, 16), Block(2, 20, 3, 8), Block(9, 0, 1, 4), Block(9, 4, 1, 4)});
+      NeededOf({Block(2, 8, 3, 16), Block(2, 20, 3, 8), Block(9, 0, 1, 4), Block(9, 4, 1, 4)});
   EXPECT_EQ(parts.size_bytes(), 3u * 20 + 8);
-  const Bytes raw = NoiseBytes(1, kRawSize);
+  const Bytes raw = NumberedBytes();
   Bytes expected(kRawSize, std::byte{0xee});
   for (std::size_t i = 0; i < kRawSize; ++i) {
     const std::size_t row = i / kColumns;
@@ -90,14 +94,14 @@ TEST(ChunkParts, OfElementsApartAreSingleElements) {
                           .target_stride_bytes = {4},
                           .element_size = 4,
                           .source_offset_bytes = 8};
-  EXPECT_EQ(WantedOf({every_third}).size_bytes(), 80u);
+  EXPECT_EQ(NeededOf({every_third}).size_bytes(), 80u);
   every_third.extent = {1};
-  EXPECT_EQ(WantedOf({every_third}).size_bytes(), 4u);
+  EXPECT_EQ(NeededOf({every_third}).size_bytes(), 4u);
 }
 
 TEST(ChunkParts, AreTheWholeChunkWhereLittleIsLeftOut) {
-  EXPECT_EQ(WantedOf({Block(0, 0, kRows, 48)}).size_bytes(), kRows * 48);
-  EXPECT_EQ(WantedOf({Block(0, 0, kRows, 49)}), ChunkParts(kRawSize));
+  EXPECT_EQ(NeededOf({Block(0, 0, kRows, 48)}).size_bytes(), kRows * 48);
+  EXPECT_EQ(NeededOf({Block(0, 0, kRows, 49)}), ChunkParts(kRawSize));
 }
 
 TEST(ChunkParts, AreTheWholeChunkWhereThereAreTooManyPieces) {
@@ -105,8 +109,8 @@ TEST(ChunkParts, AreTheWholeChunkWhereThereAreTooManyPieces) {
     return StridedCopy{.extent = {count}, .source_stride_bytes = {2}, .target_stride_bytes = {1}};
   };
   constexpr std::uint64_t kMost = std::uint64_t{1} << 16;
-  EXPECT_EQ(WantedOf({every_other_byte(kMost)}, 2 * kMost).size_bytes(), kMost);
-  EXPECT_EQ(WantedOf({every_other_byte(kMost + 1)}, 4 * kMost), ChunkParts(4 * kMost));
+  EXPECT_EQ(NeededOf({every_other_byte(kMost)}, 2 * kMost).size_bytes(), kMost);
+  EXPECT_EQ(NeededOf({every_other_byte(kMost + 1)}, 4 * kMost), ChunkParts(4 * kMost));
 }
 
 // Pieces whose distances grow make a pattern each.
@@ -120,14 +124,14 @@ std::vector<StridedCopy> Irregular(std::uint64_t patterns) {
 }
 
 TEST(ChunkParts, AreTheWholeChunkWhereThereAreTooManyPatterns) {
-  EXPECT_EQ(WantedOf(Irregular(64), 20000).size_bytes(), 64u * 65 / 2);
-  EXPECT_EQ(WantedOf(Irregular(65), 20000), ChunkParts(20000));
+  EXPECT_EQ(NeededOf(Irregular(64), 20000).size_bytes(), 64u * 65 / 2);
+  EXPECT_EQ(NeededOf(Irregular(65), 20000), ChunkParts(20000));
 }
 
 TEST(ChunkParts, ComeAsTheyWereSent) {
   for (const ChunkParts& parts :
-       {ChunkParts(kRawSize), WantedOf({Block(1, 2, 3, 4)}), WantedOf(Irregular(5)),
-        WantedOf({Block(kRows - 1, 60, 1, 4)}), WantedOf({Block(0, 63, kRows, 1)})}) {
+       {ChunkParts(kRawSize), NeededOf({Block(1, 2, 3, 4)}), NeededOf(Irregular(5)),
+        NeededOf({Block(kRows - 1, 60, 1, 4)}), NeededOf({Block(0, 63, kRows, 1)})}) {
     const Bytes bytes = Encoded(parts);
     WireReader in(bytes);
     const auto decoded = ChunkParts::Decode(in, kRawSize);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "readers/load/copies_to_devices.h"
+#include "lib/transfer/staged_copies.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/checked_math.h"
-#include "lib/base/errors.h"
 #include "lib/base/macros.h"
+#include "lib/transfer/host_delivery.h"
+#include "lib/transfer/staged_copy.h"
 
 namespace sealpoint::internal {
 namespace {
@@ -15,40 +17,40 @@ namespace {
 constexpr std::uint64_t kPartAlignmentBytes = 64;
 
 // Destination element size in bytes; 0 if the copy does not convert.
-std::uint64_t ConvertedSize(const ReadPlanData& plan, const PlanCopy& copy) {
+std::uint64_t ConvertedSize(const DeliveryPlan& plan, const PlanCopy& copy) {
   if (!copy.is_converted()) return 0;
-  const std::size_t conversion = plan.converted_parts[copy.converted_part].conversion;
+  const std::size_t conversion = plan.converted_parts[copy.converted_part()].conversion;
   return DTypeSizeBytes(plan.conversions[conversion].converter.conversion().to);
 }
 
 }  // namespace
 
-std::uint64_t StagingBufferBytes(const ReadPlanData& plan, bool raw_stays) {
-  std::uint64_t most = 0;
+std::uint64_t StagingBufferBytes(const DeliveryPlan& plan, bool raw_stays) {
+  std::uint64_t size_max = 0;
   for (const PlanChunk& chunk : plan.chunks) {
     for (const PlanCopy& copy : plan.CopiesOf(chunk)) {
-      const bool lies_ready =
+      const bool is_ready =
           raw_stays && chunk.codec == Codec::kNone && !copy.is_converted() && copy.is_contiguous();
-      if (copy.device() == kHostDevice || lies_ready) continue;
+      if (copy.device() == kHostDevice || is_ready) continue;
       const std::uint64_t size = copy.byte_count();
       const std::uint64_t converted_size = ConvertedSize(plan, copy);
-      most =
-          std::max(most, converted_size == 0 ? size : size / copy.element_size() * converted_size);
-      if (most >= kStagingBufferMaxBytes) return kStagingBufferMaxBytes;
+      size_max = std::max(size_max,
+                          converted_size == 0 ? size : size / copy.element_size() * converted_size);
+      if (size_max >= kStagingBufferMaxBytes) return kStagingBufferMaxBytes;
     }
   }
-  return AlignUp(most, std::uint64_t{4096});
+  return AlignUp(size_max, std::uint64_t{4096});
 }
 
-CopiesToDevices::CopiesToDevices(const ReadPlanData& plan, std::shared_ptr<DeviceRuntime> runtime)
+StagedCopies::StagedCopies(const DeliveryPlan& plan, std::shared_ptr<DeviceRuntime> runtime)
     : plan_(plan),
       queued_(std::move(runtime), {.describe = [&plan](std::uint32_t name, Status error) {
                 return plan.AtItem(name, std::move(error));
               }}) {}
 
-Result<std::unique_ptr<CopiesToDevices>> CopiesToDevices::Open(
-    const ReadPlanData& plan, std::shared_ptr<DeviceRuntime> runtime) {
-  std::unique_ptr<CopiesToDevices> copies(new CopiesToDevices(plan, std::move(runtime)));
+Result<std::unique_ptr<StagedCopies>> StagedCopies::Open(const DeliveryPlan& plan,
+                                                         std::shared_ptr<DeviceRuntime> runtime) {
+  std::unique_ptr<StagedCopies> copies(new StagedCopies(plan, std::move(runtime)));
   for (const PlanStream& stream : plan.streams) {
     SEALPOINT_RETURN_IF_ERROR(
         copies->queued_.FollowStream(stream.device, stream.stream, stream.name));
@@ -56,7 +58,7 @@ Result<std::unique_ptr<CopiesToDevices>> CopiesToDevices::Open(
   return copies;
 }
 
-void CopiesToDevices::UseStaging(MutableByteSpan memory, std::size_t buffer_count) {
+void StagedCopies::UseStaging(MutableByteSpan memory, std::size_t buffer_count) {
   ring_.clear();
   filled_ = 0;
   filled_bytes_ = 0;
@@ -68,7 +70,7 @@ void CopiesToDevices::UseStaging(MutableByteSpan memory, std::size_t buffer_coun
 
 // Staging memory behind what is filled already; else in the next buffer, once all that was copied
 // out of that has arrived.
-Result<MutableByteSpan> CopiesToDevices::Stage(std::uint64_t size_bytes) {
+Result<MutableByteSpan> StagedCopies::Stage(std::uint64_t size_bytes) {
   SEALPOINT_CHECK(!ring_.empty() && size_bytes <= ring_[filled_].memory.size());
   if (size_bytes > ring_[filled_].memory.size() - filled_bytes_) {
     // The fence is taken when the last copy out of the buffer is queued, and awaited only when its
@@ -85,8 +87,8 @@ Result<MutableByteSpan> CopiesToDevices::Stage(std::uint64_t size_bytes) {
 }
 
 // Queues a copy for each row of rows.
-Status CopiesToDevices::Place(int device, std::uint32_t name, const StridedCopy& place,
-                              const std::byte* staging, std::byte* target) {
+Status StagedCopies::Place(int device, std::uint32_t name, const StridedCopy& place,
+                           const std::byte* staging, std::byte* target) {
   const CopyRow row = RowOf(place);
   const auto queue_rows = [&](CopyQueue& queue) {
     Status status;
@@ -104,35 +106,41 @@ Status CopiesToDevices::Place(int device, std::uint32_t name, const StridedCopy&
   return queued_.Queue(device, 0, queue_rows, name).status();
 }
 
-Status CopiesToDevices::Copy(const PlanChunk& chunk, const PlanCopy& copy, const std::byte* raw,
-                             const Pack& pack) {
+Status StagedCopies::Queue(const PlanChunk& chunk, const PlanCopy& copy, ByteSpan raw,
+                           bool raw_stays) {
   const std::uint64_t converted_size = ConvertedSize(plan_, copy);
-  if (raw != nullptr && converted_size == 0) {
+  if (raw_stays && converted_size == 0) {
     StagedCopy whole = copy.With(
         [&](const StridedCopy& strided) { return StageCopy(strided, copy.element_size()); });
     whole.pack.Normalize();
     if (whole.pack.is_contiguous()) {
-      return Place(copy.device(), chunk.name, whole.place, raw + whole.pack.source_offset_bytes,
-                   copy.target());
+      return Place(copy.device(), chunk.name, whole.place,
+                   raw.data() + whole.pack.source_offset_bytes, copy.target());
     }
   }
   SEALPOINT_CHECK(!ring_.empty());
   const auto parts = copy.With([&](const StridedCopy& strided) {
     return CutCopy(strided, converted_size, ring_.front().memory.size());
   });
+  std::optional<ConvertedCopy> conversion;
+  if (converted_size != 0) conversion.emplace(plan_, chunk, copy, raw);
   for (const StridedCopy& part : parts) {
-    const StagedCopy staged =
-        StageCopy(part, converted_size == 0 ? part.element_size : converted_size);
+    StagedCopy staged = StageCopy(part, converted_size == 0 ? part.element_size : converted_size);
     SEALPOINT_ASSIGN_OR_RETURN(const MutableByteSpan staging, Stage(staged.place.byte_count()));
-    SEALPOINT_RETURN_IF_ERROR(pack(staged.pack, staging.data()));
+    if (conversion) {
+      SEALPOINT_RETURN_IF_ERROR(conversion->Run(staged.pack, staging.data()));
+    } else {
+      staged.pack.Normalize();
+      RunStridedCopy(staged.pack, raw.data(), staging.data());
+    }
     SEALPOINT_RETURN_IF_ERROR(
         Place(copy.device(), chunk.name, staged.place, staging.data(), copy.target()));
   }
   return {};
 }
 
-Status CopiesToDevices::QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
-                                     std::span<Digest> to) {
+Status StagedCopies::QueueDigests(int device, std::uint32_t name, const DeviceChunks& chunks,
+                                  std::span<Digest> to) {
   return queued_
       .Queue(
           device, 0, [&](CopyQueue& queue) { return queue.QueueDigests(chunks, to); }, name)

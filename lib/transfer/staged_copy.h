@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SEALPOINT_READERS_LOAD_STAGED_COPY_H_
-#define SEALPOINT_READERS_LOAD_STAGED_COPY_H_
+#ifndef SEALPOINT_LIB_TRANSFER_STAGED_COPY_H_
+#define SEALPOINT_LIB_TRANSFER_STAGED_COPY_H_
 
 #include <cstdint>
 #include <vector>
@@ -30,4 +30,4 @@ std::vector<StridedCopy> CutCopy(StridedCopy copy, std::uint64_t target_element_
 
 }  // namespace sealpoint::internal
 
-#endif  // SEALPOINT_READERS_LOAD_STAGED_COPY_H_
+#endif  // SEALPOINT_LIB_TRANSFER_STAGED_COPY_H_

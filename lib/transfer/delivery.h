@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_TRANSFER_DELIVERY_H_
+#define SEALPOINT_LIB_TRANSFER_DELIVERY_H_
+
+#include <cstdint>
+
+#include "lib/transfer/delivery_plan.h"
+#include "sealpoint/bytes.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+class Delivery;
+
+// What fetches and verifies the chunks of ranges: a reader.
+class RangeFetcher {
+ public:
+  // Fetches a range and hands each of its chunks to the delivery, verified and in order.
+  virtual Status Fetch(const PlanRange& range, Delivery& delivery) = 0;
+  // The error with file, offset and tensor of the chunk; what an inner frame named stays.
+  virtual Status At(const PlanChunk& chunk, Status error) const = 0;
+
+ protected:
+  ~RangeFetcher() = default;
+};
+
+// Where the bytes of a range are to be fetched to.
+struct FetchTarget {
+  bool is_fetched = false;  // the delivery did it: the fetcher has nothing to do with the range
+  // Page-aligned, of at least DeliveryPlan::range_pages_max; what is in it stays as it is after
+  // Begin. Empty: memory of the fetcher, which it uses again.
+  MutableByteSpan memory{};
+};
+
+struct DeviceBytes {
+  std::uint64_t verified = 0;       // in device memory
+  std::uint64_t read_directly = 0;  // of these: by DirectDelivery
+};
+
+// One way of verified chunks to where they were requested. For each range the calls are: Prepare;
+// Begin for each of its chunks; EndRange. Or, if the fetcher reads it in place, BeginInPlace for
+// each of its chunks. At the end of all: Complete. Bytes are at their destination
+//
+//   in place                      before BeginInPlace
+//   host (copy, scatter, convert) after Begin
+//   send                          after Begin, those of this rank as its local delivery has them
+//   to device, direct             after Complete
+//   none                          never
+//
+// After an error only destruction is allowed, which waits until nothing uses a destination or a
+// staging buffer any more. Thread safety: one thread at a time; HostDelivery, SendDelivery and
+// NoDelivery: all functions, for a chunk each.
+class Delivery {
+ public:
+  virtual ~Delivery() = default;
+
+  // Whether a range with PlanRange::in_place may be fetched to there.
+  virtual bool reads_in_place() const { return false; }
+  // `fetcher` is used until Complete.
+  virtual Result<FetchTarget> Prepare(const PlanRange& range, RangeFetcher& fetcher) = 0;
+  // The raw bytes of a chunk, borrowed for the call but for those in FetchTarget::memory.
+  virtual Status Begin(const PlanChunk& chunk, ByteSpan raw) = 0;
+  // The chunk is at its destination.
+  virtual Status BeginInPlace(const PlanChunk&, ByteSpan) { return {}; }
+  virtual Status EndRange() { return {}; }
+  // Waits until all has arrived, in order, and gives staging memory back.
+  virtual Status Complete() { return {}; }
+  // What has been completed on devices so far.
+  virtual DeviceBytes device_bytes() const { return {}; }
+};
+
+// Chunks that go nowhere: they are verified.
+class NoDelivery final : public Delivery {
+ public:
+  // `memory`: as FetchTarget says.
+  explicit NoDelivery(MutableByteSpan memory) : memory_(memory) {}
+
+  Result<FetchTarget> Prepare(const PlanRange&, RangeFetcher&) override {
+    return FetchTarget{.memory = memory_};
+  }
+  Status Begin(const PlanChunk&, ByteSpan) override { return {}; }
+
+ private:
+  const MutableByteSpan memory_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_TRANSFER_DELIVERY_H_
