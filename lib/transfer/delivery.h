@@ -38,10 +38,10 @@ struct DeviceBytes {
 };
 
 // One way of verified chunks to where they were requested. For each range the calls are: Prepare;
-// Begin for each of its chunks; EndRange. Or, if the fetcher reads it in place, BeginInPlace for
-// each of its chunks. At the end of all: Complete. Bytes are at their destination
+// Begin for each of its chunks; EndRange. Or only InPlace, if the fetcher has read and verified it
+// in place. At the end of all: Complete. Bytes are at their destination
 //
-//   in place                      before BeginInPlace
+//   in place                      before InPlace
 //   host (copy, scatter, convert) after Begin
 //   send                          after Begin, those of this rank as its local delivery has them
 //   to device, direct             after Complete
@@ -60,8 +60,8 @@ class Delivery {
   virtual Result<FetchTarget> Prepare(const PlanRange& range, RangeFetcher& fetcher) = 0;
   // The raw bytes of a chunk, borrowed for the call but for those in FetchTarget::memory.
   virtual Status Begin(const PlanChunk& chunk, ByteSpan raw) = 0;
-  // The chunk is at its destination.
-  virtual Status BeginInPlace(const PlanChunk&, ByteSpan) { return {}; }
+  // The range is at its destination.
+  virtual void InPlace(const PlanRange&) {}
   virtual Status EndRange() { return {}; }
   // Waits until all has arrived, in order, and gives staging memory back.
   virtual Status Complete() { return {}; }

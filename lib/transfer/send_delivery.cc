@@ -28,9 +28,11 @@ Status SendDelivery::Begin(const PlanChunk& chunk, ByteSpan raw) {
   return {};
 }
 
-Status SendDelivery::BeginInPlace(const PlanChunk& chunk, ByteSpan raw) {
-  Send(chunk, raw);
-  return {};
+void SendDelivery::InPlace(const PlanRange& range) {
+  const ByteSpan bytes(range.in_place, range.size);
+  for (const PlanChunk& chunk : plan_.ChunksOf(range)) {
+    Send(chunk, bytes.subspan(chunk.offset - range.offset, chunk.raw_size));
+  }
 }
 
 Status DeliverParts(const DeliveryPlan& plan, const PlanChunk& chunk, const ChunkParts& parts,

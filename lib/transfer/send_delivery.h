@@ -45,7 +45,7 @@ class SendDelivery final : public Delivery {
     return local_.Prepare(range, fetcher);
   }
   Status Begin(const PlanChunk& chunk, ByteSpan raw) override;
-  Status BeginInPlace(const PlanChunk& chunk, ByteSpan raw) override;
+  void InPlace(const PlanRange& range) override;
 
  private:
   const Chunk& Send(const PlanChunk& chunk, ByteSpan raw) const;

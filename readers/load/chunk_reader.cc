@@ -56,7 +56,12 @@ Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
     const auto file = source_.files.Open(range.blob);
     if (!file) return At(source_.plan.chunks[range.first_chunk], file.error());
     // Direct reads need aligned memory.
-    if (!(*file)->is_direct()) return FetchInPlace(**file, range, delivery);
+    if (!(*file)->is_direct()) {
+      SEALPOINT_RETURN_IF_ERROR(
+          Read(**file, source_.plan.ChunksOf(range), MutableByteSpan(range.in_place, range.size)));
+      delivery.InPlace(range);
+      return {};
+    }
   }
   SEALPOINT_ASSIGN_OR_RETURN(const FetchTarget target, delivery.Prepare(range, *this));
   if (!target.is_fetched) {
@@ -65,18 +70,6 @@ Status ChunkReader::Fetch(const PlanRange& range, Delivery& delivery) {
                                   : FetchToMemory(target.memory, range, delivery));
   }
   return delivery.EndRange();
-}
-
-Status ChunkReader::FetchInPlace(const ReadableFile& file, const PlanRange& range,
-                                 Delivery& delivery) {
-  const MutableByteSpan bytes(range.in_place, range.size);
-  const std::span<const PlanChunk> chunks = source_.plan.ChunksOf(range);
-  SEALPOINT_RETURN_IF_ERROR(Read(file, chunks, bytes));
-  for (const PlanChunk& chunk : chunks) {
-    SEALPOINT_RETURN_IF_ERROR(
-        delivery.BeginInPlace(chunk, bytes.subspan(chunk.offset - range.offset, chunk.raw_size)));
-  }
-  return {};
 }
 
 Status ChunkReader::FetchToMemory(MutableByteSpan memory, const PlanRange& range,

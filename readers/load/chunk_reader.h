@@ -41,7 +41,6 @@ class ChunkReader final : public RangeFetcher {
   Status At(const PlanChunk& chunk, Status error) const override;
 
  private:
-  Status FetchInPlace(const ReadableFile& file, const PlanRange& range, Delivery& delivery);
   Status FetchToMemory(MutableByteSpan memory, const PlanRange& range, Delivery& delivery);
   Status FetchToScratch(const PlanRange& range, Delivery& delivery);
   Status FetchInPieces(const ReadableFile& file, const PlanRange& range, Delivery& delivery);

@@ -89,38 +89,6 @@ TEST(CollectiveDeviceTest, EveryLayoutArrivesAsOnTheHost) {
   });
 }
 
-// Less than half of each chunk, for one destination at a time.
-TEST(CollectiveDeviceTest, PartsOfChunksArriveAsOnTheHost) {
-  const Region box = Region::Of({{5, 3}, {80, 20}});
-  const Bytes plain = ExtractRegion(Numbers(), kStateShape, 4, box);
-  Bytes converted(2 * plain.size());
-  for (std::size_t i = 0; i < plain.size(); i += 4) {
-    float narrow = 0;
-    std::memcpy(&narrow, plain.data() + i, sizeof(narrow));
-    const auto wide = static_cast<double>(narrow);
-    std::memcpy(converted.data() + 2 * i, &wide, sizeof(wide));
-  }
-  OnRanks([&](Communicator& comm) {
-    DeviceJob job(comm);
-    for (const bool converts : {false, true}) {
-      const Bytes& expected = converts ? converted : plain;
-      const auto load = [&](const MutableMemoryView& destination) {
-        ReadRequest request;
-        request.Add("w", box, destination);
-        if (converts) request.items.back().convert = Conversion{DType::kF64};
-        const auto report = job.reader->Load(request, {}, {.memory_budget_bytes = 48 * kKiB});
-        ASSERT_TRUE(report.ok()) << report.error().ToString();
-      };
-      Bytes host(expected.size());
-      load(MutableMemoryView::Host(host));
-      EXPECT_EQ(host, expected);
-      const auto memory = job.Allocate(expected.size());
-      load(MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
-      EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), expected);
-    }
-  });
-}
-
 TEST(CollectiveDeviceTest, ACopyThatFailsOnOneRankFailsOnAllAndNamesTheTensor) {
   // The first and the last of the seven chunks.
   for (const auto& [when_queued, nth] :
@@ -176,24 +144,6 @@ TEST(CollectiveDeviceTest, ADeviceThatOneRankLacksFailsOnAll) {
     EXPECT_THAT(error, HasCode(Code::kDevice));
     EXPECT_EQ(error.place().tensor, "w");
     EXPECT_EQ(error.place().rank, 0);
-  });
-}
-
-TEST(CollectiveDeviceTest, WorkOfTheCallersStreamComesBeforeTheBytes) {
-  OnRanks([](Communicator& comm) {
-    DeviceJob job(comm);
-    const auto memory = job.Allocate(kStateBytes);
-    const auto stream = job.devices->MakeStream();
-    for (int i = 0; i < 50; ++i) {
-      stream->Run([contents = memory->contents()] {
-        std::fill(contents.begin(), contents.end(), std::byte{0x55});
-      });
-    }
-    ReadRequest request;
-    request.Add("w", MutableMemoryView::Cuda(memory->addresses(), 0, stream.get()));
-    ASSERT_TRUE(job.reader->Load(request).ok());
-    stream->Wait();
-    EXPECT_EQ(Bytes(memory->contents().begin(), memory->contents().end()), Numbers());
   });
 }
 

@@ -1,174 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What a load adds to the deliveries to devices (tests/unit/transfer/delivery_test.cc): plans,
+// options, budgets, files.
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <future>
+#include <thread>
 
-#include "sealpoint/placement.h"
-#include "tests/unit/load/device_load_fixture.h"
+#include "tests/support/device/host_device.h"
+#include "tests/support/device/use_devices.h"
+#include "tests/support/storage/descriptor_storage.h"
+#include "tests/unit/load/load_fixture.h"
 
 namespace sealpoint::testing {
 namespace {
 
-using ::testing::Each;
 using ::testing::IsEmpty;
+
+// "w", 256 x 64 elements of f32: 16 chunks of 16 rows, cut at row 160 into two blobs.
+constexpr std::uint64_t kMatrixHeight = 256;
+constexpr std::uint64_t kMatrixWidth = 64;
+constexpr std::uint64_t kMatrixBytes = kMatrixHeight * kMatrixWidth * 4;
+constexpr std::uint64_t kMatrixChunk = 4096;
+const Region kMatrix = Region::Whole({kMatrixHeight, kMatrixWidth});
+
+class DeviceLoadTest : public LoadFixture {
+ protected:
+  void OpenMatrix(Codec codec = Codec::kNone, OpenOptions options = {}) {
+    MiniSpec spec;
+    Bytes bytes(kMatrixBytes);
+    for (std::size_t i = 0; i < bytes.size(); i += 4) {
+      const auto value = static_cast<float>(i / 4 * 7 % 16);
+      std::memcpy(bytes.data() + i, &value, sizeof(value));
+    }
+    spec.tensors.push_back(CutTensor(
+        "w", DType::kF32, {kMatrixHeight, kMatrixWidth}, bytes,
+        {Region::Of({{0, 0}, {160, kMatrixWidth}}), Region::Of({{160, 0}, {96, kMatrixWidth}})},
+        {0, 1}));
+    spec.tensors.back().codec = codec;
+    memory_ = MemoryStorage();
+    storage_ = std::make_shared<ReadingStorage>(memory_);
+    Open(spec);
+    OpenHere(std::move(options));
+  }
+  void OpenHere(OpenOptions options = {}) {
+    Reopen(std::move(options));
+    UseDevices(*checkpoint_, devices_);
+  }
+  // The same files, which devices can read by themselves.
+  void OpenFiles(DescriptorOptions options = {},
+                 HostDeviceOptions devices = {.reads_files = true}) {
+    devices_ = std::make_shared<HostDevice>(devices);
+    OpenMatrix();
+    storage_ =
+        std::make_shared<ReadingStorage>(std::make_shared<DescriptorStorage>(memory_, options));
+    OpenHere();
+  }
+
+  std::unique_ptr<DeviceMemory> Allocate(std::uint64_t size, int device = 0) {
+    auto memory = devices_->Allocate(device, size);
+    std::ranges::fill(memory->contents(), std::byte{0xee});
+    return memory;
+  }
+  static Bytes ContentsOf(const DeviceMemory& memory) {
+    return {memory.contents().begin(), memory.contents().end()};
+  }
+  static ReadRequest Whole(const DeviceMemory& memory, int device = 0) {
+    ReadRequest request;
+    request.Add("w", MutableMemoryView::Cuda(memory.addresses(), device, nullptr));
+    return request;
+  }
+  // So that each is a range of its own.
+  static ReadRequest EverySecondChunk(const DeviceMemory& memory) {
+    ReadRequest request;
+    for (std::uint64_t row = 0; row < kMatrixHeight; row += 32) {
+      const auto to = memory.addresses().subspan(row * kMatrixWidth * 4, kMatrixChunk);
+      request.Add("w", Box{{row, 0}, {16, kMatrixWidth}}, MutableMemoryView::Cuda(to, 0, nullptr));
+    }
+    return request;
+  }
+  // All bytes arrive. Returns those that devices read by themselves.
+  std::uint64_t BytesDirect(const ReadOptions& options = {.gpudirect_storage = true}) {
+    const auto memory = Allocate(kMatrixBytes);
+    const auto report = checkpoint_->Load(Whole(*memory), {}, options);
+    EXPECT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(ContentsOf(*memory), All());
+    EXPECT_EQ(devices_->files().open_now(), 0u);
+    return report.ok() ? report->bytes_by_gpudirect_storage : 1;
+  }
+  Bytes All() { return ReadDense("w", kMatrix).value(); }
+
+  std::shared_ptr<HostDevice> devices_ = std::make_shared<HostDevice>();
+};
 
 // A destination: which elements, and where they go in memory of `size` bytes.
 struct Layout {
-  std::string name;
   Region region;
   std::vector<std::int64_t> strides{};
   std::uint64_t origin = 0;
   std::uint64_t size = 0;
-};
-
-class DeviceLoadTest : public DeviceLoadFixture {
- protected:
-  // Layouts of elements of this size.
-  static std::vector<Layout> Layouts(std::int64_t element) {
-    const Region all = Region::Whole({kRows, kColumns});
-    const Region box = Region::Of({{7, 3}, {170, 21}});
-    const auto bytes = [element](std::uint64_t count) {
-      return count * static_cast<std::uint64_t>(element);
-    };
-    return {
-        {"dense tensor", all, {}, 0, bytes(kRows * kColumns)},
-        {"dense box", box, {}, 0, bytes(170 * 21)},
-        {"run", {{{5, 2}, {200, 50}}, {37, 7001}}, {}, 0, bytes(7001 - 37)},
-        {"one element", Region::Of({{200, 60}, {1, 1}}), {}, 0, bytes(1)},
-        {"rows apart", all, {70 * element, element}, 0, bytes(kRows * 70)},
-        {"rows of a box apart", box, {25 * element + 1, element}, 0, 170 * (bytes(25) + 1)},
-        {"elements apart", box, {60 * element, 2 * element + 1}, 0, bytes(170 * 60)},
-        {"transposed", box, {element, 170 * element}, 0, bytes(170 * 21)},
-        {"transposed apart", box, {element, 180 * element}, 0, bytes(180 * 21)},
-        {"rows backwards", box, {-21 * element, element}, bytes(169 * 21), bytes(170 * 21)},
-        {"columns backwards", all, {64 * element, -element}, bytes(63), bytes(kRows * kColumns)},
-        {"all backwards, transposed",
-         box,
-         {-element, -171 * element},
-         bytes(20 * 171 + 169),
-         bytes(171 * 21)},
-    };
-  }
-  // The same bytes as on the host, and the same left alone.
-  void ExpectAsOnHost(const Layout& layout, std::optional<Conversion> convert,
-                      const ReadOptions& options) {
-    Bytes host(layout.size, std::byte{0xee});
-    const auto memory = Allocate(layout.size, 1);
-    ReadRequest request;
-    request.Add("w", layout.region, MutableMemoryView::Host(host, layout.strides, layout.origin));
-    request.Add(
-        "w", layout.region,
-        MutableMemoryView::Cuda(memory->addresses(), 1, nullptr, layout.strides, layout.origin));
-    for (ReadItem& item : request.items) item.convert = convert;
-    const auto report = checkpoint_->Load(request, LoadContract::Partial(), options);
-    ASSERT_TRUE(report.ok()) << layout.name << ": " << report.error().ToString();
-    EXPECT_EQ(ContentsOf(*memory), host) << layout.name;
-  }
+  std::optional<Conversion> convert{};
 };
 
 TEST_F(DeviceLoadTest, EveryLayoutArrivesAsOnTheHost) {
+  const Region box = Region::Of({{7, 3}, {170, 21}});
+  const std::vector<Layout> layouts = {
+      {kMatrix, {}, 0, kMatrixBytes},
+      {{{{5, 2}, {200, 50}}, {37, 7001}}, {}, 0, (7001 - 37) * 4},
+      {box, {25 * 4 + 1, 4}, 0, 170 * 101},
+      {box, {-4, -171 * 4}, (20 * 171 + 169) * 4, 171 * 21 * 4},
+      {box, {60 * 8, 17}, 0, 170 * 60 * 8, Conversion{DType::kF64}},
+      {box, {2, 180 * 2}, 0, 180 * 21 * 2, Conversion{DType::kBf16}}};
   for (const Codec codec : {Codec::kNone, Codec::kByteSplitZstd}) {
-    // With the smaller budget each thread has one slot, and parts are cut.
+    // With the smaller budget each thread has one window, and parts are cut.
     for (const std::uint64_t budget : {256 * kMiB, 64 * kKiB}) {
       OpenMatrix(codec, {.memory_budget_bytes = budget});
-      for (const Layout& layout : Layouts(4)) ExpectAsOnHost(layout, {}, {.threads = 2});
+      for (const Layout& layout : layouts) {
+        Bytes host(layout.size, std::byte{0xee});
+        const auto memory = Allocate(layout.size, 1);
+        ReadRequest request;
+        request.Add("w", layout.region,
+                    MutableMemoryView::Host(host, layout.strides, layout.origin));
+        request.Add("w", layout.region,
+                    MutableMemoryView::Cuda(memory->addresses(), 1, nullptr, layout.strides,
+                                            layout.origin));
+        for (ReadItem& item : request.items) item.convert = layout.convert;
+        const auto report = checkpoint_->Load(request, LoadContract::Partial(), {.threads = 2});
+        ASSERT_TRUE(report.ok()) << report.error().ToString();
+        EXPECT_EQ(ContentsOf(*memory), host);
+      }
     }
   }
-}
-
-TEST_F(DeviceLoadTest, EveryLayoutIsConvertedAsOnTheHost) {
-  for (const std::uint64_t budget : {256 * kMiB, 64 * kKiB}) {
-    OpenMatrix(Codec::kNone, {.memory_budget_bytes = budget});
-    for (const Layout& layout : Layouts(2)) ExpectAsOnHost(layout, Conversion{DType::kBf16}, {});
-    for (const Layout& layout : Layouts(8)) ExpectAsOnHost(layout, Conversion{DType::kF64}, {});
-  }
-}
-
-// The second of two ranks, whose half of the columns is dense there.
-TEST_F(DeviceLoadTest, ThePartsOfALayout) {
-  OpenMatrix();
-  const Mesh mesh = Mesh::Parse("tensor=2").value();
-  const LocalLayout layout =
-      PlaceTensor(mesh, 1, {kRows, kColumns}, {Shard{.dim = 1, .axis = "tensor"}}).value();
-  const std::uint64_t size = kRows * kColumns / 2 * 4;
-  const auto memory = Allocate(size, 1);
-  ReadRequest request;
-  request.Add("w", layout, MutableMemoryView::Cuda(memory->addresses(), 1, nullptr));
-  ASSERT_TRUE(checkpoint_->Load(request, LoadContract::Partial()).ok());
-  EXPECT_EQ(ContentsOf(*memory),
-            ReadDense("w", Region::Of({{0, kColumns / 2}, {kRows, kColumns / 2}})).value());
-}
-
-// 64 times as many bytes as the windows hold; a window or a piece that is filled before its copies
-// are done gives other bytes.
-TEST_F(DeviceLoadTest, StagingMemoryIsUsedAgainOnlyWhenItsCopiesAreDone) {
-  devices_ = std::make_shared<HostDevice>(
-      HostDeviceOptions{.delay_max = std::chrono::microseconds(2000), .piece_bytes_max = 512});
-  for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
-    OpenMatrix(codec, {.memory_budget_bytes = 64 * kKiB});
-    const auto memory = Allocate(kTensorBytes);
-    const ReadRequest request = EverySecondChunk(*memory);
-    ASSERT_TRUE(checkpoint_->Load(request, LoadContract::Partial()).ok());
-    const Bytes all = All();
-    for (std::uint64_t row = 0; row < kRows; row += 32) {
-      const auto at = static_cast<std::ptrdiff_t>(row * kColumns * 4);
-      EXPECT_TRUE(std::equal(all.begin() + at, all.begin() + at + 16 * kColumns * 4,
-                             memory->contents().begin() + at))
-          << row;
-    }
-  }
-}
-
-// What the caller queued before the call must not win, whichever stream it is on.
-TEST_F(DeviceLoadTest, WorkOfTheCallersStreamsComesBeforeTheBytes) {
-  OpenMatrix();
-  const Bytes all = All();
-  const auto write_late = [](HostStream& stream, const DeviceMemory& memory, int count) {
-    for (int i = 0; i < count; ++i) {
-      stream.Run([contents = memory.contents()] {
-        std::this_thread::sleep_for(std::chrono::microseconds(500));
-        std::fill(contents.begin(), contents.end(), std::byte{0x55});
-      });
-    }
-  };
-  for (const int threads : {1, 3}) {  // each has a queue of its own
-    const auto a = devices_->MakeStream();
-    const auto b = devices_->MakeStream();
-    const auto first = Allocate(kTensorBytes);
-    const auto second = Allocate(kTensorBytes);
-    const auto third = Allocate(kTensorBytes, 1);
-    write_late(*a, *first, 5);
-    write_late(*b, *second, 40);  // longer than what the first is waited for
-    write_late(devices_->default_stream(1), *third, 20);
-    ReadRequest request;
-    request.Add("w", MutableMemoryView::Cuda(first->addresses(), 0, a.get()));
-    request.Add("w", MutableMemoryView::Cuda(second->addresses(), 0, b.get()));
-    request.Add("w", MutableMemoryView::Cuda(third->addresses(), 1, nullptr));
-    ASSERT_TRUE(checkpoint_->Load(request, {}, {.threads = threads}).ok());
-    for (const DeviceMemory* memory : {first.get(), second.get(), third.get()}) {
-      EXPECT_EQ(ContentsOf(*memory), all);
-      ExpectStill(*memory);
-    }
-  }
-}
-
-TEST_F(DeviceLoadTest, AllHasArrivedWhenTheCallReturns) {
-  devices_ =
-      std::make_shared<HostDevice>(HostDeviceOptions{.delay_max = std::chrono::microseconds(5000)});
-  OpenMatrix();
-  const auto memory = Allocate(kTensorBytes);
-  ASSERT_TRUE(LoadAll(*memory).ok());
-  EXPECT_EQ(ContentsOf(*memory), All());
 }
 
 // A tensor of host memory is read in place beside one that goes to a device.
 TEST_F(DeviceLoadTest, HostAndDeviceMemoryInOneRequest) {
   for (const bool isolate : {false, true}) {
     OpenMatrix();
-    const auto memory = Allocate(kTensorBytes / 2);
-    Bytes host(kTensorBytes / 2);
+    const auto memory = Allocate(kMatrixBytes / 2);
+    Bytes host(kMatrixBytes / 2);
     ReadRequest request;
-    request.Add("w", Box{{0, 0}, {kRows / 2, kColumns}}, MutableMemoryView::Host(host));
-    request.Add("w", Box{{kRows / 2, 0}, {kRows / 2, kColumns}},
+    request.Add("w", Box{{0, 0}, {kMatrixHeight / 2, kMatrixWidth}}, MutableMemoryView::Host(host));
+    request.Add("w", Box{{kMatrixHeight / 2, 0}, {kMatrixHeight / 2, kMatrixWidth}},
                 MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
     const auto report = checkpoint_->Load(request, {}, {.threads = 2, .isolate = isolate});
     ASSERT_TRUE(report.ok()) << report.error().ToString();
@@ -177,55 +151,15 @@ TEST_F(DeviceLoadTest, HostAndDeviceMemoryInOneRequest) {
   }
 }
 
-TEST_F(DeviceLoadTest, CopiesComeFromPinnedMemory) {
-  for (const Codec codec : {Codec::kNone, Codec::kZstd}) {
-    OpenMatrix(codec);
-    const auto memory = Allocate(kTensorBytes);
-    ASSERT_TRUE(LoadAll(*memory, {.threads = 2}).ok());
-    EXPECT_EQ(devices_->counters().bytes_pageable, 0u);
-    EXPECT_GT(devices_->counters().pinned_bytes, 0u);
-  }
-}
-
-TEST_F(DeviceLoadTest, MemoryThatCannotBePinnedDoesToo) {
-  OpenMatrix();
-  devices_->RefusePins();
-  const auto memory = Allocate(kTensorBytes);
-  ASSERT_TRUE(LoadAll(*memory).ok());
-  EXPECT_EQ(ContentsOf(*memory), All());
-  EXPECT_EQ(devices_->counters().bytes_pageable, kTensorBytes);
-}
-
-// One queued copy for the rows of a plane, whatever the order of the dimensions.
-TEST_F(DeviceLoadTest, RowsAreCopiedTogether) {
-  const Region all = Region::Whole({kRows, kColumns});
-  for (const std::vector<std::int64_t>& strides :
-       {std::vector<std::int64_t>{70 * 4, 4}, {-70 * 4, 4}, {4, 300 * 4}, {4, -300 * 4}}) {
-    OpenMatrix();
-    const auto memory = Allocate(300 * 70 * 4);
-    const std::uint64_t origin = strides[0] < 0 ? 255 * 70 * 4 : strides[1] < 0 ? 63 * 300 * 4 : 0;
-    const std::uint64_t copies_before = devices_->counters().copies;
-    ReadRequest request;
-    request.Add("w", all,
-                MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, strides, origin));
-    ASSERT_TRUE(checkpoint_->Load(request).ok());
-    EXPECT_EQ(devices_->counters().copies - copies_before, kTensorBytes / kChunk);
-  }
-}
-
-TEST_F(DeviceLoadTest, LoadsToTheHostTouchNoDevice) {
-  OpenMatrix();
-  All();
-  EXPECT_EQ(devices_->counters().queues, 0u);
-  EXPECT_EQ(devices_->counters().pins, 0u);
-}
-
-TEST_F(DeviceLoadTest, APlanTouchesNoDevice) {
+TEST_F(DeviceLoadTest, PlansAndLoadsToTheHostTouchNoDevice) {
   OpenMatrix();
   ReadRequest request;
-  request.Add("w", MutableMemoryView::Cuda(&request, kTensorBytes, 99, nullptr));
+  request.Add("w", MutableMemoryView::Cuda(&request, kMatrixBytes, 99, nullptr));
   EXPECT_TRUE(checkpoint_->Plan(request).ok());
+  All();
+  EXPECT_TRUE(ReadDense("w", kMatrix, {.verify_on_device = true, .gpudirect_storage = true}).ok());
   EXPECT_EQ(devices_->counters().queues, 0u);
+  EXPECT_EQ(devices_->counters().pins, 0u);
 }
 
 // While no copy can run, ranges are read into all windows, and no more than that.
@@ -233,21 +167,19 @@ TEST_F(DeviceLoadTest, ReadsAheadOfTheCopiesWithinItsWindows) {
   OpenMatrix();
   std::atomic<int> reads = 0;
   auto counted = std::make_shared<ReadingStorage>(memory_, [&](const ReadCall& call) {
-    if (call.size == kChunk) ++reads;
+    if (call.size == kMatrixChunk) ++reads;
     return Status();
   });
   const auto checkpoint = Checkpoint::Open("c", {.storage = counted}).value();
   UseDevices(*checkpoint, devices_);
-  const auto memory = Allocate(kTensorBytes);
+  const auto memory = Allocate(kMatrixBytes);
   const ReadPlan plan =
       checkpoint->Plan(EverySecondChunk(*memory), LoadContract::Partial()).value();
-  ASSERT_EQ(plan.Summary().requests, 8u);
   reads = 0;
   devices_->Pause();
   auto loaded = std::async(std::launch::async, [&] { return checkpoint->Read(plan).status(); });
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (reads < 3 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
-  EXPECT_EQ(reads, 3);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(reads, 3);
   devices_->Resume();
@@ -261,12 +193,169 @@ TEST_F(DeviceLoadTest, ManyThreadsMayLoadAtOnce) {
   std::vector<std::future<bool>> loads;
   for (int i = 0; i < 4; ++i) {
     loads.push_back(std::async(std::launch::async, [&, i] {
-      const auto memory = Allocate(kTensorBytes, i % 2);
-      const auto report = LoadAll(*memory, {.threads = 2}, nullptr, i % 2);
+      const auto memory = Allocate(kMatrixBytes, i % 2);
+      const auto report = checkpoint_->Load(Whole(*memory, i % 2), {}, {.threads = 2});
       return report.ok() && ContentsOf(*memory) == all;
     }));
   }
   for (auto& load : loads) EXPECT_TRUE(load.get());
+}
+
+TEST_F(DeviceLoadTest, AFileThatIsGoneOrCannotBeReadFailsTheLoad) {
+  for (const bool is_gone : {false, true}) {
+    OpenFiles();
+    const auto memory = Allocate(kMatrixBytes);
+    const ReadPlan plan = checkpoint_->Plan(Whole(*memory)).value();
+    const std::string name = container_.blobs.at(1).name;
+    auto failing = std::make_shared<ReadingStorage>(memory_, [&](const ReadCall& call) {
+      return call.name == name ? Status(Code::kIo, "injected") : Status();
+    });
+    const auto other = Checkpoint::Open("c", {.storage = is_gone ? storage_ : failing}).value();
+    UseDevices(*other, devices_);
+    if (is_gone) ReplaceFile(*memory_, "c", name, nullptr);
+    // Devices that would read it leave the error to the host.
+    for (const bool is_direct : {false, true}) {
+      const Status error = other->Read(plan, {.gpudirect_storage = is_direct}).status();
+      EXPECT_EQ(error.code(), is_gone ? Code::kIncomplete : Code::kIo) << error.ToString();
+      EXPECT_EQ(error.place().path, BlobPath(1));
+      EXPECT_EQ(error.place().tensor, "w");
+    }
+  }
+}
+
+TEST_F(DeviceLoadTest, WhatIsNotAWholeChunkIsNeitherVerifiedThereNorReadDirectly) {
+  OpenFiles();
+  const std::vector<std::pair<Layout, std::uint64_t>> layouts = {
+      {{.region = kMatrix}, kMatrixBytes},
+      {{.region = Region::Of({{1, 0}, {255, kMatrixWidth}})}, kMatrixBytes - kMatrixChunk},
+      {{.region = Region::Of({{0, 1}, {kMatrixHeight, 63}})}, 0},
+      {{.region = kMatrix, .strides = {400, 4}}, 0},
+      {{.region = kMatrix, .strides = {4, 1024}}, 0},
+      {{.region = kMatrix, .convert = Conversion{DType::kF64}}, 0}};
+  for (const auto& [layout, whole_bytes] : layouts) {
+    const std::uint64_t element = layout.convert ? 8 : 4;
+    const auto memory = Allocate(layout.strides.empty() ? layout.region.element_count() * element
+                                                        : 4 * kMatrixBytes);
+    ReadRequest request;
+    request.Add("w", layout.region,
+                MutableMemoryView::Cuda(memory->addresses(), 0, nullptr, layout.strides));
+    request.items.back().convert = layout.convert;
+    const auto verified = checkpoint_->Load(request, {}, {.verify_on_device = true});
+    ASSERT_TRUE(verified.ok()) << verified.error().ToString();
+    EXPECT_EQ(verified->bytes_verified_on_device, whole_bytes);
+    const auto direct = checkpoint_->Load(request, {}, {.gpudirect_storage = true});
+    ASSERT_TRUE(direct.ok()) << direct.error().ToString();
+    // The other chunks of the first blob's range go through the host, too.
+    const bool is_all = whole_bytes == kMatrixBytes || whole_bytes == 0;
+    EXPECT_EQ(direct->bytes_by_gpudirect_storage, is_all ? whole_bytes : 6 * kMatrixChunk);
+  }
+}
+
+TEST_F(DeviceLoadTest, ADeviceWithoutDigestsVerifiesNothingAndReadsNothing) {
+  OpenFiles({}, {.computes_digests = false, .reads_files = true});
+  const auto memory = Allocate(kMatrixBytes);
+  const ReadPlan plan = checkpoint_->Plan(Whole(*memory)).value();
+  storage_->ClearLog();
+  const Status error = checkpoint_->Read(plan, {.verify_on_device = true}).status();
+  EXPECT_EQ(error.code(), Code::kUnsupported);
+  EXPECT_EQ(error.place().tensor, "w");
+  EXPECT_THAT(storage_->log().reads, IsEmpty());
+  EXPECT_EQ(BytesDirect(), 0u);
+}
+
+// Chunks of many lengths and tensors in one window: each digest meets its chunk, whether they lie
+// apart or back to back.
+TEST_F(DeviceLoadTest, VerifiesManySmallTensorsInAnyOrderOfMemory) {
+  MiniSpec spec;
+  constexpr std::uint64_t kCount = 40;
+  std::vector<Bytes> contents;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    // Three alike at a time; whole multiples of 64, so that one range holds them all.
+    const std::uint64_t size = 64 * (1 + i / 3 * 7 % 5);
+    contents.push_back(NoiseBytes(i, size));
+    spec.tensors.push_back(CutTensor("t" + std::to_string(100 + i), DType::kUInt8, {size},
+                                     contents.back(), {Region::Whole({size})}));
+  }
+  Open(spec);
+  OpenHere();
+  const auto memory = Allocate(kCount * 320);
+  for (const bool back_to_back : {false, true}) {
+    ReadRequest request;
+    std::uint64_t total = 0;
+    for (std::uint64_t i = 0; i < kCount; ++i) {
+      const std::uint64_t offset = back_to_back ? total : (i * 7 % kCount) * 320;
+      const auto to = memory->addresses().subspan(offset, contents[i].size());
+      request.Add("t" + std::to_string(100 + i), MutableMemoryView::Cuda(to, 0, nullptr));
+      total += contents[i].size();
+    }
+    const auto report = checkpoint_->Load(request, {}, {.verify_on_device = true});
+    ASSERT_TRUE(report.ok()) << report.error().ToString();
+    EXPECT_EQ(report->bytes_verified_on_device, total);
+  }
+}
+
+TEST_F(DeviceLoadTest, DevicesReadFilesIfAskedAndOffered) {
+  OpenFiles();
+  EXPECT_EQ(BytesDirect({}), 0u);
+  // Isolated destinations get verified bytes only.
+  EXPECT_EQ(BytesDirect({.isolate = true, .gpudirect_storage = true}), 0u);
+  EXPECT_EQ(devices_->files().opened(), 0u);
+  EXPECT_EQ(BytesDirect(), kMatrixBytes);
+  devices_->files().Refuse();
+  EXPECT_EQ(BytesDirect(), 0u);
+  for (const DescriptorOptions options :
+       {DescriptorOptions{.is_direct = false}, {.has_descriptors = false}}) {
+    OpenFiles(options);
+    EXPECT_EQ(BytesDirect(), 0u);
+    EXPECT_EQ(devices_->files().opened(), 0u);
+  }
+  OpenFiles({}, {});  // devices that read no files cost no second descriptor
+  EXPECT_EQ(BytesDirect({}), 0u);
+  const std::uint64_t open_max = storage_->log().open_file_count_max;
+  EXPECT_EQ(BytesDirect(), 0u);
+  EXPECT_EQ(storage_->log().open_file_count_max, open_max);
+}
+
+TEST_F(DeviceLoadTest, WhatTwoItemsRequestGoesThroughTheHost) {
+  OpenFiles();
+  const auto memory = Allocate(kMatrixBytes + kMatrixChunk);
+  ReadRequest request;
+  request.Add("w", MutableMemoryView::Cuda(memory->addresses().first(kMatrixBytes), 0, nullptr));
+  request.Add("w", Box{{0, 0}, {16, kMatrixWidth}},
+              MutableMemoryView::Cuda(memory->addresses().subspan(kMatrixBytes), 0, nullptr));
+  const auto report = checkpoint_->Load(request, {}, {.gpudirect_storage = true});
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(report->bytes_by_gpudirect_storage, 6 * kMatrixChunk);
+  Bytes expected = All();
+  expected.insert(expected.end(), expected.begin(), expected.begin() + kMatrixChunk);
+  EXPECT_EQ(ContentsOf(*memory), expected);
+}
+
+// The latest files stay open, are shared by the threads, and no descriptor is closed before what
+// was made of it.
+TEST_F(DeviceLoadTest, ReadsMoreFilesThanStayOpen) {
+  constexpr int kBlobs = 40;
+  MiniSpec spec;
+  std::vector<Region> regions;
+  std::vector<int> blobs;
+  for (int i = 0; i < kBlobs; ++i) {
+    regions.push_back(Region::Of({{static_cast<std::uint64_t>(i), 0}, {1, 64}}));
+    blobs.push_back(i);
+  }
+  spec.tensors.push_back(
+      CutTensor("w", DType::kUInt8, {kBlobs, 64}, NoiseBytes(3, kBlobs * 64), regions, blobs));
+  devices_ = std::make_shared<HostDevice>(HostDeviceOptions{.reads_files = true});
+  Open(spec);
+  storage_ = std::make_shared<ReadingStorage>(std::make_shared<DescriptorStorage>(memory_));
+  OpenHere();
+  const auto memory = Allocate(kBlobs * 64);
+  const auto report =
+      checkpoint_->Load(Whole(*memory), {}, {.threads = 3, .gpudirect_storage = true});
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(report->bytes_by_gpudirect_storage, kBlobs * 64u);
+  EXPECT_EQ(devices_->files().opened(), static_cast<std::uint64_t>(kBlobs));
+  EXPECT_LE(devices_->files().open_max(), 32u + 3u);
+  EXPECT_EQ(ContentsOf(*memory), NoiseBytes(3, kBlobs * 64));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "readers/load/run_plan.h"
 #include "tests/support/container/rule_matchers.h"
 #include "tests/support/process/temp_dir.h"
 #include "tests/unit/load/load_fixture.h"
@@ -360,17 +359,6 @@ TEST_F(ReadTest, NothingWantedReadsNothing) {
   ASSERT_TRUE(report.ok());
   EXPECT_THAT(storage_->log().reads, IsEmpty());
   EXPECT_EQ(report->plan.amplification, 0);
-}
-
-TEST(AffordableThreadsTest, BudgetBoundsTheThreads) {
-  internal::ReadPlanData plan;
-  EXPECT_EQ(internal::AffordableThreads(plan, 8, 1), 8);  // nothing is needed
-  plan.range_memory_max = 8 * kMiB;
-  EXPECT_EQ(internal::AffordableThreads(plan, 8, 64 * kMiB), 8);
-  EXPECT_EQ(internal::AffordableThreads(plan, 8, 63 * kMiB), 7);
-  EXPECT_EQ(internal::AffordableThreads(plan, 8, 1), 1);
-  plan.decoded_size_max = 4 * kMiB;
-  EXPECT_EQ(internal::AffordableThreads(plan, 8, 64 * kMiB), 4);
 }
 
 TEST(ReadOnDisk, DirectAndBufferedReadsOfLinksGiveTheSameBytes) {

@@ -77,9 +77,10 @@ class FakeReader final : public RangeFetcher {
     const ByteSpan stored = ByteSpan(blobs_[range.blob]).subspan(range.offset, range.size);
     if (range.in_place != nullptr && delivery.reads_in_place()) {
       std::ranges::copy(stored, range.in_place);
-      return ForEach(
-          range, {range.in_place, range.size},
-          [&](const PlanChunk& chunk, ByteSpan raw) { return delivery.BeginInPlace(chunk, raw); });
+      SEALPOINT_RETURN_IF_ERROR(ForEach(range, {range.in_place, range.size},
+                                        [](const PlanChunk&, ByteSpan) { return Status(); }));
+      delivery.InPlace(range);
+      return {};
     }
     SEALPOINT_ASSIGN_OR_RETURN(const FetchTarget target, delivery.Prepare(range, *this));
     SEALPOINT_RETURN_IF_ERROR(Step());

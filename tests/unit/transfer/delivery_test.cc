@@ -20,6 +20,10 @@ TEST_P(DeliveryTest, BringsWhatTheChunksHold) {
   EXPECT_EQ(bytes_.verified, is_checked ? kMatrixRows * kMatrixColumns * 4 : 0);
   EXPECT_EQ(bytes_.read_directly, way_.reads_directly ? kMatrixRows * kMatrixColumns * 4 : 0);
   EXPECT_EQ(device_->counters().bytes_pageable, 0u);
+  // One queued copy for each chunk, whatever the order of the dimensions.
+  if (way_.route == Route::kFetched && way_.is_on_device && way_.range_chunks == 2) {
+    EXPECT_EQ(device_->counters().copies, way_.reads_directly ? 0 : kChunkCount);
+  }
   if (way_.route != Route::kSent) return;
   Bytes all;
   Bytes some;
@@ -35,6 +39,29 @@ TEST_P(DeliveryTest, BringsWhatTheChunksHold) {
   EXPECT_EQ(messages_[0], all);
   EXPECT_EQ(messages_[1], some);
   EXPECT_EQ(kept_, Bytes(all.end() - kChunkBytes, all.end()));
+}
+
+// What the caller queued before the call must not win.
+TEST_P(DeliveryTest, WorkOfTheCallersStreamComesFirst) {
+  if (!way_.is_on_device) return;
+  const auto stream = device_->MakeStream();
+  plan_.streams[0].stream = stream.get();
+  for (int i = 0; i < 20; ++i) {
+    stream->Run([contents = device_memory_->contents()] {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      std::ranges::fill(contents, std::byte{0xee});
+    });
+  }
+  const Status status = Run();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  stream->Wait();
+  EXPECT_EQ(Contents(), Expected());
+}
+
+TEST_P(DeliveryTest, MemoryThatCannotBePinnedDoesToo) {
+  device_->RefusePins();
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(Contents(), Expected());
 }
 
 TEST_P(DeliveryTest, MayEndAnywhere) {
