@@ -177,11 +177,9 @@ void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selec
       data_.converted_parts.push_back({.conversion = data_.conversions.size() - 1, .box = part});
     }
     PlanCopy copy(std::move(strided), destination.data, destination.device, converted_part);
-    if (destination.converter) {
-      data_.copies.push_back(std::move(copy));
-    } else if (data_.copies.size() == first_copy || !data_.copies.back().Extend(copy)) {
-      data_.copies.push_back(std::move(copy));
-    }
+    const bool is_joined = !copy.is_converted() && data_.copies.size() > first_copy &&
+                           data_.copies.back().Extend(copy);
+    if (!is_joined) data_.copies.push_back(std::move(copy));
   }
 }
 

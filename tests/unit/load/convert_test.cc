@@ -69,16 +69,6 @@ class ConvertTest : public LoadFixture {
   }
 };
 
-TEST_F(ConvertTest, WholeTensorAcrossChunks) {
-  for (const Codec codec : {Codec::kNone, Codec::kByteSplitZstd}) {
-    OpenValues(Values(), codec);
-    std::vector<double> out(3 * kValueColumns);
-    ASSERT_TRUE(Load("w", {}, out, {DType::kF64}).ok());
-    const std::vector<float> values = Values();
-    EXPECT_TRUE(std::equal(out.begin(), out.end(), values.begin()));
-  }
-}
-
 TEST_F(ConvertTest, BoxIntoStridedMemory) {
   OpenValues();
   // Columns outermost, rows backwards; memory of 8 bytes for elements of 2.
@@ -138,16 +128,6 @@ TEST_F(ConvertTest, WhatHasNoCounterpartIsNamed) {
   EXPECT_EQ(error.place().path, BlobPath(0));
   const std::uint64_t first = container_.blobs.at(0).records[0].offset;
   EXPECT_EQ(error.place().offset, first + 4 * (2 * kValueColumns + 3));
-}
-
-TEST_F(ConvertTest, InACodedChunkTheOffsetIsThatOfTheChunk) {
-  std::vector<float> values = Values();
-  values[2 * kValueColumns + 3] = -1;
-  OpenValues(values, Codec::kZstd);
-  std::vector<std::uint16_t> out(3 * kValueColumns);
-  const Status error = Load("w", Region::Of({{2, 0}, {1, 5}}), out, {DType::kUInt16}).error();
-  EXPECT_THAT(error.message(), HasSubstr("element [2, 3] of region [2:3, 0:5]"));
-  EXPECT_EQ(error.place().offset, container_.blobs.at(0).records[1].offset);
 }
 
 TEST_F(ConvertTest, ElementsThatAreNotWantedMayHaveNoCounterpart) {

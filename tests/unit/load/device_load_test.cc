@@ -251,6 +251,24 @@ TEST_F(DeviceLoadTest, WhatIsNotAWholeChunkIsNeitherVerifiedThereNorReadDirectly
   }
 }
 
+TEST_F(DeviceLoadTest, NorIsOneElementThatIsConverted) {
+  MiniSpec spec;
+  Bytes bytes(4);
+  const float value = 3;
+  std::memcpy(bytes.data(), &value, 4);
+  spec.tensors.push_back(CutTensor("s", DType::kF32, {}, bytes, {Region::Whole({})}));
+  Open(spec);
+  OpenHere();
+  const auto memory = Allocate(4);
+  ReadRequest request;
+  request.Add("s", MutableMemoryView::Cuda(memory->addresses(), 0, nullptr));
+  request.items.back().convert = Conversion{DType::kInt32};
+  const auto report = checkpoint_->Load(request, {}, {.verify_on_device = true});
+  ASSERT_TRUE(report.ok()) << report.error().ToString();
+  EXPECT_EQ(report->bytes_verified_on_device, 0u);
+  EXPECT_EQ(memory->contents()[0], std::byte{3});
+}
+
 TEST_F(DeviceLoadTest, ADeviceWithoutDigestsVerifiesNothingAndReadsNothing) {
   OpenFiles({}, {.computes_digests = false, .reads_files = true});
   const auto memory = Allocate(kMatrixBytes);

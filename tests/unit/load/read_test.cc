@@ -104,22 +104,6 @@ TEST_F(ReadTest, ColumnOfWideRowsSkipsTheChunksBetween) {
   EXPECT_EQ(checkpoint_->Plan(request)->Summary().chunks, 4u);
 }
 
-TEST_F(ReadTest, DestinationWithNegativeStrides) {
-  OpenHalves();
-  const Region region = Region::Of({{31, 8}, {2, 3}});
-  Bytes out(6 * 16);
-  ReadRequest request;
-  // Both dimensions backwards.
-  request.Add("w", region, MutableMemoryView::Host(out, {-48, -16}, 5 * 16));
-  ASSERT_TRUE(checkpoint_->Load(request).ok());
-  const Bytes expected = Expected(region);
-  for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_TRUE(std::equal(out.begin() + static_cast<std::ptrdiff_t>(i * 16),
-                           out.begin() + static_cast<std::ptrdiff_t>(i * 16 + 16),
-                           expected.begin() + static_cast<std::ptrdiff_t>((5 - i) * 16)));
-  }
-}
-
 // The second chunk has the last element of a row and most of the next row, which lie together in
 // the file: in memory together, apart, and together but for the elements of the next row.
 TEST_F(ReadTest, ChunkThatBeginsAtTheEndOfARow) {
@@ -152,17 +136,6 @@ TEST_F(ReadTest, RefusesMoreOrFewerStridesThanThereAreDimensions) {
     request.Add("w", Region::Of({{0, 0}, {1, 1}}), MutableMemoryView::Host(out, strides));
     EXPECT_EQ(checkpoint_->Load(request).status().code(), Code::kInvalidArgument);
   }
-}
-
-TEST_F(ReadTest, StridedDestinationLeavesItsGapsAlone) {
-  OpenHalves();
-  const Region region = Region::Of({{0, 0}, {2, 2}});
-  Bytes out(2 * 100, std::byte{0xee});
-  ReadRequest request;
-  request.Add("w", region, MutableMemoryView::Host(out, {100, 16}));
-  ASSERT_TRUE(checkpoint_->Load(request).ok());
-  EXPECT_THAT(std::vector<std::byte>(out.begin() + 32, out.begin() + 100), Each(std::byte{0xee}));
-  EXPECT_THAT(std::vector<std::byte>(out.begin() + 132, out.end()), Each(std::byte{0xee}));
 }
 
 TEST_F(ReadTest, CodedChunks) {
@@ -266,21 +239,30 @@ TEST_F(ReadTest, BlobThatShrankSinceOpenIsIncomplete) {
   EXPECT_EQ(error.place().tensor, "w");
 }
 
+// Read in place, and copied.
 TEST_F(ReadTest, ErrorOfTheStorageNamesTheTensor) {
   OpenHalves();
-  Bytes out(kTensorBytes);
-  ReadRequest request;
-  request.Add("w", MutableMemoryView::Host(out));
-  const ReadPlan plan = checkpoint_->Plan(request).value();
-  auto failing = std::make_shared<ReadingStorage>(memory_, [this](const ReadCall& call) {
-    const bool is_blob = call.name == container_.blobs.at(1).name;
-    return is_blob ? Status(Code::kIo, "disk") : Status();
-  });
-  const auto other = Checkpoint::Open("c", {.storage = failing}).value();
-  const Status error = other->Read(plan).status();
-  EXPECT_EQ(error.code(), Code::kIo);
-  EXPECT_EQ(error.place().tensor, "w");
-  EXPECT_EQ(error.place().path, BlobPath(1));
+  Bytes out(kTensorBytes + kSide * 16);
+  constexpr auto kRowBytes = static_cast<std::int64_t>(kSide * 16);
+  for (const std::int64_t row_bytes : {kRowBytes, kRowBytes + 16}) {
+    ReadRequest request;
+    const std::uint64_t size = 63 * static_cast<std::uint64_t>(row_bytes) + kSide * 16;
+    request.Add("w", MutableMemoryView::Host(MutableByteSpan(out).first(size), {row_bytes, 16}));
+    for (const bool is_gone : {false, true}) {
+      StoreFiles(*memory_, "c", container_.files);
+      const std::string name = container_.blobs.at(1).name;
+      auto failing = std::make_shared<ReadingStorage>(memory_, [&](const ReadCall& call) {
+        return !is_gone && call.name == name ? Status(Code::kIo, "disk") : Status();
+      });
+      const ReadPlan plan = checkpoint_->Plan(request).value();
+      const auto other = Checkpoint::Open("c", {.storage = failing}).value();
+      if (is_gone) ReplaceFile(*memory_, "c", name, nullptr);
+      const Status error = other->Read(plan).status();
+      EXPECT_EQ(error.code(), is_gone ? Code::kIncomplete : Code::kIo);
+      EXPECT_EQ(error.place().tensor, "w");
+      EXPECT_EQ(error.place().path, BlobPath(1));
+    }
+  }
 }
 
 TEST_F(ReadTest, PlanOfAnotherCheckpointIsRefused) {
