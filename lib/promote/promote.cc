@@ -59,8 +59,13 @@ class Meter {
 // One promotion of one process.
 class Promotion {
  public:
-  Promotion(const PromoteOptions& options, CommittedFiles from, std::unique_ptr<Directory> to)
-      : options_(options), from_(std::move(from)), to_(std::move(to)), meter_(options) {}
+  Promotion(const PromoteOptions& options, std::string from_path, CommittedFiles from,
+            std::unique_ptr<Directory> to)
+      : options_(options),
+        from_path_(std::move(from_path)),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        meter_(options) {}
 
   Result<PromoteReport> Run();
 
@@ -77,7 +82,8 @@ class Promotion {
   void RemoveLeftovers();
 
   const PromoteOptions& options_;
-  const CommittedFiles from_;
+  const std::string from_path_;
+  const CommittedFiles from_;  // without a directory if all is given and there is none any more
   const std::unique_ptr<Directory> to_;
   PublishMethod publish_ = PublishMethod::kNone;
   std::vector<BlobPin> own_;
@@ -134,6 +140,11 @@ Status Promotion::CopyOwn() {
   SEALPOINT_RETURN_IF_ERROR(ParallelFor(threads, own_.size(), [&](int, std::size_t i) {
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_there, HasBlob(*to_, own_[i]));
     if (is_there) return Status();
+    if (!from_.directory) {
+      return MakeError(Code::kNotFound, "there is no such directory, expected one with blob ",
+                       own_[i].id.ToHex())
+          .AtPath(from_path_);
+    }
     SEALPOINT_ASSIGN_OR_RETURN(const bool is_copied,
                                CopyBlob(*from_.directory, *to_, own_[i], copy));
     copied_count += is_copied ? 1 : 0;
@@ -284,6 +295,21 @@ Status CheckOptions(const PromoteOptions& options) {
   return InvalidArgument("deadline is ", options.deadline.count(), " ms, expected at least 0");
 }
 
+// The checkpoint as somebody else read it. Another process may have dropped the directory already,
+// once all was promoted.
+Result<CommittedFiles> FilesOf(const Storage& storage, const std::string& path,
+                               const Limits& limits, GivenFiles given) {
+  SEALPOINT_ASSIGN_OR_RETURN(MarkerFile marker, DecodeMarkerFile(path, std::move(given.marker)));
+  SEALPOINT_RETURN_IF_ERROR(CheckCommitted(path, marker.marker));
+  SEALPOINT_ASSIGN_OR_RETURN(IndexFile index,
+                             DecodeIndexFile(path, marker.marker, std::move(given.index), limits));
+  auto opened = storage.OpenDirectory(path);
+  if (!opened.ok() && opened.error().code() != Code::kNotFound) return std::move(opened).error();
+  return CommittedFiles{.directory = opened.ok() ? std::move(opened).value() : nullptr,
+                        .marker = std::move(marker),
+                        .index = std::move(index)};
+}
+
 }  // namespace
 
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
@@ -291,12 +317,12 @@ Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& t
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
   const auto from_storage = options.from_storage ? options.from_storage : PosixStorage();
   const auto to_storage = options.to_storage ? options.to_storage : PosixStorage();
-  SEALPOINT_ASSIGN_OR_RETURN(
-      CommittedFiles files,
-      OpenCommitted(*from_storage, from, options.limits, false, std::move(given)));
+  SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
+                             given ? FilesOf(*from_storage, from, options.limits, *std::move(given))
+                                   : OpenCommitted(*from_storage, from, options.limits, false));
   SEALPOINT_RETURN_IF_ERROR(to_storage->CreateDirectories(to));
   SEALPOINT_ASSIGN_OR_RETURN(auto opened, to_storage->OpenDirectory(to));
-  return Promotion(options, std::move(files), std::move(opened)).Run();
+  return Promotion(options, from, std::move(files), std::move(opened)).Run();
 }
 
 }  // namespace internal

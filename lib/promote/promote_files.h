@@ -11,7 +11,8 @@
 
 namespace sealpoint::internal {
 
-// Promote, with marker and index that somebody else read: `from` may lack them.
+// Promote, with marker and index that somebody else read, and PromoteOptions::blobs: `from` may
+// lack both files, and be gone if nothing is to be copied any more.
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
                                    const PromoteOptions& options, std::optional<GivenFiles> given);
 

@@ -45,6 +45,7 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
   if (result.ok()) result->report = recorder_.report();
+  if (result.ok() && !target_.local.empty()) on_staged_(run.TakeStaged());
   broken = run.broken();
   staged_writer_.reset();
   writer_.reset();

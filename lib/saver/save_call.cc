@@ -30,6 +30,7 @@ CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const 
                       const SaveOptions& save) {
   return {.kind = kind,
           .arguments = {{"target", StrCat(target.is_series ? "series " : "", target.path)},
+                        {"staged", TextOf(!target.local.empty())},
                         {"step", save.step == kNoStep ? "none" : StrCat(save.step)},
                         {"mesh", TextOf(save.mesh)},
                         {"allow_empty", TextOf(save.allow_empty)},
