@@ -433,19 +433,6 @@ Status CheckOptions(const SaverOptions& options, int size) {
 }  // namespace
 }  // namespace internal
 
-SaveTarget SaveTarget::InSeries(std::string series_directory) {
-  return {.path = std::move(series_directory), .is_series = true, .parent = {}};
-}
-
-SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef> parent) {
-  return {.path = std::move(directory), .is_series = false, .parent = parent};
-}
-
-SaveTarget SaveTarget::Staged(std::string local, SaveTarget final) {
-  final.local = std::move(local);
-  return final;
-}
-
 Result<std::unique_ptr<Saver>> Saver::Create(Engine& engine, Communicator& communicator,
                                              SaverOptions options) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine).CheckUsable());
