@@ -170,9 +170,11 @@ class Checkpointer:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
 
         For a moment when no other job saves here, such as before ``resume``: its save would fail. What stays of an
-        attempt is a marker that keeps a slow writer out, until it is called again. Errors: IoError and others.
+        attempt is a marker that keeps a slow writer out, until it is called again. With ``staged`` it first promotes what is
+        whole on local disks, which would find that marker. Errors: IoError and others.
         """
         self.wait()
+        self._resume_promotions()
 
         def remove() -> int:
             series = Series(self._directory)
@@ -180,6 +182,12 @@ class Checkpointer:
             return sum(series.clean(name) for name in attempts)
 
         return int(self._ask("clean", remove))
+
+    def _resume_promotions(self) -> None:
+        staged = self._options.get("staged")
+        if staged is not None:
+            keep_local = self._options.get("keep_local", 0)
+            resume_promotions(staged, self._directory, keep_local=keep_local, process_group=self._group)
 
     def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
         """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
@@ -201,11 +209,7 @@ class Checkpointer:
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
         """
-        staged = self._options.get("staged")
-        if staged is not None:
-            resume_promotions(
-                staged, self._directory, keep_local=self._options.get("keep_local", 0), process_group=self._group
-            )
+        self._resume_promotions()
         path = self._newest("resume", required=required)
         if path is None:
             place = path_of(self._directory)
