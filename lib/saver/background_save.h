@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lib/observe/phase_recorder.h"
@@ -24,6 +25,10 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+// Says that something failed of which nobody asked how it ended, to whom the options say; nothing
+// of a success, nor of what was cancelled.
+void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
 
 // One background save. The training thread stages the payload, the background thread runs the steps
 // of the commit, and either may wait for the other. There are two ways to stage:

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,8 +11,8 @@
 #include "lib/base/macros.h"
 #include "lib/format/constants.h"
 #include "lib/promote/promote_files.h"
+#include "lib/saver/background_save.h"
 #include "lib/storage/path.h"
-#include "sealpoint/text.h"
 
 namespace sealpoint::internal {
 
@@ -135,22 +134,9 @@ void PromotionQueue::Close() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  for (const Promotion& promotion : Take()) SayUnheard(promotion);
-}
-
-// A destructor calls this, which no exception may leave.
-void PromotionQueue::SayUnheard(const Promotion& promotion) const {
-  if (promotion.status.ok() || promotion.status.code() == Code::kCancelled) return;
-  const std::string name = StrCat("promotion of ", promotion.directory);
-  if (options_.on_unheard_failure) {
-    try {
-      return options_.on_unheard_failure(name, promotion.status);
-    } catch (...) {
-      // The line below is written instead.
-    }
+  for (const Promotion& promotion : Take()) {
+    TellUnheard(options_, StrCat("promotion of ", promotion.directory), promotion.status);
   }
-  std::fprintf(stderr, "sealpoint: %s failed in the background, and nobody asked: %s\n",
-               Printable(name).c_str(), promotion.status.ToString().c_str());
 }
 
 }  // namespace sealpoint::internal

@@ -51,7 +51,6 @@ class PromotionQueue {
   void Work();
   Promotion Run(const StagedCommit& staged);
   void DropPromoted(const StagedCommit& staged);
-  void SayUnheard(const Promotion& promotion) const;
 
   const std::shared_ptr<Storage> storage_;
   const SaverOptions options_;

@@ -211,6 +211,24 @@ TEST(SaveStagedTest, DamageOnLocalStorageIsNeverPublished) {
   });
 }
 
+TEST(SaveStagedTest, AFailureThatNobodyTookIsTold) {
+  OnJobs([](SaveJob& job) {
+    std::vector<std::string> told;
+    job.saver =
+        Saver::Create(*job.engine, job.comm,
+                      {.on_unheard_failure = [&](std::string_view what,
+                                                 const Status&) { told.emplace_back(what); }})
+            .value();
+    HoldPromotions(job);
+    const auto saved = SaveStaged(job, 1);
+    ASSERT_TRUE(saved.ok()) << saved.error().ToString();
+    EXPECT_TRUE(job.saver->WaitForPromotions(kLong));
+    job.saver.reset();
+    EXPECT_THAT(told, ::testing::ElementsAre("promotion of " + saved->directory));
+    job.Barrier();
+  });
+}
+
 TEST(SaveStagedTest, RefusesOptionsAndAMarkerInTheFinalPlace) {
   OnJobs([](SaveJob& job) {
     for (const SaverOptions& options :

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <thread>
@@ -20,9 +21,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // Two blobs: plain chunks of several pieces, a coded one, padding between them, a scalar.
-MiniSpec SpecOf(std::uint8_t attempt) {
+MiniSpec SpecOf(std::uint8_t attempt, std::uint64_t seed = 1) {
   MiniSpec spec{.attempt = MiniSpec::MakeId(attempt)};
-  spec.tensors.push_back(CutTensor("w", DType::kInt8, {9000}, NoiseBytes(1, 9000),
+  spec.tensors.push_back(CutTensor("w", DType::kInt8, {9000}, NoiseBytes(seed, 9000),
                                    {Region::Of({{0}, {5000}}), Region::Of({{5000}, {4000}})},
                                    {0, 1}));
   spec.tensors.push_back(
@@ -94,6 +95,19 @@ TEST_F(PromoteTest, RefusesADamagedByteAnywhere) {
     }
     ReplaceFile(*from_, "local", blob.name, &bytes);
   }
+}
+
+// Chunks and a table that agree with each other, but are not what the index pins.
+TEST_F(PromoteTest, RefusesATableThatIsNotThePinnedOne) {
+  Bytes other = BuildMini(SpecOf(0xa7, 2)).blob(0);
+  const Bytes& good = good_.blob(0);
+  ASSERT_EQ(other.size(), good.size());
+  std::copy(good.end() - internal::kTrailerSize, good.end(), other.end() - internal::kTrailerSize);
+  ReplaceFile(*from_, "local", good_.blobs.at(0).name, &other);
+  const auto promoted = Run();
+  ASSERT_FALSE(promoted.ok());
+  EXPECT_EQ(promoted.error().place().rule, "R-BLB-05") << promoted.error().ToString();
+  EXPECT_FALSE(IsCommitted());
 }
 
 TEST_F(PromoteTest, RefusesWhatIsNotCommittedOrShort) {
