@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/crash/expect_crash.h"
+#include "tests/crash/expect_syncs.h"
 #include "tests/support/crash/runs.h"
 #include "tests/support/process/results.h"
 
