@@ -18,6 +18,7 @@
 #include "sealpoint/engine.h"
 #include "sealpoint/export.h"
 #include "sealpoint/phases.h"
+#include "sealpoint/staged_saves.h"
 #include "sealpoint/status.h"
 
 namespace sealpoint {
@@ -29,10 +30,16 @@ struct SEALPOINT_EXPORT SaveTarget {
   static SaveTarget InSeries(std::string series_directory);
   // Exactly this directory, made if it is missing; `parent` as the caller knows it.
   static SaveTarget Directory(std::string directory, std::optional<ParentRef> parent = {});
+  // `final`, by way of `local`: the save is committed in a subdirectory of `local`, which this node
+  // has for itself or shares with others (its path may differ by rank), and is over then. A thread
+  // of the saver copies it to `final` behind the training, where it is committed last; see
+  // staged_saves.h. The parent is the newest of both places.
+  static SaveTarget Staged(std::string local, SaveTarget final);
 
   std::string path{};
   bool is_series = false;
   std::optional<ParentRef> parent{};
+  std::string local{};  // of a staged save; empty: none
 };
 
 struct SaveOptions {
@@ -74,12 +81,20 @@ struct SaverOptions {
   // storage or ranks hang (OutcomeIsUnknown, unless the save had not begun), and the saver refuses
   // further use.
   std::chrono::milliseconds background_deadline = kDefaultBackgroundDeadline;
+  // How many staged saves stay on local storage once they are promoted. Those that are not
+  // promoted stay anyhow.
+  int keep_local = 0;
+  int promote_threads = 2;  // that copy, per rank; at most kThreadsMax
+  // Time that a promotion may wait for those of other nodes; kForever: no limit.
+  std::chrono::milliseconds promote_deadline = kDefaultBackgroundDeadline;
   Limits limits{};
   // Also called on a thread of the saver, for saves in the background.
   PhaseCallback on_phase{};
   // Called with a save in the background that failed and whose PendingSave is destroyed without a
   // call of Wait, on the thread that destroys it: with "save of step 7 to runs/a", and the error.
-  // Not for Cancelled. Empty: one line on stderr, also instead of what a function throws.
+  // Not for Cancelled. Also with a promotion that failed and that TakePromotions did not return
+  // before the saver is destroyed: with "promotion of runs/a". Empty: one line on stderr, also
+  // instead of what a function throws.
   std::function<void(std::string_view save, const Status& error)> on_unheard_failure{};
 };
 
@@ -174,6 +189,15 @@ class SEALPOINT_EXPORT Saver {
   virtual Result<std::unique_ptr<PendingSave>> SaveAsync(const SaveTarget& target,
                                                          const SaveOptions& options,
                                                          const Sources& sources) = 0;
+
+  // Local, for any thread: the promotions of this rank that are over and were not returned before,
+  // in the order of their ends. A failed one is tried again before the next, and then reported
+  // again.
+  virtual std::vector<Promotion> TakePromotions() = 0;
+  // Local, for any thread: waits until no promotion is under way on this rank, at most so long.
+  // True if none is. A saver that is destroyed gives up those that are: the local checkpoint stays,
+  // and ResumePromotions goes on.
+  virtual bool WaitForPromotions(std::chrono::milliseconds longest) = 0;
 
  protected:
   Saver() = default;

@@ -13,6 +13,20 @@
 
 namespace sealpoint::internal {
 
+// Destructors call this, which no exception may leave.
+void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error) {
+  if (error.ok() || error.code() == Code::kCancelled) return;
+  if (options.on_unheard_failure) {
+    try {
+      return options.on_unheard_failure(what, error);
+    } catch (...) {
+      // The line below is written instead.
+    }
+  }
+  std::fprintf(stderr, "sealpoint: %s failed in the background, and nobody asked: %s\n",
+               Printable(what).c_str(), error.ToString().c_str());
+}
+
 void BackgroundSave::SetStaged(std::unique_ptr<StagedWriter> writer, Status status) {
   staged_writer_ = std::move(writer);
   staged_ = std::move(status);
@@ -45,6 +59,7 @@ Result<CommitInfo> BackgroundSave::Run(Engine& engine, Communicator& comm, Statu
   Result<CommitInfo> result = TakeSteps(engine, run);
   recorder_.End();
   if (result.ok()) result->report = recorder_.report();
+  if (result.ok() && !target_.local.empty()) on_staged_(run.TakeStaged());
   broken = run.broken();
   staged_writer_.reset();
   writer_.reset();
@@ -114,20 +129,9 @@ std::optional<Result<CommitInfo>> BackgroundSave::result() const {
   return result_;
 }
 
-// A destructor calls this, which no exception may leave; an error that Wait returned is not
-// reported again.
+// An error that Wait returned is not reported again.
 void BackgroundSave::SayUnheard() const {
-  if (!result_ || result_->ok() || result_->error().code() == Code::kCancelled) return;
-  const std::string name = NameSave(target_, options_);
-  if (saver_options_.on_unheard_failure) {
-    try {
-      return saver_options_.on_unheard_failure(name, result_->error());
-    } catch (...) {
-      // The line below is written instead.
-    }
-  }
-  std::fprintf(stderr, "sealpoint: %s failed in the background, and nobody asked: %s\n",
-               Printable(name).c_str(), result_->error().ToString().c_str());
+  if (result_) TellUnheard(saver_options_, NameSave(target_, options_), result_->status());
 }
 
 void BackgroundSave::WaitForChange(std::chrono::microseconds longest) const {

@@ -5,12 +5,16 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "lib/observe/phase_recorder.h"
 #include "lib/saver/save_run.h"
+#include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "lib/writer/staged_writer.h"
 #include "sealpoint/commit.h"
@@ -21,6 +25,10 @@
 #include "sealpoint/status.h"
 
 namespace sealpoint::internal {
+
+// Says that something failed of which nobody asked how it ended, to whom the options say; nothing
+// of a success, nor of what was cancelled.
+void TellUnheard(const SaverOptions& options, const std::string& what, const Status& error);
 
 // One background save. The training thread stages the payload, the background thread runs the steps
 // of the commit, and either may wait for the other. There are two ways to stage:
@@ -33,8 +41,11 @@ namespace sealpoint::internal {
 // thread.
 class BackgroundSave {
  public:
-  BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options)
+  // `on_staged`: called with what a staged save is promoted with, on the background thread.
+  BackgroundSave(const SaverOptions& saver, SaveTarget target, SaveOptions options,
+                 std::function<void(StagedCommit)> on_staged)
       : saver_options_(saver),
+        on_staged_(std::move(on_staged)),
         target_(std::move(target)),
         options_(std::move(options)),
         recorder_(saver.on_phase, options_.step, &is_cancelled_),
@@ -83,6 +94,7 @@ class BackgroundSave {
   Status WaitForStaging();
 
   const SaverOptions saver_options_;
+  const std::function<void(StagedCommit)> on_staged_;
   const SaveTarget target_;
   const SaveOptions options_;
   std::atomic<bool> is_cancelled_ = false;

@@ -215,6 +215,70 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   return agreed;
 }
 
+namespace {
+
+// The newest checkpoint may not be promoted yet: then it is only in the local place of this rank.
+Status LookForNewerOnLocal(Storage& storage, const SaveTarget& target, ParentRef& parent) {
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
+                             ScanSeries(storage, target.local, SeriesDetail::kMarkers));
+  const SeriesEntry* const newest = listing.newest();
+  if (newest == nullptr || newest->sequence <= parent.sequence) return {};
+  parent = {newest->attempt, newest->sequence};
+  return CheckParent(parent).AtPath(newest->path);
+}
+
+Result<Bytes> AnnounceStaged(Storage& storage, const SaveTarget& target, const SaveOptions& options,
+                             const Status& local_status) {
+  SEALPOINT_RETURN_IF_ERROR(local_status);
+  SEALPOINT_RETURN_IF_ERROR(CheckParent(target.parent));
+  Announcement announcement;
+  SEALPOINT_ASSIGN_OR_RETURN(announcement.attempt, AttemptId::Random());
+  SEALPOINT_RETURN_IF_ERROR(ChooseDirectory(storage, target, options, announcement));
+  if (target.is_series) {
+    SEALPOINT_RETURN_IF_ERROR(LookForNewerOnLocal(storage, target, announcement.parent));
+    return EncodeAnnouncement(announcement);
+  }
+  const auto there = storage.OpenDirectory(target.path);
+  if (there.ok()) {
+    SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(**there));
+  } else if (there.error().code() != Code::kNotFound) {
+    return there.error();
+  }
+  return EncodeAnnouncement(announcement);
+}
+
+// The probe has a name of its own, since other ranks may probe the same directory.
+Status MakeLocalPlace(Storage& storage, Attempt& attempt) {
+  SEALPOINT_RETURN_IF_ERROR(MakeDirectory(storage, attempt));
+  SEALPOINT_ASSIGN_OR_RETURN(attempt.opened, storage.OpenDirectory(attempt.directory));
+  SEALPOINT_RETURN_IF_ERROR(CheckNoMarker(*attempt.opened));
+  SEALPOINT_ASSIGN_OR_RETURN(const Id128 probe, Id128::Random());
+  SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities,
+                             attempt.opened->Probe(ProbeName(probe)));
+  SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(*attempt.opened, capabilities));
+  attempt.publish = capabilities.publish;
+  return {};
+}
+
+}  // namespace
+
+Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
+                                   const SaveOptions& options, const Status& local_status) {
+  Result<Bytes> at_root = Bytes();
+  if (comm.rank() == 0) at_root = AnnounceStaged(storage, target, options, local_status);
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm, 0, std::move(at_root)));
+  SEALPOINT_ASSIGN_OR_RETURN(const Announcement announcement, DecodeAnnouncement(bytes));
+  Attempt attempt{.id = announcement.attempt, .final_directory = announcement.directory};
+  attempt.directory = JoinPath(target.local, LastComponent(announcement.directory));
+  if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
+  Status made = local_status;
+  if (made.ok()) made = MakeLocalPlace(storage, attempt);
+  const Status agreed = AgreeOnAttempt(comm, made, false);
+  if (agreed.ok()) return attempt;
+  RemoveEmptyDirectories(attempt);
+  return agreed;
+}
+
 void RemoveEmptyDirectories(const Attempt& attempt) {
   const std::vector<std::string>& made = attempt.made_levels;
   std::vector<std::unique_ptr<Directory>> opened;  // of all made levels but the innermost

@@ -15,12 +15,14 @@ namespace sealpoint::internal {
 // What all ranks of an attempt share once the preflight has passed.
 struct Attempt {
   AttemptId id{};
-  std::string directory{};
+  std::string directory{};        // of a staged save: of this rank, on local storage
+  std::string final_directory{};  // of a staged save, else empty
   std::optional<ParentRef> parent{};
   PublishMethod publish = PublishMethod::kNone;
   std::unique_ptr<Directory> opened{};  // this rank's handle
-  // On rank 0: the levels of its path that were made for this attempt, by name, outermost first;
-  // and the directory in which they were made, which was there before.
+  // On rank 0, in a staged save on each rank: the levels of its path that were made for this
+  // attempt, by name, outermost first; and the directory in which they were made, which was there
+  // before.
   std::vector<std::string> made_levels{};
   std::unique_ptr<Directory> made_in{};
 };
@@ -32,8 +34,13 @@ struct Attempt {
 Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
                              const SaveOptions& options, const Status& local_status);
 
-// Rank 0 removes the attempt's directory, and those above it, as far as they were made for it and
-// nothing is left in them. Not collective.
+// The same for a staged save: each rank makes the directory on its own local storage and probes
+// that (R-STG-01); nothing is made in the final place.
+Result<Attempt> RunStagedPreflight(Storage& storage, Communicator& comm, const SaveTarget& target,
+                                   const SaveOptions& options, const Status& local_status);
+
+// Rank 0, in a staged save each rank, removes the attempt's directory, and those above it, as far
+// as they were made for it and nothing is left in them. Not collective.
 void RemoveEmptyDirectories(const Attempt& attempt);
 
 }  // namespace sealpoint::internal

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/saver/save_call.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "lib/base/errors.h"
 
-namespace sealpoint::internal {
+namespace sealpoint {
+
+SaveTarget SaveTarget::InSeries(std::string series_directory) {
+  return {.path = std::move(series_directory), .is_series = true, .parent = {}};
+}
+
+SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef> parent) {
+  return {.path = std::move(directory), .is_series = false, .parent = parent};
+}
+
+SaveTarget SaveTarget::Staged(std::string local, SaveTarget final) {
+  final.local = std::move(local);
+  return final;
+}
+
+namespace internal {
 namespace {
 
 std::string TextOf(const MeshAxes& mesh) {
@@ -30,6 +47,7 @@ CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const 
                       const SaveOptions& save) {
   return {.kind = kind,
           .arguments = {{"target", StrCat(target.is_series ? "series " : "", target.path)},
+                        {"staged", TextOf(!target.local.empty())},
                         {"step", save.step == kNoStep ? "none" : StrCat(save.step)},
                         {"mesh", TextOf(save.mesh)},
                         {"allow_empty", TextOf(save.allow_empty)},
@@ -40,4 +58,5 @@ CollectiveCall CallOf(std::string_view kind, const SaverOptions& options, const 
           .named_arguments_max = 2};
 }
 
-}  // namespace sealpoint::internal
+}  // namespace internal
+}  // namespace sealpoint

@@ -10,6 +10,7 @@
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
 #include "lib/comm/agree.h"
+#include "lib/format/constants.h"
 #include "lib/saver/agree_on_attempt.h"
 #include "lib/saver/merge_at_owners.h"
 #include "lib/storage/durable.h"
@@ -81,13 +82,25 @@ BlobWriterOptions WriterOptionsOf(const SaverOptions& options, const SaveOptions
 }
 
 Status SaveRun::Preflight(const Status& local_status) {
-  auto attempt = RunPreflight(engine_.storage(), comm_, target_, save_, local_status);
+  const auto run = is_staged() ? RunStagedPreflight : RunPreflight;
+  auto attempt = run(engine_.storage(), comm_, target_, save_, local_status);
   if (!attempt.ok()) return NoteFailure(std::move(attempt).error());
   attempt_ = std::move(attempt).value();
   return {};
 }
 
+// Each rank for itself: which of them share a disk is not known, and this is an early answer only.
+Status SaveRun::CheckLocalSpace(std::uint64_t tensor_bytes) {
+  SEALPOINT_ASSIGN_OR_RETURN(const SpaceInfo space, attempt_.opened->FreeSpace());
+  if (space.free_bytes >= tensor_bytes) return {};
+  return MakeError(Code::kNoSpace, "the save needs ", tensor_bytes,
+                   " bytes of local storage; free are ", space.free_bytes)
+      .AtRule("R-CMT-08")
+      .AtPath(attempt_.directory);
+}
+
 Status SaveRun::CheckFreeSpace(std::uint64_t tensor_bytes) {
+  if (is_staged()) return AgreeOnStatus(comm_, CheckLocalSpace(tensor_bytes));
   Bytes local_bytes;
   WireWriter(local_bytes).Put(tensor_bytes);
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.Gather(local_bytes, 0));
@@ -133,6 +146,7 @@ Result<CommitInfo> SaveRun::Commit(BlobWriter* writer, Status local_status) {
     local_status = finished.status();
     if (finished.ok()) summaries = *std::move(finished);
   }
+  if (local_status.ok() && is_staged()) local_status = NoteOwnBlobs(summaries);
   // From here on every blob of this rank is durable, and so is its name (R-CMT-10): summaries leave
   // this rank only now.
   recorder_.Begin(Phase::kAgree);
@@ -159,7 +173,13 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriter* writer,
                                                const std::vector<Bytes>& gathered) {
   const bool is_root = comm_.rank() == 0;
   Result<CommitInfo> committed = CommitInfo();
-  if (is_root) committed = CommitOnRoot(gathered);
+  if (is_root) {
+    committed = CommitOnRoot(gathered);
+  } else if (is_staged()) {
+    Status broken;
+    static_cast<void>(PlaceOnNode(broken));  // rank 0 knows
+    if (!broken.ok()) return Unknown(broken);
+  }
   recorder_.Begin(Phase::kVerdict);
   const auto verdict = BroadcastResult(comm_, 0,
                                        committed.ok() ? Result<Bytes>(EncodeCommitInfo(*committed))
@@ -169,11 +189,16 @@ Result<CommitInfo> SaveRun::CommitAndBroadcast(BlobWriter* writer,
     // reports it: a durable checkpoint is not a failed save because nobody could be informed of it.
     if (!is_root) return Unknown(verdict.error());
     static_cast<void>(NoteFailure(verdict.error()));
+    if (committed.ok()) PublishOnNode();
     return committed;
   }
-  if (verdict.ok()) return DecodeCommitInfo(*verdict);
+  if (verdict.ok()) {
+    PublishOnNode();
+    return DecodeCommitInfo(*verdict);
+  }
   // With an unknown outcome no rank removes anything: its blobs may be those of a checkpoint.
   if (OutcomeIsUnknown(verdict.error())) return verdict.error();
+  RemoveFromNode();
   return Fail(writer, verdict.error());
 }
 
@@ -189,7 +214,81 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
   const auto make_index = [&](const IndexAttributes& attributes) {
     return JoinGathered(parts, attributes, options_.limits);
   };
-  return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_);
+  if (!is_staged()) {
+    return RunCommit(*attempt_.opened, attempt_.publish, commit, parts.blobs, make_index,
+                     recorder_);
+  }
+  auto committed = RunCommit(
+      *attempt_.opened, attempt_.publish, commit, parts.blobs, make_index, recorder_,
+      [this](ByteSpan index_file, ByteSpan marker) { return SendToNodes(index_file, marker); });
+  if (committed.ok()) committed->directory = attempt_.final_directory;
+  if (was_sent_) return committed;
+  // The others wait for index and marker.
+  const auto told = BroadcastResult(comm_, 0, committed.status());
+  return IsCommFailure(told.status()) ? told.error() : committed.error();
+}
+
+// R-CMT-02, by who wrote them: rank 0 may not see them.
+Status SaveRun::NoteOwnBlobs(const std::vector<BlobSummary>& summaries) {
+  for (const BlobSummary& summary : summaries) staged_.blobs.push_back(summary.blob());
+  SEALPOINT_ASSIGN_OR_RETURN(const auto blobs, CommittedBlobsOf(summaries));
+  return CheckBlobsAreThere(*attempt_.opened, blobs);
+}
+
+Status SaveRun::SendToNodes(ByteSpan index_file, ByteSpan marker) {
+  was_sent_ = true;
+  staged_.is_first = true;
+  staged_.index.assign(index_file.begin(), index_file.end());
+  staged_.marker.assign(marker.begin(), marker.end());
+  Bytes bytes;
+  WireWriter out(bytes);
+  out.Put(AsText(marker));
+  out.Put(AsText(index_file));
+  SEALPOINT_RETURN_IF_ERROR(BroadcastResult(comm_, 0, std::move(bytes)).status());
+  return AgreeOnStatus(comm_, {});
+}
+
+// The ranks of a node find out by exclusive creation which of them places the files there. All of
+// them agree afterwards, so that the one is done before any of them goes on.
+Status SaveRun::PlaceOnNode(Status& broken) {
+  const auto sent = BroadcastResult(comm_, 0, Bytes());
+  if (!sent.ok()) {
+    if (IsCommFailure(sent.error())) broken = sent.error();
+    return sent.error();
+  }
+  const auto place = [&]() -> Status {
+    WireReader in(*sent);
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string marker, in.Text());
+    SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
+    staged_.marker.assign(AsBytes(marker).begin(), AsBytes(marker).end());
+    staged_.index.assign(index.begin(), index.end());
+    Status placed = WriteIndexAndMarker(*attempt_.opened, attempt_.id, staged_.index,
+                                        staged_.marker, own_files_);
+    const bool is_another_ranks = placed.code() == Code::kAlreadyExists && own_files_.empty();
+    staged_.is_first = placed.ok();
+    return is_another_ranks ? Status() : placed;
+  };
+  const Status placed = place();
+  const Status agreed = AgreeOnStatus(comm_, placed);
+  if (IsCommFailure(agreed)) broken = agreed;
+  return agreed;
+}
+
+// The checkpoint is committed by now, by the node of rank 0. A node that cannot publish has the
+// unpublished marker, which a restart finds, and promotes with the bytes that this rank holds.
+void SaveRun::PublishOnNode() {
+  if (!is_staged()) return;
+  staged_.local = attempt_.directory;
+  staged_.final = attempt_.final_directory;
+  staged_.step = save_.step;
+  if (comm_.rank() == 0 || !staged_.is_first) return;
+  static_cast<void>(PublishDurably(*attempt_.opened, attempt_.publish,
+                                   UnpublishedMarkerName(attempt_.id), kMarkerName,
+                                   staged_.marker));
+}
+
+void SaveRun::RemoveFromNode() {
+  if (!own_files_.empty()) RemoveOwnFiles(*attempt_.opened, own_files_);
 }
 
 // Precondition: nothing was published, and nothing can be any more. Each rank removes only what it
@@ -203,7 +302,7 @@ Status SaveRun::Fail(BlobWriter* writer, Status cause) {
     static_cast<void>(NoteFailure(barrier));
     return cause;
   }
-  if (comm_.rank() == 0) RemoveEmptyDirectories(attempt_);
+  if (comm_.rank() == 0 || is_staged()) RemoveEmptyDirectories(attempt_);
   return cause;
 }
 

@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/observe/phase_recorder.h"
 #include "lib/saver/preflight.h"
+#include "lib/saver/staged_commit.h"
 #include "lib/writer/blob_writer_impl.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
@@ -62,6 +64,8 @@ class SaveRun {
   // From the end of the payload to the verdict. `writer` has all of it, or is null where this rank
   // has `local_status` to report.
   Result<CommitInfo> Commit(BlobWriter* writer, Status local_status);
+  // After the success of a staged save: what it is promoted with. Not collective.
+  StagedCommit TakeStaged() { return std::move(staged_); }
   // After an agreed failure before publication every rank removes its own files; the last one out
   // is rank 0, which removes the directory if that left it empty. Returns `why`.
   Status Fail(BlobWriter* writer, Status cause);
@@ -74,6 +78,15 @@ class SaveRun {
 
  private:
   Result<CommitInfo> CommitOnRoot(const std::vector<Bytes>& gathered);
+  bool is_staged() const { return !target_.local.empty(); }
+  Status CheckLocalSpace(std::uint64_t tensor_bytes);
+  Status NoteOwnBlobs(const std::vector<BlobSummary>& summaries);
+  // R-STG-01. Of rank 0 only, within its commit: index and marker go to all.
+  Status SendToNodes(ByteSpan index_file, ByteSpan marker);
+  // On the other ranks; `broken` becomes an error if the communicator failed.
+  Status PlaceOnNode(Status& broken);
+  void PublishOnNode();
+  void RemoveFromNode();
   Result<CommitInfo> CommitAndBroadcast(BlobWriter* writer, const std::vector<Bytes>& gathered);
   Status Unknown(const Status& cause);
 
@@ -85,6 +98,9 @@ class SaveRun {
   PhaseRecorder& recorder_;
   Attempt attempt_;
   Status broken_;
+  StagedCommit staged_;
+  bool was_sent_ = false;                 // on rank 0: SendToNodes was called
+  std::vector<std::string> own_files_{};  // that PlaceOnNode made
 };
 
 }  // namespace sealpoint::internal

@@ -2,6 +2,7 @@
 #include "sealpoint/saver.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,10 +25,12 @@
 #include "lib/saver/find_replicas.h"
 #include "lib/saver/full_check_declarations.h"
 #include "lib/saver/pending_save.h"
+#include "lib/saver/promotion_queue.h"
 #include "lib/saver/save_call.h"
 #include "lib/saver/save_plan.h"
 #include "lib/saver/save_queue.h"
 #include "lib/saver/save_run.h"
+#include "lib/saver/staged_commit.h"
 #include "lib/saver/write_sources.h"
 #include "lib/writer/commit_steps.h"
 #include "lib/writer/staged_writer.h"
@@ -68,11 +71,15 @@ CallFlags Encode(const Flags& flags, const Status& local_status) {
 class SaverImpl final : public Saver {
  public:
   SaverImpl(Engine& engine, Communicator& comm, SaverOptions options)
-      : engine_(engine), comm_(comm), options_(std::move(options)) {
+      : engine_(engine),
+        comm_(comm),
+        options_(std::move(options)),
+        promotions_(PromotionQueue::Create(InternalAccess::PartsOf(engine).storage, options_)) {
     comm_.set_deadline(options_.deadline);
   }
   ~SaverImpl() override {
     if (queue_ && queue_->CheckProcess().ok()) queue_->Close();
+    if (InternalAccess::PartsOf(engine_).CheckUsable().ok()) promotions_->Close();
   }
 
   Result<CommitInfo> Save(const SaveTarget& target, const SaveOptions& options,
@@ -80,6 +87,10 @@ class SaverImpl final : public Saver {
   Result<std::unique_ptr<PendingSave>> SaveAsync(const SaveTarget& target,
                                                  const SaveOptions& options,
                                                  const Sources& sources) override;
+  std::vector<Promotion> TakePromotions() override { return promotions_->Take(); }
+  bool WaitForPromotions(std::chrono::milliseconds longest) override {
+    return promotions_->WaitFor(longest);
+  }
 
  private:
   Status CheckUsable() const;
@@ -128,6 +139,7 @@ class SaverImpl final : public Saver {
   std::optional<ItemsByHolders> shared_;  // what is compared; absent if plan or replicas changed
   Status broken_;  // the communicator failed; ranks may disagree on where they are
   std::shared_ptr<SaveQueue> queue_;  // of saves in the background; absent before the first
+  const std::shared_ptr<PromotionQueue> promotions_;
 };
 
 Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& options,
@@ -145,6 +157,7 @@ Result<CommitInfo> SaverImpl::Save(const SaveTarget& target, const SaveOptions& 
   recorder.End();
   if (!run.broken().ok()) broken_ = run.broken();
   if (result.ok()) result->report = recorder.report();
+  if (result.ok() && !target.local.empty()) promotions_->Add(run.TakeStaged());
   return result;
 }
 
@@ -191,7 +204,9 @@ Result<std::unique_ptr<PendingSave>> SaverImpl::SaveAsync(const SaveTarget& targ
                                                           const Sources& held_sources) {
   SEALPOINT_RETURN_IF_ERROR(InternalAccess::PartsOf(engine_).CheckUsable());
   SEALPOINT_RETURN_IF_ERROR(CheckUsable());
-  const auto save = std::make_shared<BackgroundSave>(options_, target, options);
+  const auto save = std::make_shared<BackgroundSave>(
+      options_, target, options,
+      [queue = promotions_](StagedCommit staged) { queue->Add(std::move(staged)); });
   save->recorder().Begin(Phase::kPlan);
   Status staged = StageInBackground(target, options, held_sources, save);
   if (staged.ok()) return MakePendingSave(queue_, save);
@@ -401,8 +416,13 @@ Status CheckOptions(const SaverOptions& options, int size) {
     return InvalidArgument("blob_size_max_bytes is ", options.blob_size_max_bytes,
                            ", expected at least ", kMiB);
   }
+  SEALPOINT_RETURN_IF_ERROR(CheckThreads("promote_threads", options.promote_threads));
+  if (options.keep_local < 0) {
+    return InvalidArgument("keep_local is ", options.keep_local, ", expected at least 0");
+  }
   for (const auto& [name, deadline] : {std::pair("deadline", options.deadline),
-                                       {"background_deadline", options.background_deadline}}) {
+                                       {"background_deadline", options.background_deadline},
+                                       {"promote_deadline", options.promote_deadline}}) {
     if (deadline.count() < 0) {
       return InvalidArgument(name, " is ", deadline.count(), " ms, expected at least 0");
     }
@@ -412,14 +432,6 @@ Status CheckOptions(const SaverOptions& options, int size) {
 
 }  // namespace
 }  // namespace internal
-
-SaveTarget SaveTarget::InSeries(std::string series_directory) {
-  return {.path = std::move(series_directory), .is_series = true, .parent = {}};
-}
-
-SaveTarget SaveTarget::Directory(std::string directory, std::optional<ParentRef> parent) {
-  return {.path = std::move(directory), .is_series = false, .parent = parent};
-}
 
 Result<std::unique_ptr<Saver>> Saver::Create(Engine& engine, Communicator& communicator,
                                              SaverOptions options) {

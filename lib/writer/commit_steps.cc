@@ -22,24 +22,6 @@
 namespace sealpoint::internal {
 namespace {
 
-Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
-  for (const CommittedBlob& blob : blobs) {
-    const std::string name = BlobName(blob.pin.id);
-    const auto info = directory.Stat(name);
-    if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
-    const bool is_whole =
-        info.ok() && info->kind == EntryKind::kFile && info->size_bytes == blob.pin.file_size;
-    if (is_whole) continue;
-    const std::string found = !info.ok()                       ? "missing"
-                              : info->kind != EntryKind::kFile ? "no regular file"
-                                                               : StrCat(info->size_bytes, " bytes");
-    return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
-                     blob.pin.file_size, " bytes")
-        .AtPath(JoinPath(directory.path(), name));
-  }
-  return {};
-}
-
 std::uint64_t NowUnixNs() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -119,6 +101,24 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
 
 }  // namespace
 
+Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
+  for (const CommittedBlob& blob : blobs) {
+    const std::string name = BlobName(blob.pin.id);
+    const auto info = directory.Stat(name);
+    if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
+    const bool is_whole =
+        info.ok() && info->kind == EntryKind::kFile && info->size_bytes == blob.pin.file_size;
+    if (is_whole) continue;
+    const std::string found = !info.ok()                       ? "missing"
+                              : info->kind != EntryKind::kFile ? "no regular file"
+                                                               : StrCat(info->size_bytes, " bytes");
+    return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
+                     blob.pin.file_size, " bytes")
+        .AtPath(JoinPath(directory.path(), name));
+  }
+  return {};
+}
+
 Status CheckDescription(const MeshAxes& mesh, const ProvenanceList& provenance) {
   std::set<std::string_view> keys;
   for (const auto& [key, value] : provenance) {
@@ -171,18 +171,6 @@ Status WriteOwnFile(Directory& directory, const std::string& name, ByteSpan cont
   return status;
 }
 
-Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
-                           const Bytes& index_file, const MarkerBytes& marker,
-                           std::vector<std::string>& own_files) {
-  SEALPOINT_RETURN_IF_ERROR(
-      WriteOwnFile(directory, IndexName(options.attempt), index_file, own_files));
-  SEALPOINT_RETURN_IF_ERROR(
-      WriteOwnFile(directory, UnpublishedMarkerName(options.attempt), marker, own_files));
-  // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
-  // not outlive the index that it pins.
-  return directory.Sync();
-}
-
 // R-CMT-31. Merging copies the fields that this version knows: the index would lack what the bits
 // of the blob announce.
 Status CheckFeatures(const FileHeader& header) {
@@ -192,6 +180,18 @@ Status CheckFeatures(const FileHeader& header) {
                    " has compat features ", unknown, " that this version cannot merge");
 }
 
+}  // namespace
+
+Status WriteIndexAndMarker(Directory& directory, const AttemptId& attempt, ByteSpan index_file,
+                           ByteSpan marker, std::vector<std::string>& own_files) {
+  SEALPOINT_RETURN_IF_ERROR(WriteOwnFile(directory, IndexName(attempt), index_file, own_files));
+  SEALPOINT_RETURN_IF_ERROR(
+      WriteOwnFile(directory, UnpublishedMarkerName(attempt), marker, own_files));
+  // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
+  // not outlive the index that it pins.
+  return directory.Sync();
+}
+
 // The unpublished marker first: after a crash in between only an index is left, which nobody can
 // publish any more. The other way round a marker without its index would be left.
 void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files) {
@@ -199,8 +199,6 @@ void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files) {
     static_cast<void>(directory.Remove(own_files.back()));
   }
 }
-
-}  // namespace
 
 Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries) {
   std::vector<CommittedBlob> blobs;
@@ -216,12 +214,13 @@ Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary>
 
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
-                             const IndexMaker& make_index, PhaseRecorder& recorder) {
+                             const IndexMaker& make_index, PhaseRecorder& recorder,
+                             const BeforePublication& before_publication) {
   // Up to WriteIndexAndMarker nothing is written: a crash leaves the blobs of an attempt that was
   // never committed, which Series::RemoveUncommitted finds.
   CommitInfo info{.directory = directory.path()};
   recorder.Begin(Phase::kCheckBlobs);
-  SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, blobs));
+  if (!before_publication) SEALPOINT_RETURN_IF_ERROR(CheckBlobsAreThere(directory, blobs));
   recorder.Begin(Phase::kBuildIndex);
   SEALPOINT_ASSIGN_OR_RETURN(const std::shared_ptr<const Bytes> index_file,
                              BuildIndexFile(options, blobs, make_index));
@@ -233,8 +232,10 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // A crash from here on leaves an index, and perhaps `<attempt>.commit`, beside the blobs: still
   // an uncommitted attempt, since no reader looks at any name but `COMMIT`.
   std::vector<std::string> own_files;
-  Status status = WriteIndexAndMarker(directory, options, *index_file, marker_bytes, own_files);
+  Status status =
+      WriteIndexAndMarker(directory, options.attempt, *index_file, marker_bytes, own_files);
   recorder.Progress(index_file->size());
+  if (status.ok() && before_publication) status = before_publication(*index_file, marker_bytes);
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
     status = recorder.failure();  // the last moment at which the save can be given up

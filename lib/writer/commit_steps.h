@@ -34,15 +34,30 @@ struct CommittedBlob {
 // Those of summaries. Errors: InvalidArgument (a default-constructed summary).
 Result<std::vector<CommittedBlob>> CommittedBlobsOf(std::span<const BlobSummary> summaries);
 
+// R-CMT-02 for each of them.
+Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs);
+
 // Makes the FlatBuffer of the index.
 using IndexMaker = std::function<Result<Bytes>(const IndexAttributes& attributes)>;
+
+// Called when index and marker are durable, before the publication; an error ends the commit.
+using BeforePublication = std::function<Status(ByteSpan index_file, ByteSpan marker)>;
 
 // The steps of spec/commit.md from "check blobs" on, on one process. `options.attempt` must be set.
 // Reports its phases to `recorder`, whose report is in the result. After an error whose outcome is
 // not unknown, the index and marker that it wrote are gone again; the blobs stay.
+// With `before_publication` the blobs are not looked at: they are on other nodes, and their writers
+// have done so (R-STG-01).
 Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const CommitOptions& options, std::span<const CommittedBlob> blobs,
-                             const IndexMaker& make_index, PhaseRecorder& recorder);
+                             const IndexMaker& make_index, PhaseRecorder& recorder,
+                             const BeforePublication& before_publication = {});
+
+// Writes both files of a commit durably, and notes in `own_files` which were made here.
+Status WriteIndexAndMarker(Directory& directory, const AttemptId& attempt, ByteSpan index_file,
+                           ByteSpan marker, std::vector<std::string>& own_files);
+// Removes what WriteIndexAndMarker made.
+void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files);
 
 }  // namespace sealpoint::internal
 

@@ -25,6 +25,7 @@
 #include "python/src/target.h"
 #include "python/src/tensor_source.h"
 #include "python/src/watch.h"
+#include "sealpoint/staged_saves.h"
 
 namespace sealpoint::python {
 namespace {
@@ -151,12 +152,57 @@ SaveOptions OptionsOf(std::optional<std::uint64_t> step, MeshAxes mesh, Provenan
           .allow_empty = allow_empty};
 }
 
+SaveTarget StagedTargetOf(const Target& target, nb::handle local) {
+  SaveTarget final = TargetOf(target);
+  return local.is_none() ? final : SaveTarget::Staged(PathOf(local), std::move(final));
+}
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+// Local, without the GIL.
+bool WaitForPromotions(const SaverHandle& handle, double seconds) {
+  const auto parts = handle.Get();
+  const GilRelease released;
+  return parts->saver->WaitForPromotions(Milliseconds(seconds));
+}
+
+// [(final directory, its error or None)]
+nb::list TakePromotions(const SaverHandle& handle) {
+  nb::list taken;
+  for (const Promotion& promotion : handle.Get()->saver->TakePromotions()) {
+    nb::object error = promotion.status.ok() ? nb::none() : ErrorOf(promotion.status);
+    taken.append(nb::make_tuple(Text(promotion.directory), std::move(error)));
+  }
+  return taken;
+}
+
+// (names of what was promoted, [(final directory, why it was passed over)])
+nb::tuple ResumeTogether(nb::object communicator, nb::handle local, nb::handle final,
+                         int keep_local, std::optional<double> deadline) {
+  PythonCommunicator ranks(std::move(communicator));
+  const std::string from = PathOf(local);
+  const std::string to = PathOf(final);
+  const ResumePromotionsOptions options{.keep_local = keep_local, .deadline = DeadlineOf(deadline)};
+  Watch watch{nb::none(), ranks.InterruptedBySignal()};
+  const ResumedPromotions resumed =
+      Value(watch.Run([&] { return ResumePromotions(ranks, from, to, options); }));
+  nb::list promoted;
+  for (const std::string& name : resumed.promoted) promoted.append(Text(name));
+  nb::list passed_over;
+  for (const Promotion& one : resumed.passed_over) {
+    passed_over.append(nb::make_tuple(Text(one.directory), ErrorOf(one.status)));
+  }
+  return nb::make_tuple(promoted, passed_over);
+}
+
 CommitInfo SaveTogether(const SaverHandle& handle, const Target& target, const RankState& state,
                         std::optional<std::uint64_t> step, MeshAxes mesh, ProvenanceList provenance,
-                        bool allow_empty) {
+                        bool allow_empty, nb::handle local) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
-  const SaveTarget where = TargetOf(target);
+  const SaveTarget where = StagedTargetOf(target, local);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return Value(watch.Run([&] { return parts->saver->Save(where, options, sources); }));
@@ -166,10 +212,10 @@ std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
                                                      const Target& target, const RankState& state,
                                                      std::optional<std::uint64_t> step,
                                                      MeshAxes mesh, ProvenanceList provenance,
-                                                     bool allow_empty) {
+                                                     bool allow_empty, nb::handle local) {
   const auto parts = handle.Get();
   const Sources sources = state.Bind();
-  const SaveTarget where = TargetOf(target);
+  const SaveTarget where = StagedTargetOf(target, local);
   const SaveOptions options = OptionsOf(step, std::move(mesh), std::move(provenance), allow_empty);
   Watch watch{nb::none(), parts->communicator->InterruptedBySignal()};
   return std::make_unique<PendingSaveHandle>(
@@ -179,7 +225,8 @@ std::unique_ptr<PendingSaveHandle> SaveTogetherAsync(const SaverHandle& handle,
 void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communicator,
                bool find_replicas, bool compare_replicas, std::uint64_t blob_size_max_bytes,
                std::vector<int> writer_ranks, bool check_device_copies,
-               std::optional<double> deadline, std::optional<double> background_deadline) {
+               std::optional<double> deadline, std::optional<double> background_deadline,
+               int keep_local) {
   new (self) SaverHandle(engine, std::move(communicator),
                          {.blob_size_max_bytes = blob_size_max_bytes,
                           .writer_ranks = std::move(writer_ranks),
@@ -187,7 +234,9 @@ void MakeSaver(SaverHandle* self, const EngineHandle& engine, nb::object communi
                           .compare_replicas = compare_replicas,
                           .check_device_copies = check_device_copies,
                           .deadline = DeadlineOf(deadline),
-                          .background_deadline = DeadlineOf(background_deadline)});
+                          .background_deadline = DeadlineOf(background_deadline),
+                          .keep_local = keep_local,
+                          .promote_deadline = DeadlineOf(background_deadline)});
 }
 
 }  // namespace
@@ -209,12 +258,25 @@ void BindSaver(nb::module_& m) {
       .def("__init__", MakeSaver, nb::arg("engine"), nb::arg("communicator"), nb::kw_only(),
            nb::arg("find_replicas"), nb::arg("compare_replicas"), nb::arg("blob_size_max_bytes"),
            nb::arg("writer_ranks"), nb::arg("check_device_copies"), nb::arg("deadline").none(),
-           nb::arg("background_deadline").none())
+           nb::arg("background_deadline").none(), nb::arg("keep_local"))
       .def("save", SaveTogether, nb::arg("target"), nb::arg("state"), nb::arg("step").none(),
-           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"))
+           nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("local").none())
       .def("save_async", SaveTogetherAsync, nb::arg("target"), nb::arg("state"),
-           nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"))
+           nb::arg("step").none(), nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"),
+           nb::arg("local").none())
+      .def("wait_for_promotions", WaitForPromotions, nb::arg("seconds"),
+           "Waits until no promotion is under way on this rank, or so long; on any thread. True if "
+           "none is.")
+      .def("take_promotions", TakePromotions,
+           nb::sig("def take_promotions(self) -> list[tuple[str, BaseException | None]]"),
+           "Those of this rank that are over and were not taken before: final directory, error.")
       .def("close", &SaverHandle::Close, "Gives up what is pending. Further calls fail.");
+  m.def("resume_promotions", ResumeTogether, nb::arg("communicator"), nb::arg("local"),
+        nb::arg("final"), nb::kw_only(), nb::arg("keep_local"), nb::arg("deadline").none(),
+        nb::sig("def resume_promotions(communicator: object, local: object, final: object, *, "
+                "keep_local: int, deadline: float | None) -> "
+                "tuple[list[str], list[tuple[str, BaseException]]]"),
+        "Promotes what an earlier job left on local storage, all ranks together.");
 }
 
 }  // namespace sealpoint::python

@@ -25,6 +25,7 @@ ROW = re.compile(r"^\| (R-[A-Z]{3}-\d\d) \| ([^|]+) \| ([^|]+) \| [^|]+ \|(?: [^
 TABLES = {
     "spec/reader-rules.md": "DIR HDR MRK IDX BLB REC CHK COD",
     "spec/commit.md": "CMT",
+    "spec/staged.md": "STG",
     "spec/series.md": "SER",
 }
 

@@ -5,7 +5,7 @@
 The tables of spec/*.md say which rules there are. Each is a string in lib/ or readers/, unless its row says
 that there is nothing to report; each id in the code has a row. A rule of reader-rules.md is stated once, in the
 section of container.md that its row names, and has its entry in tests/conformance/corpus.md, which has no entry
-without a rule; a rule of commit.md or series.md has the test that it names.
+without a rule; a rule of commit.md, series.md or staged.md has the test that it names.
 """
 
 import pathlib
@@ -137,6 +137,7 @@ def main():
     problems += check_statements(reader_rules)
     problems += check_tests("spec/commit.md")
     problems += check_tests("spec/series.md")
+    problems += check_tests("spec/staged.md")
     for problem in problems:
         print(problem)
     if len(rules) < 100 or len(reader_rules) < 70:

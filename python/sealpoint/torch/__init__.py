@@ -13,6 +13,7 @@ from sealpoint.torch._load import LoadReport, load, load_full
 from sealpoint.torch._options import Contract
 from sealpoint.torch._regions import Region, Regions
 from sealpoint.torch._save import SaveFuture, save, save_async
+from sealpoint.torch._staged import resume_promotions, wait_for_promotions
 from sealpoint.torch._types import register_types
 
 register_types()
@@ -32,6 +33,8 @@ __all__ = [
     "load_full",
     "per_rank",
     "register_enum",
+    "resume_promotions",
     "save",
     "save_async",
+    "wait_for_promotions",
 ]

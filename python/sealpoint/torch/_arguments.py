@@ -58,6 +58,7 @@ _RULES: dict[str, _Rule] = {
     "progress": (
         lambda value: value is None or isinstance(value, bool) or callable(value), "True, False, None or a function"
     ),
+    "keep_local": (lambda value: _is_integer(value, 0, 2**31 - 1), "an integer of at least 0"),
     "every": (lambda value: _is_integer(value, 1), "an integer of at least 1"),
     "keep": (lambda value: value is None or _is_integer(value, 2), "an integer of at least 2, or None"),
     "on_error": (lambda value: value in ("raise", "warn"), "raise or warn"),
@@ -83,6 +84,9 @@ def check(**arguments: Any) -> None:
 def _check_one(name: str, value: Any) -> None:
     if name in _PATHS:
         _arguments.path_of(value, name)
+    elif name == "staged":
+        if value is not None:
+            _arguments.path_of(value, name)
     elif name == "provenance":
         _arguments.provenance_of(value)
     elif name in _COMMON:

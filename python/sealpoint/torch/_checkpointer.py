@@ -29,7 +29,8 @@ from sealpoint.torch._options import (
 )
 from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
 from sealpoint.torch._session import session_of
-from sealpoint.torch._state import collect, run_on_first
+from sealpoint.torch._staged import await_promotions, resume_promotions, take_promotions
+from sealpoint.torch._state import agree, collect, run_on_first
 
 _log = logging.getLogger("sealpoint")
 
@@ -52,7 +53,9 @@ class Checkpointer:
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
-        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``.
+        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With ``staged``
+            a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a promotion that
+            failed is an error of the next save, or of the end of the ``with``, which waits for all.
 
     Errors: InvalidArgumentError, TypeError (an option that is not known; names the nearest).
     """
@@ -90,6 +93,7 @@ class Checkpointer:
     def save(self, step: int, state_dict: Mapping[Any, Any]) -> SaveFuture | _sealpoint.CommitInfo | None:
         """Saves now. First waits for the save before it, which is seldom still under way, and raises its error."""
         self.wait()
+        self._hear_promotions()
         self._saving = f"the save of step {step}"
         options = SaveOptions(**self._options, series=True, step=step, process_group=self._group)
         try:
@@ -116,6 +120,25 @@ class Checkpointer:
             self._note(error)
         else:
             self._prune()
+
+    def _hear_promotions(self) -> None:
+        """The first error of a promotion that is over, of any rank, on all of them. Collective, if saves are staged."""
+        if self._options.get("staged") is None:
+            return
+
+        def find() -> tuple[None, bytes]:
+            failed = [error for _, error in take_promotions(path_of(self._directory)) if error is not None]
+            if failed:
+                raise failed[0]
+            return None, b""
+
+        deadline = self._options.get("deadline", DEADLINE_DEFAULT_SECONDS)
+        self._saving = "the promotion of an earlier save"
+        try:
+            with session_of(self._group).call("promotions", self._directory, deadline=deadline) as call:
+                agree(call, find, "compared how promotions ended")
+        except Error as error:
+            self._note(error)
 
     def _note(self, error: Error) -> None:
         if self._on_error == "raise":
@@ -147,9 +170,11 @@ class Checkpointer:
         """Removes what saves left that never were committed, of ranks that died say; returns the bytes freed.
 
         For a moment when no other job saves here, such as before ``resume``: its save would fail. What stays of an
-        attempt is a marker that keeps a slow writer out, until it is called again. Errors: IoError and others.
+        attempt is a marker that keeps a slow writer out, until it is called again. With ``staged`` it first promotes what is
+        whole on local disks, which would find that marker. Errors: IoError and others.
         """
         self.wait()
+        self._resume_promotions()
 
         def remove() -> int:
             series = Series(self._directory)
@@ -157,6 +182,12 @@ class Checkpointer:
             return sum(series.clean(name) for name in attempts)
 
         return int(self._ask("clean", remove))
+
+    def _resume_promotions(self) -> None:
+        staged = self._options.get("staged")
+        if staged is not None:
+            keep_local = self._options.get("keep_local", 0)
+            resume_promotions(staged, self._directory, keep_local=keep_local, process_group=self._group)
 
     def _ask(self, kind: str, make: Callable[[], Any], **same: Any) -> Any:
         """What make() returns on rank 0. ``same``: arguments of the call, which must be the same on all ranks."""
@@ -178,6 +209,7 @@ class Checkpointer:
         Errors, the same on all ranks: NotFoundError (``required``), IoError (neither the directory of the series nor the
         one that it lies in is there), and those of ``load``.
         """
+        self._resume_promotions()
         path = self._newest("resume", required=required)
         if path is None:
             place = path_of(self._directory)
@@ -203,6 +235,9 @@ class Checkpointer:
     ) -> None:
         if kind is None:
             self.wait()
+            if self._options.get("staged") is not None:
+                await_promotions(None)
+            self._hear_promotions()
         elif self._pending is not None:
             failure = self._pending.exception()
             if failure is not None and not isinstance(failure, CancelledError):  # the error under way is the one to be seen

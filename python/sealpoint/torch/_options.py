@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 import torch.distributed as dist
 
 from sealpoint._arguments import Provenance
-from sealpoint._checkpoint import OnMismatch, Progress
+from sealpoint._checkpoint import OnMismatch, Path, Progress
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._hints import nearest
 from sealpoint._save import CHUNK_SIZE_DEFAULT_BYTES, Codec, Parent
@@ -55,6 +55,8 @@ class SaveKeywords(WriterKeywords, total=False):
     series: bool
     allow_empty: bool
     writer_ranks: Sequence[int]
+    staged: Path | None
+    keep_local: int
 
 
 class SaveAsyncKeywords(SaveKeywords, total=False):
@@ -72,6 +74,8 @@ class CheckpointerKeywords(StoreKeywords, total=False):
     allow_empty: bool
     writer_ranks: Sequence[int]
     background_deadline: float | None
+    staged: Path | None
+    keep_local: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,8 @@ class SaveOptions(StoreOptions):
     provenance: Provenance | None = None
     allow_empty: bool = False
     writer_ranks: Sequence[int] = ()
+    staged: Path | None = None
+    keep_local: int = 0
 
 
 class Contract:

@@ -21,10 +21,11 @@ from sealpoint._save import parent_of
 from sealpoint.torch._arguments import checked_call, tells_other_ranks
 from sealpoint.torch._options import SaveAsyncKeywords, SaveKeywords, SaveOptions, takes
 from sealpoint.torch._session import Call, Session, session_of
+from sealpoint.torch._staged import watch
 from sealpoint.torch._state import Gathered, collect
 
 # Options that must be the same on all ranks.
-_SAME = ("series", "compare_replicas", "allow_empty", "writer_ranks", "deadline", "background_deadline")
+_SAME = ("series", "compare_replicas", "allow_empty", "writer_ranks", "deadline", "background_deadline", "keep_local")
 
 _log = logging.getLogger("sealpoint")
 
@@ -38,12 +39,14 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
     the object goes, or the process ends. Not usable in a forked child (InvalidArgumentError).
     """
 
-    def __init__(self, pending: _sealpoint.PendingSave, session: Session, saver: _sealpoint.Saver, text: str) -> None:
+    def __init__(
+        self, pending: _sealpoint.PendingSave, session: Session, saver: _sealpoint.Saver, text: str, is_staged: bool
+    ) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()
         self._pending: _sealpoint.PendingSave | None = pending
         self._saver: _sealpoint.Saver | None = saver  # which gives up what is pending when it goes
-        self._session, self._text, self._pid = session, text, os.getpid()
+        self._session, self._text, self._pid, self._is_staged = session, text, os.getpid(), is_staged
         self._is_heard = False
         _unheard.add(self)
         # Not a daemon: the interpreter waits for it at its end, and so for the save.
@@ -61,6 +64,8 @@ class SaveFuture(concurrent.futures.Future[_sealpoint.CommitInfo]):
             self._pending = self._saver = None
             self.set_exception(error)
         else:
+            if self._is_staged:
+                watch(saver)
             self._pending = self._saver = None
             self.set_result(info)
 
@@ -153,6 +158,7 @@ def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpo
             "mesh": [],
             "provenance": provenance_of(options.provenance),
             "allow_empty": options.allow_empty,
+            "local": options.staged,
         }
         yield _Prepared(call, session, session.saver(options), arguments)
 
@@ -160,14 +166,18 @@ def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpo
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
     """Saves what gather() returns on each rank (see ``unite``)."""
     with _prepared("save", gather, path, options, purpose) as prepared:
-        return prepared.saver.save(**prepared.arguments)
+        info = prepared.saver.save(**prepared.arguments)
+        if options.staged is not None:
+            watch(prepared.saver)
+        return info
 
 
 def save_gathered_async(gather: Gather, path: Path, options: SaveOptions) -> SaveFuture:
     """The same, in the background."""
     with _prepared("save_async", gather, path, options, "") as prepared:
         pending = prepared.saver.save_async(**prepared.arguments)
-        return SaveFuture(pending, prepared.session, prepared.saver, prepared.call.text)
+        is_staged = options.staged is not None
+        return SaveFuture(pending, prepared.session, prepared.saver, prepared.call.text, is_staged)
 
 
 @tells_other_ranks
@@ -190,6 +200,9 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         allow_pickle: values of other types are stored as pickles, which only a load with the same option reads.
         writer_ranks: ranks of the group that write, ascending, such as those of one HSDP replica; none: all. What a
             rank holds is never sent to another one, so each part must be held by one of them.
+        staged: a directory on a disk of this node, which may differ by rank: the save is committed there, on the disks of all
+            nodes together, and copied to ``path`` behind the training; see ``wait_for_promotions``, ``resume_promotions``.
+        keep_local: how many of these copies stay once they are in their final place.
         deadline: seconds that one exchange with the other ranks may take; None: no limit.
         memory_budget_bytes: staging memory, from the first save of this group on; None: a quarter of the machine's
             memory divided by its ranks at most.

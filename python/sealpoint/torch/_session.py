@@ -282,7 +282,8 @@ class Session:
         """The same options on all ranks. After the first exchange of a call."""
         if self._engine is None:
             self._engine = _sealpoint.Engine(memory_budget_bytes=options.memory_budget_bytes or _default_budget())
-        key = (options.compare_replicas, tuple(options.writer_ranks), options.deadline, options.background_deadline)
+        key = (options.compare_replicas, tuple(options.writer_ranks), options.deadline, options.background_deadline,
+               options.keep_local)
         if key not in self._savers:
             self._savers[key] = _sealpoint.Saver(
                 self._engine,
@@ -294,6 +295,7 @@ class Session:
                 check_device_copies=False,
                 deadline=options.deadline,
                 background_deadline=options.background_deadline,
+                keep_local=options.keep_local,
             )
         return self._savers[key]
 

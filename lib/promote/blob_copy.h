@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_PROMOTE_BLOB_COPY_H_
+#define SEALPOINT_LIB_PROMOTE_BLOB_COPY_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "lib/metadata/metadata.h"
+#include "sealpoint/limits.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// Whether the directory has the blob: a file with the pinned length and the pinned trailer. Errors:
+// Corrupt (R-STG-03: another file has its name), those of the storage.
+Result<bool> HasBlob(const Directory& directory, const BlobPin& pin);
+
+struct BlobCopyOptions {
+  PublishMethod publish = PublishMethod::kNone;  // of the target
+  std::uint64_t piece_size_bytes = 0;            // held at a time; a multiple of 4 KiB
+  Limits limits{};
+  std::function<Status(std::uint64_t bytes)> on_copied{};  // an error ends the copy
+};
+
+// Copies a blob, and verifies on the way every byte by what the index pins of it (R-STG-02). It
+// gets its name when it is whole and durable; a directory sync has to follow. False if somebody
+// else's copy got the name first. After an error nothing of this copy is left. Errors: Corrupt,
+// Incomplete, Unsupported (a damaged blob), those of both storages.
+Result<bool> CopyBlob(const Directory& from, Directory& to, const BlobPin& pin,
+                      const BlobCopyOptions& options);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_PROMOTE_BLOB_COPY_H_

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_PROMOTE_PROMOTE_FILES_H_
+#define SEALPOINT_LIB_PROMOTE_PROMOTE_FILES_H_
+
+#include <optional>
+#include <string>
+
+#include "lib/container/open_checkpoint.h"
+#include "sealpoint/promote.h"
+#include "sealpoint/status.h"
+
+namespace sealpoint::internal {
+
+// Promote, with marker and index that somebody else read, and PromoteOptions::blobs: `from` may
+// lack both files, and be gone if nothing is to be copied any more.
+Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
+                                   const PromoteOptions& options, std::optional<GivenFiles> given);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_PROMOTE_PROMOTE_FILES_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/promote/whole_file.h"
+
+#include <string_view>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal {
+
+Result<std::unique_ptr<WholeFile>> WholeFile::Create(Directory& directory, PublishMethod method,
+                                                     std::string name, std::string_view suffix,
+                                                     IoMode mode) {
+  std::unique_ptr<WholeFile> made(new WholeFile(directory, method, std::move(name)));
+  const bool needs_other_name =
+      method == PublishMethod::kLink || method == PublishMethod::kRenameNoReplace;
+  std::string written_as = made->name_;
+  if (needs_other_name) {
+    SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
+    written_as = StrCat(id.ToHex(), suffix);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(made->file_, directory.CreateExclusive(written_as, mode));
+  made->written_as_ = std::move(written_as);
+  return made;
+}
+
+// A file that was created under its own name may have it by now, for others to see.
+WholeFile::~WholeFile() {
+  file_.reset();
+  const bool has_other_name = !written_as_.empty() && written_as_ != name_;
+  if (has_other_name) static_cast<void>(directory_.Remove(written_as_));
+}
+
+Status WholeFile::Finish() {
+  SEALPOINT_RETURN_IF_ERROR(file_->Sync());
+  SEALPOINT_RETURN_IF_ERROR(file_->Close());
+  if (written_as_ == name_) return {};
+  return directory_.PublishExclusive(written_as_, name_, method_);
+}
+
+}  // namespace sealpoint::internal

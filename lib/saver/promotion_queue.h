@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_PROMOTION_QUEUE_H_
+#define SEALPOINT_LIB_SAVER_PROMOTION_QUEUE_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lib/saver/staged_commit.h"
+#include "sealpoint/promote.h"
+#include "sealpoint/saver.h"
+#include "sealpoint/staged_saves.h"
+#include "sealpoint/status.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// Removes a promoted checkpoint from local storage, unless a KEEP file is in it; foreign files
+// stay. What another process removes meanwhile is no error.
+Status DropLocal(Storage& storage, const std::string& directory);
+
+// The promotions of one rank, one after the other, on a thread of its own that talks to no other
+// rank. Thread safety: all functions.
+class PromotionQueue {
+ public:
+  // Starts no thread before the first promotion. In a forked child the last owner leaves it as it
+  // is.
+  static std::shared_ptr<PromotionQueue> Create(std::shared_ptr<Storage> storage,
+                                                const SaverOptions& options);
+  PromotionQueue(const PromotionQueue&) = delete;
+  PromotionQueue& operator=(const PromotionQueue&) = delete;
+
+  void Add(StagedCommit staged);
+  std::vector<Promotion> Take();
+  bool WaitFor(std::chrono::milliseconds longest);
+  // Ends the promotion under way and forgets those that wait; then says what nobody heard of.
+  // Idempotent.
+  void Close();
+
+ private:
+  PromotionQueue(std::shared_ptr<Storage> storage, const SaverOptions& options);
+  ~PromotionQueue() = default;
+
+  void Work();
+  Promotion Run(const StagedCommit& staged);
+  void DropPromoted(const StagedCommit& staged);
+
+  const std::shared_ptr<Storage> storage_;
+  const SaverOptions options_;
+  const int owner_pid_;
+  std::atomic<bool> is_closed_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<StagedCommit> waiting_;
+  std::vector<StagedCommit> failed_;   // which are tried again before the next
+  std::deque<StagedCommit> promoted_;  // that are still on local storage; of the thread
+  std::vector<Promotion> over_;
+  bool is_running_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_PROMOTION_QUEUE_H_

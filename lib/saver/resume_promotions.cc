@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/base/wire.h"
+#include "lib/comm/agree.h"
+#include "lib/comm/same_call.h"
+#include "lib/container/open_checkpoint.h"
+#include "lib/format/constants.h"
+#include "lib/promote/promote_files.h"
+#include "lib/saver/promotion_queue.h"
+#include "lib/series/series_scan.h"
+#include "sealpoint/series.h"
+#include "sealpoint/staged_saves.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+// A checkpoint on the local storage of one rank at least.
+struct Candidate {
+  std::string name;
+  AttemptId attempt{};
+  std::uint64_t sequence = 0;
+  int rank = 0;  // the first that has its marker
+};
+
+// What a final series holds.
+struct FinalSeries {
+  std::uint64_t newest = 0;                   // sequence; 0 if there is none
+  std::map<std::string, AttemptId> attempts;  // by name of the directory
+};
+
+// One call. All functions but those that say "local" are collective.
+class Resumption {
+ public:
+  Resumption(Communicator& comm, std::string local, std::string final_series,
+             const ResumePromotionsOptions& options)
+      : comm_(comm),
+        local_(std::move(local)),
+        final_(std::move(final_series)),
+        options_(options),
+        storage_(options.storage ? options.storage : PosixStorage()) {}
+
+  Result<ResumedPromotions> Run();
+
+ private:
+  Result<FinalSeries> LookAtFinal();
+  Result<std::vector<Candidate>> FindCandidates(const FinalSeries& series);
+  Status PromoteOne(const Candidate& candidate);
+  Result<GivenFiles> ReadFiles(const Candidate& candidate) const;  // local
+  Result<std::vector<BlobId>> Divide(const Candidate& candidate, const Metadata& index);
+  Result<Bytes> BlobsIn(const std::string& directory, const Metadata& index) const;  // local
+  void DropWhatIsFinal(const FinalSeries& series);                                   // local
+
+  Communicator& comm_;
+  const std::string local_;
+  const std::string final_;
+  const ResumePromotionsOptions& options_;
+  const std::shared_ptr<Storage> storage_;
+  SeriesListing listing_;  // of the local series
+};
+
+Result<Bytes> ListFinal(const Storage& storage, const std::string& path) {
+  SEALPOINT_ASSIGN_OR_RETURN(const SeriesListing listing,
+                             ScanSeries(storage, path, SeriesDetail::kMarkers));
+  if (const SeriesEntry* const unread = listing.unread()) return NeverNotFound(unread->problem);
+  Bytes bytes;
+  WireWriter out(bytes);
+  const SeriesEntry* const newest = listing.newest();
+  out.Put(newest == nullptr ? std::uint64_t{0} : newest->sequence);
+  for (const SeriesEntry& entry : listing.entries) {
+    if (entry.verdict != Verdict::kCommitted) continue;
+    out.Put(entry.name);
+    out.Put(entry.attempt);
+  }
+  return bytes;
+}
+
+Result<FinalSeries> Resumption::LookAtFinal() {
+  Result<Bytes> at_root = Bytes();
+  if (comm_.rank() == 0) at_root = ListFinal(*storage_, final_);
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes bytes, BroadcastResult(comm_, 0, std::move(at_root)));
+  WireReader in(bytes);
+  FinalSeries series;
+  SEALPOINT_ASSIGN_OR_RETURN(series.newest, in.Number());
+  while (!in.at_end()) {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string name, in.Text());
+    SEALPOINT_ASSIGN_OR_RETURN(series.attempts[name], in.Id());
+  }
+  return series;
+}
+
+// Newest first; the same on all ranks.
+Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& series) {
+  auto listing = ScanSeries(*storage_, local_, SeriesDetail::kMarkers);
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, listing.status()));
+  listing_ = *std::move(listing);
+  Bytes mine;
+  WireWriter out(mine);
+  for (const SeriesEntry& entry : listing_.entries) {
+    if (entry.verdict != Verdict::kCommitted || entry.sequence <= series.newest) continue;
+    out.Put(entry.name);
+    out.Put(entry.attempt);
+    out.Put(entry.sequence);
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(mine));
+  std::map<AttemptId, Candidate> found;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    for (WireReader in(all[rank]); !in.at_end();) {
+      Candidate one{.rank = static_cast<int>(rank)};
+      SEALPOINT_ASSIGN_OR_RETURN(one.name, in.Text());
+      SEALPOINT_ASSIGN_OR_RETURN(one.attempt, in.Id());
+      SEALPOINT_ASSIGN_OR_RETURN(one.sequence, in.Number());
+      found.try_emplace(one.attempt, one);
+    }
+  }
+  std::vector<Candidate> candidates;
+  for (auto& [attempt, one] : found) candidates.push_back(std::move(one));
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.sequence, a.attempt) > std::pair(b.sequence, b.attempt);
+  });
+  return candidates;
+}
+
+Result<GivenFiles> Resumption::ReadFiles(const Candidate& candidate) const {
+  SEALPOINT_ASSIGN_OR_RETURN(
+      CommittedFiles files,
+      OpenCommitted(*storage_, JoinPath(local_, candidate.name), options_.limits, false));
+  return GivenFiles{.marker = std::move(files.marker.bytes), .index = *files.index.bytes};
+}
+
+// One byte per blob of the index: whether it is there with its length.
+Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& index) const {
+  Bytes has(index.blob_count());
+  const auto opened = storage_->OpenDirectory(directory);
+  if (!opened.ok() && opened.error().code() == Code::kNotFound) return has;
+  SEALPOINT_RETURN_IF_ERROR(opened.status());
+  SEALPOINT_ASSIGN_OR_RETURN(const auto entries, (*opened)->List());
+  std::map<std::string, std::uint64_t> sizes;
+  for (const EntryInfo& entry : entries) sizes[entry.name] = entry.size_bytes;
+  for (std::size_t i = 0; i < has.size(); ++i) {
+    const BlobPin pin = index.blob(i);
+    const auto found = sizes.find(BlobName(pin.id));
+    if (found != sizes.end() && found->second == pin.file_size) has[i] = std::byte{1};
+  }
+  return has;
+}
+
+// The blobs that this rank promotes: of the ranks that see one, that with the fewest bytes so far
+// takes it. What no rank sees must be in the final directory.
+Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate, const Metadata& index) {
+  auto mine = BlobsIn(JoinPath(local_, candidate.name), index);
+  Result<Bytes> in_final = Bytes();
+  if (comm_.rank() == 0) in_final = BlobsIn(JoinPath(final_, candidate.name), index);
+  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, mine.ok() ? in_final.status() : mine.status()));
+  if (comm_.rank() == 0) mine->insert(mine->end(), in_final->begin(), in_final->end());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(*mine));
+  std::vector<std::uint64_t> load(all.size());
+  std::vector<BlobId> own;
+  for (std::size_t i = 0; i < index.blob_count(); ++i) {
+    const BlobPin pin = index.blob(i);
+    if (all[0][index.blob_count() + i] == std::byte{1}) continue;
+    std::size_t taker = all.size();
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const bool has = all[rank][i] == std::byte{1};
+      if (has && (taker == all.size() || load[rank] < load[taker])) taker = rank;
+    }
+    if (taker == all.size()) {
+      return RuleError(Code::kIncomplete, "R-STG-07", "blob ", pin.id.ToHex(), " (", i + 1, " of ",
+                       index.blob_count(),
+                       ") is on the local storage of no rank that is here, nor in the final place")
+          .AtPath(JoinPath(final_, candidate.name));
+    }
+    load[taker] += pin.file_size;
+    if (taker == static_cast<std::size_t>(comm_.rank())) own.push_back(pin.id);
+  }
+  return own;
+}
+
+Status Resumption::PromoteOne(const Candidate& candidate) {
+  Result<Bytes> at_reader = Bytes();
+  if (comm_.rank() == candidate.rank) {
+    const auto files = ReadFiles(candidate);
+    if (files.ok()) {
+      WireWriter out(*at_reader);
+      out.Put(AsText(files->marker));
+      out.Put(AsText(files->index));
+    } else {
+      at_reader = files.error();
+    }
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(const Bytes sent,
+                             BroadcastResult(comm_, candidate.rank, std::move(at_reader)));
+  WireReader in(sent);
+  GivenFiles given;
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan marker, in.Span());
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
+  given.marker.assign(marker.begin(), marker.end());
+  given.index.assign(index.begin(), index.end());
+  const std::string from = JoinPath(local_, candidate.name);
+  SEALPOINT_ASSIGN_OR_RETURN(const MarkerFile decoded, DecodeMarkerFile(from, given.marker));
+  SEALPOINT_ASSIGN_OR_RETURN(const IndexFile file,
+                             DecodeIndexFile(from, decoded.marker, given.index, options_.limits));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<BlobId> own, Divide(candidate, file.metadata));
+  const auto promoted = PromoteGiven(from, JoinPath(final_, candidate.name),
+                                     {.from_storage = storage_,
+                                      .to_storage = storage_,
+                                      .blobs = own,
+                                      .threads = options_.threads,
+                                      .deadline = options_.deadline,
+                                      .limits = options_.limits},
+                                     std::move(given));
+  return AgreeOnStatus(comm_, promoted.status());
+}
+
+// Local copies of what the final series has, but for the newest few. Failing is no error: the next
+// job tries again.
+void Resumption::DropWhatIsFinal(const FinalSeries& series) {
+  int kept = 0;
+  for (const SeriesEntry& entry : listing_.entries) {
+    const auto in_final = series.attempts.find(entry.name);
+    if (in_final == series.attempts.end()) continue;
+    // Without a marker: of a node that died before it published its own.
+    const bool is_same =
+        entry.verdict == Verdict::kUncommitted ||
+        (entry.verdict == Verdict::kCommitted && entry.attempt == in_final->second);
+    if (!is_same) continue;
+    if (kept++ >= options_.keep_local) static_cast<void>(DropLocal(*storage_, entry.path));
+  }
+}
+
+Result<ResumedPromotions> Resumption::Run() {
+  SEALPOINT_RETURN_IF_ERROR(
+      BeginCall(comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}})
+          .status());
+  SEALPOINT_ASSIGN_OR_RETURN(FinalSeries series, LookAtFinal());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, FindCandidates(series));
+  ResumedPromotions resumed;
+  for (const Candidate& one : candidates) {
+    const Status status = PromoteOne(one);
+    if (IsCommFailure(status) && status.place().rule.empty()) return status;
+    if (status.ok()) {
+      resumed.promoted.push_back(one.name);
+      series.attempts[one.name] = one.attempt;
+    } else {
+      resumed.passed_over.push_back({.directory = JoinPath(final_, one.name), .status = status});
+    }
+  }
+  DropWhatIsFinal(series);
+  return resumed;
+}
+
+}  // namespace
+}  // namespace internal
+
+Result<ResumedPromotions> ResumePromotions(Communicator& comm, const std::string& local,
+                                           const std::string& final_series,
+                                           const ResumePromotionsOptions& options) {
+  auto resumed = internal::Resumption(comm, local, final_series, options).Run();
+  if (resumed.ok()) return resumed;
+  const std::string during =
+      internal::StrCat("collective resumption of promotions to ", final_series);
+  return internal::DescribeCommFailure(comm, resumed.error(), during);
+}
+
+}  // namespace sealpoint

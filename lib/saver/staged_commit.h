@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_
+#define SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sealpoint/bytes.h"
+#include "sealpoint/id.h"
+
+namespace sealpoint::internal {
+
+// What a rank knows of a staged save that was committed on local storage, and promotes it with.
+struct StagedCommit {
+  std::string local{};  // directory
+  std::string final{};
+  std::uint64_t step = 0;
+  Bytes marker{};
+  Bytes index{};
+  std::vector<BlobId> blobs{};  // that this rank wrote
+  bool is_first = false;        // the one rank of its node that placed index and marker there
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_SAVER_STAGED_COMMIT_H_
