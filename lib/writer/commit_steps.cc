@@ -23,9 +23,13 @@ namespace sealpoint::internal {
 namespace {
 
 Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
-  for (const CommittedBlob& blob : blobs) {
-    const std::string name = BlobName(blob.pin.id);
-    const auto info = directory.Stat(name);
+  std::vector<std::string> names;
+  names.reserve(blobs.size());
+  for (const CommittedBlob& blob : blobs) names.push_back(BlobName(blob.pin.id));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach(names));
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    const CommittedBlob& blob = blobs[i];
+    const Result<EntryInfo>& info = infos[i];
     if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
     const bool is_whole =
         info.ok() && info->kind == EntryKind::kFile && info->size_bytes == blob.pin.file_size;
@@ -35,7 +39,7 @@ Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedB
                                                                : StrCat(info->size_bytes, " bytes");
     return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
                      blob.pin.file_size, " bytes")
-        .AtPath(JoinPath(directory.path(), name));
+        .AtPath(JoinPath(directory.path(), names[i]));
   }
   return {};
 }
@@ -152,7 +156,10 @@ Status CheckParent(const std::optional<ParentRef>& parent) {
 }
 
 Status CheckNoMarker(Directory& directory) {
-  const auto info = directory.Stat(kMarkerName);
+  const std::string name(kMarkerName);
+  // An object store answers what follows from the same listing.
+  SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach({&name, 1}));
+  const Result<EntryInfo>& info = infos.front();
   if (info.ok()) {
     return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory already holds a marker")
         .AtPath(JoinPath(directory.path(), kMarkerName));
@@ -171,16 +178,27 @@ Status WriteOwnFile(Directory& directory, const std::string& name, ByteSpan cont
   return status;
 }
 
-Status WriteIndexAndMarker(Directory& directory, const CommitOptions& options,
+Status WriteIndexAndMarker(Directory& directory, PublishMethod method, const CommitOptions& options,
                            const Bytes& index_file, const MarkerBytes& marker,
                            std::vector<std::string>& own_files) {
   SEALPOINT_RETURN_IF_ERROR(
       WriteOwnFile(directory, IndexName(options.attempt), index_file, own_files));
+  // A put needs no name to publish from, and what was put is durable.
+  if (method == PublishMethod::kPutIfAbsent) return {};
   SEALPOINT_RETURN_IF_ERROR(
       WriteOwnFile(directory, UnpublishedMarkerName(options.attempt), marker, own_files));
   // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
   // not outlive the index that it pins.
   return directory.Sync();
+}
+
+Status Publish(Directory& directory, PublishMethod method, const AttemptId& attempt,
+               const MarkerBytes& marker) {
+  if (method == PublishMethod::kPutIfAbsent) {
+    return PublishByPut(directory, kMarkerName, marker,
+                        EncodeMarker({.kind = MarkerKind::kVoid, .attempt = attempt}));
+  }
+  return PublishDurably(directory, method, UnpublishedMarkerName(attempt), kMarkerName, marker);
 }
 
 // R-CMT-31. Merging copies the fields that this version knows: the index would lack what the bits
@@ -233,7 +251,8 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // A crash from here on leaves an index, and perhaps `<attempt>.commit`, beside the blobs: still
   // an uncommitted attempt, since no reader looks at any name but `COMMIT`.
   std::vector<std::string> own_files;
-  Status status = WriteIndexAndMarker(directory, options, *index_file, marker_bytes, own_files);
+  Status status =
+      WriteIndexAndMarker(directory, method, options, *index_file, marker_bytes, own_files);
   recorder.Progress(index_file->size());
   if (status.ok()) {
     recorder.Begin(Phase::kPublish);
@@ -242,8 +261,7 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // A crash within leaves the directory either uncommitted or committed, never in between: `COMMIT`
   // appears with its whole content, and all that it pins is durable.
   if (status.ok()) {
-    status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,
-                            marker_bytes);
+    status = Publish(directory, method, options.attempt, marker_bytes);
   }
   recorder.End();
   // If the outcome is unknown the checkpoint may exist: removing its index would destroy it

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/object_readable_file.h"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "lib/base/checked_math.h"
+#include "lib/base/errors.h"
+
+namespace sealpoint::internal {
+
+ObjectReadableFile::ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info,
+                                       Bytes front)
+    : store_(std::move(store)), info_(std::move(info)), front_(std::move(front)) {}
+
+Status ObjectReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) const {
+  const std::string path = JoinPath(store_->uri(), info_.key);
+  if (!RangeFits(offset, out.size(), std::numeric_limits<std::int64_t>::max())) {
+    return InvalidArgument("offset ", offset, " and size ", out.size(),
+                           " exceed the greatest file offset")
+        .AtPath(path);
+  }
+  if (!RangeFits(offset, out.size(), info_.size_bytes)) {
+    return MakeError(Code::kIncomplete, "object has ", info_.size_bytes,
+                     " bytes, expected at least ", offset, " + ", out.size())
+        .AtPath(path)
+        .AtOffset(info_.size_bytes);
+  }
+  if (out.empty()) return {};
+  if (offset + out.size() <= front_.size()) {
+    std::memcpy(out.data(), front_.data() + offset, out.size());
+    return {};
+  }
+  const ObjectRange range{.offset = offset, .out = out};
+  Status status = store_->GetRanges(info_, {&range, 1});
+  if (status.code() != Code::kNotFound) return status;
+  return MakeError(Code::kIncomplete, "the object was removed since it was opened")
+      .AtPath(path)
+      .AtOffset(offset);
+}
+
+}  // namespace sealpoint::internal
