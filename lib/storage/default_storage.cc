@@ -93,7 +93,7 @@ Status NotRegistered(std::string_view path, std::string_view scheme) {
 
 Status RegisterStorage(std::string_view scheme, StorageFactory factory) {
   const std::string name = internal::LowerCase(scheme);
-  if (internal::SchemeOf(name + "://") != name || name == internal::kFileScheme) {
+  if (name.empty() || internal::SchemeOf(name + "://") != name || name == internal::kFileScheme) {
     return internal::InvalidArgument("'", scheme,
                                      "' is not a scheme that can be registered, "
                                      "expected a letter, then letters, digits, '+', '-' and '.'; "

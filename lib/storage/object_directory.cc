@@ -113,7 +113,7 @@ void ObjectDirectory::Forget(std::string_view name) {
 
 // Small objects are read whole, and afresh: the marker is one.
 Result<std::unique_ptr<ReadableFile>> ObjectDirectory::OpenForRead(std::string_view name,
-                                                                   IoMode /*mode*/) const {
+                                                                   IoMode mode) const {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
   std::optional<ObjectInfo> info = KnownLarge(name);
   Bytes front;
@@ -126,7 +126,7 @@ Result<std::unique_ptr<ReadableFile>> ObjectDirectory::OpenForRead(std::string_v
     info->key = key;
   }
   std::unique_ptr<ReadableFile> file =
-      std::make_unique<ObjectReadableFile>(tree_->store, *std::move(info), std::move(front));
+      std::make_unique<ObjectReadableFile>(tree_->store, *std::move(info), std::move(front), mode);
   return file;
 }
 
@@ -285,16 +285,21 @@ Status ObjectDirectory::RemoveSubdirectory(std::string_view name) {
   const bool has_objects =
       std::any_of(below.objects.begin(), below.objects.end(),
                   [&](const ObjectInfo& info) { return info.key != key + "/"; });
-  if (has_objects || !below.prefixes.empty()) {
+  const std::string own = key + "/";
+  const std::lock_guard lock(tree_->mutex);
+  const auto first_inside = tree_->made.upper_bound(own);
+  const bool has_made = first_inside != tree_->made.end() && first_inside->starts_with(own);
+  if (has_objects || has_made || !below.prefixes.empty()) {
     return MakeError(Code::kIo, "the directory is not empty").AtPath(JoinPath(path_, name));
   }
-  const std::lock_guard lock(tree_->mutex);
-  tree_->made.erase(key + "/");
+  tree_->made.erase(own);
   return {};
 }
 
-Status ObjectDirectory::PublishExclusive(std::string_view /*from*/, std::string_view to,
+Status ObjectDirectory::PublishExclusive(std::string_view from, std::string_view to,
                                          PublishMethod /*method*/) {
+  SEALPOINT_RETURN_IF_ERROR(KeyOf(from).status());
+  SEALPOINT_RETURN_IF_ERROR(KeyOf(to).status());
   return MakeError(Code::kUnsupported, "an object store has no links, expected PutIfAbsent")
       .AtPath(JoinPath(path_, to));
 }

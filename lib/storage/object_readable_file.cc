@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/storage/object_readable_file.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -11,8 +13,8 @@
 namespace sealpoint::internal {
 
 ObjectReadableFile::ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info,
-                                       Bytes front)
-    : store_(std::move(store)), info_(std::move(info)), front_(std::move(front)) {}
+                                       Bytes front, IoMode mode)
+    : store_(std::move(store)), info_(std::move(info)), front_(std::move(front)), mode_(mode) {}
 
 Status ObjectReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) const {
   const std::string path = JoinPath(store_->uri(), info_.key);
@@ -21,12 +23,19 @@ Status ObjectReadableFile::ReadAt(std::uint64_t offset, MutableByteSpan out) con
                            " exceed the greatest file offset")
         .AtPath(path);
   }
-  if (!RangeFits(offset, out.size(), info_.size_bytes)) {
+  const std::uint64_t limit = mode_ == IoMode::kDirect
+                                  ? AlignUp(info_.size_bytes, kDirectIoAlignmentBytes)
+                                  : info_.size_bytes;
+  if (!RangeFits(offset, out.size(), limit)) {
     return MakeError(Code::kIncomplete, "object has ", info_.size_bytes,
                      " bytes, expected at least ", offset, " + ", out.size())
         .AtPath(path)
         .AtOffset(info_.size_bytes);
   }
+  const std::uint64_t begin = std::min(offset, info_.size_bytes);
+  const std::uint64_t size = std::min<std::uint64_t>(out.size(), info_.size_bytes - begin);
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(size), out.end(), std::byte{0});
+  out = out.first(size);
   if (out.empty()) return {};
   if (offset + out.size() <= front_.size()) {
     std::memcpy(out.data(), front_.data() + offset, out.size());

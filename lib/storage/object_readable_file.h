@@ -18,7 +18,8 @@ inline constexpr std::size_t kObjectFrontBytes = 64 * kKiB;
 class ObjectReadableFile final : public ReadableFile {
  public:
   // `front` holds the first bytes, perhaps none.
-  ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info, Bytes front);
+  ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info, Bytes front,
+                     IoMode mode);
 
   std::uint64_t size_bytes() const override { return info_.size_bytes; }
   Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
@@ -28,6 +29,7 @@ class ObjectReadableFile final : public ReadableFile {
   const std::shared_ptr<const ObjectStore> store_;
   const ObjectInfo info_;
   const Bytes front_;
+  const IoMode mode_;
 };
 
 }  // namespace sealpoint::internal

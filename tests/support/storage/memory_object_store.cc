@@ -2,7 +2,10 @@
 #include "tests/support/storage/memory_object_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <thread>
 #include <utility>
 
 #include "lib/base/errors.h"
@@ -20,30 +23,32 @@ Bytes Copy(ByteSpan bytes) { return {bytes.begin(), bytes.end()}; }
 class MemoryObjectStore::Upload final : public ObjectUpload {
  public:
   Upload(MemoryObjectStore& store, std::string key, std::uint64_t id)
-      : store_(store), key_(std::move(key)), id_(id) {}
+      : store_(store), key_(std::move(key)), id_(id) {
+    if (store_.sends_behind) sender_ = std::thread([this] { SendAll(); });
+  }
   ~Upload() override { Abort(); }
 
   Status Append(ByteSpan part, std::function<void()> released) override {
-    if (error_.ok() && was_short_) {
-      error_ = internal::InvalidArgument("a part follows one of another size than the first's");
-    }
-    was_short_ = part.size() != store_.part_size;
-    if (!error_.ok()) {
-      released();
-      return error_;
-    }
     {
       const std::lock_guard lock(store_.mutex_);
       store_.held_bytes_ += part.size();
       store_.held_bytes_max_ = std::max(store_.held_bytes_max_, store_.held_bytes_);
     }
+    std::unique_lock lock(mutex_);
+    if (error_.ok() && was_short_) {
+      error_ = internal::InvalidArgument("a part follows one that is shorter than a part");
+    }
+    was_short_ = part.size() != store_.part_size;
+    const Status status = error_;
     held_.push_back({part, std::move(released)});
-    while (held_.size() > store_.parts_under_way_max) SendOne();
-    return error_;
+    lock.unlock();
+    changed_.notify_all();
+    if (!sender_.joinable()) SendOne();
+    return status.ok() && !sender_.joinable() ? Error() : status;
   }
   Status Complete() override {
-    while (!held_.empty()) SendOne();
-    SEALPOINT_RETURN_IF_ERROR(error_);
+    Stop();
+    SEALPOINT_RETURN_IF_ERROR(Error());
     error_ = store_.Do(Request::kComplete, key_, [&] {
       store_.Make(key_, content_);
       store_.uploads_.erase(id_);
@@ -52,8 +57,8 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
     return error_;
   }
   void Abort() override {
+    Stop();
     if (error_.ok()) error_ = MakeError(Code::kIo, "the upload was aborted");
-    while (!held_.empty()) SendOne();
     const std::lock_guard lock(store_.mutex_);
     store_.uploads_.erase(id_);
   }
@@ -63,7 +68,31 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
     ByteSpan part;
     std::function<void()> released;
   };
+  Status Error() {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+    }
+    changed_.notify_all();
+    if (sender_.joinable()) sender_.join();
+  }
+  void SendAll() {
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return is_stopped_ || !held_.empty(); });
+        if (held_.empty()) return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      SendOne();
+    }
+  }
   void SendOne() {
+    std::unique_lock lock(mutex_);
     const Held held = std::move(held_.front());
     held_.pop_front();
     if (error_.ok()) {
@@ -72,8 +101,9 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
         return Status();
       });
     }
+    lock.unlock();
     {
-      const std::lock_guard lock(store_.mutex_);
+      const std::lock_guard store_lock(store_.mutex_);
       store_.held_bytes_ -= held.part.size();
     }
     held.released();
@@ -82,10 +112,14 @@ class MemoryObjectStore::Upload final : public ObjectUpload {
   MemoryObjectStore& store_;
   const std::string key_;
   const std::uint64_t id_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
   Bytes content_;
   std::deque<Held> held_;
   bool was_short_ = false;
+  bool is_stopped_ = false;
   Status error_;
+  std::thread sender_;
 };
 
 void MemoryObjectStore::FailAt(std::uint64_t number, Trouble trouble) {
@@ -152,7 +186,8 @@ Status MemoryObjectStore::Do(Request kind, const std::string& key,
     }
   }
   delayed_ = std::move(later);
-  if (fail_at_ != number) return effect();
+  const bool is_dead = fail_at_ && trouble_ == Trouble::kDead && number > *fail_at_;
+  if (!is_dead && fail_at_ != number) return effect();
   if (trouble_ == Trouble::kLostReply) static_cast<void>(effect());
   if (trouble_ == Trouble::kDelayed &&
       (kind == Request::kPut || kind == Request::kPutIfAbsent || kind == Request::kDelete)) {

@@ -34,8 +34,10 @@ enum class Trouble : std::uint8_t {
   kRefused,    // an error, and no effect: 403, 409, 503
   kLostReply,  // an error behind the effect
   kDelayed,    // an error, and the effect comes some requests later
+  kDead,       // an error of this and of all that follow, as if this process had died
 };
-inline constexpr Trouble kTroubles[] = {Trouble::kRefused, Trouble::kLostReply, Trouble::kDelayed};
+inline constexpr Trouble kTroubles[] = {Trouble::kRefused, Trouble::kLostReply, Trouble::kDelayed,
+                                        Trouble::kDead};
 
 // An object store in memory, which counts requests and can have trouble with one of them.
 // Thread safety: all functions; the fields are set before it is shared.
@@ -44,10 +46,10 @@ class MemoryObjectStore final : public ObjectStore {
   explicit MemoryObjectStore(std::string uri = "mem://bucket") : uri_(std::move(uri)) {}
 
   std::uint64_t part_size = 64 * kKiB;
-  std::size_t page_size = 1000;         // keys and prefixes
-  bool ignores_condition = false;       // as rclone and JuiceFS do
-  std::size_t parts_under_way_max = 0;  // parts that an upload keeps before it releases one
-  std::uint64_t delay = 1;              // requests after which a delayed effect comes
+  std::size_t page_size = 1000;    // keys and prefixes
+  bool ignores_condition = false;  // as rclone and JuiceFS do
+  bool sends_behind = false;       // parts are sent slowly, by a thread of each upload
+  std::uint64_t delay = 1;         // requests after which a delayed effect comes
   bool gives_etags = true;
 
   // The request with this number, from 0, has trouble.
