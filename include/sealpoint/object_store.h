@@ -22,16 +22,16 @@
 
 namespace sealpoint {
 
-struct ObjectInfo {
+struct StoredObject {
   std::string key{};
   std::uint64_t size_bytes = 0;
   std::string etag{};  // as the store spells it; empty if it gives none
-  friend bool operator==(const ObjectInfo&, const ObjectInfo&) = default;
+  friend bool operator==(const StoredObject&, const StoredObject&) = default;
 };
 
 // One page of a listing by the delimiter '/'.
 struct ObjectPage {
-  std::vector<ObjectInfo> objects{};    // whose keys are `<prefix><name>`, without '/' in the name
+  std::vector<StoredObject> objects{};  // whose keys are `<prefix><name>`, without '/' in the name
   std::vector<std::string> prefixes{};  // `<prefix><name>/`, each once
   std::string next{};                   // continues the listing; empty after the last page
 };
@@ -97,14 +97,15 @@ class SEALPOINT_EXPORT ObjectStore {
 
   // The first `size_max` bytes, or all, into `out`; the length of the whole object is in the
   // result. One request. Errors: NotFound, Io.
-  virtual Result<ObjectInfo> GetFirst(const std::string& key, std::size_t size_max,
-                                      Bytes& out) const = 0;
+  virtual Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
+                                        Bytes& out) const = 0;
   // Fills all ranges, in requests of a good size, many under way at once. If `object.etag` is not
   // empty it is asked that the object is still that one, where the store can. Errors: NotFound,
   // Incomplete (the object ends before a range does), Io (also if it is another object now).
-  virtual Status GetRanges(const ObjectInfo& object, std::span<const ObjectRange> ranges) const = 0;
+  virtual Status GetRanges(const StoredObject& object,
+                           std::span<const ObjectRange> ranges) const = 0;
   // Errors: NotFound, Io.
-  virtual Result<ObjectInfo> Head(const std::string& key) const = 0;
+  virtual Result<StoredObject> Head(const std::string& key) const = 0;
   // Objects and prefixes directly below `prefix` ("" or "…/"), sorted by key; `next` of the page
   // before, or empty. Errors: Io.
   virtual Result<ObjectPage> List(const std::string& prefix, const std::string& next) const = 0;

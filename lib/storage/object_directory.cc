@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kKeySizeMaxBytes = 1024;  // of S3, GCS and Azure
 
-EntryInfo FileEntry(std::string_view name, const ObjectInfo& info) {
+EntryInfo FileEntry(std::string_view name, const StoredObject& info) {
   return {.name = std::string(name), .kind = EntryKind::kFile, .size_bytes = info.size_bytes};
 }
 
@@ -97,7 +97,7 @@ Result<std::unique_ptr<WritableFile>> ObjectDirectory::CreateExclusive(std::stri
   return file;
 }
 
-std::optional<ObjectInfo> ObjectDirectory::KnownLarge(std::string_view name) const {
+std::optional<StoredObject> ObjectDirectory::KnownLarge(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   const auto found = large_.find(name);
   if (found == large_.end()) return std::nullopt;
@@ -115,7 +115,7 @@ void ObjectDirectory::Forget(std::string_view name) {
 Result<std::unique_ptr<ReadableFile>> ObjectDirectory::OpenForRead(std::string_view name,
                                                                    IoMode mode) const {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  std::optional<ObjectInfo> info = KnownLarge(name);
+  std::optional<StoredObject> info = KnownLarge(name);
   Bytes front;
   if (!info) {
     auto got = store().GetFirst(key, kObjectFrontBytes, front);
@@ -154,7 +154,7 @@ Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects(bool take_first) c
     if (!page) {
       SEALPOINT_ASSIGN_OR_RETURN(page, store().List(prefix_, next));
     }
-    for (ObjectInfo& info : page->objects) {
+    for (StoredObject& info : page->objects) {
       const std::string name(NameBelow(info.key, prefix_));
       if (!name.empty() && !info.key.ends_with('/')) listing.emplace(name, std::move(info));
     }
@@ -226,7 +226,7 @@ Status ObjectDirectory::ForEachEntry(
   std::string next;
   do {
     SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage page, store().List(prefix_, next));
-    for (const ObjectInfo& info : page.objects) {
+    for (const StoredObject& info : page.objects) {
       const std::string_view name = NameBelow(info.key, prefix_);
       if (name.empty() || info.key.ends_with('/')) continue;
       if (!visit(FileEntry(name, info))) return {};
@@ -284,7 +284,7 @@ Status ObjectDirectory::RemoveSubdirectory(std::string_view name) {
   SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(key + "/", ""));
   const bool has_objects =
       std::any_of(below.objects.begin(), below.objects.end(),
-                  [&](const ObjectInfo& info) { return info.key != key + "/"; });
+                  [&](const StoredObject& info) { return info.key != key + "/"; });
   const std::string own = key + "/";
   const std::lock_guard lock(tree_->mutex);
   const auto first_inside = tree_->made.upper_bound(own);

@@ -59,7 +59,7 @@ class ObjectDirectory final : public Directory {
   Result<Capabilities> Probe(std::string_view probe_name) override;
 
  private:
-  using Listing = std::map<std::string, ObjectInfo, std::less<>>;  // objects by name
+  using Listing = std::map<std::string, StoredObject, std::less<>>;  // objects by name
 
   ObjectDirectory(std::shared_ptr<ObjectTree> tree, std::string path, std::string prefix,
                   ObjectPage first_page)
@@ -73,7 +73,7 @@ class ObjectDirectory final : public Directory {
   // All objects; of the listing that the opening began if `take_first`, and there still is one.
   Result<Listing> ListObjects(bool take_first) const;
   // Without asking the store again, if a listing said how large the object is.
-  std::optional<ObjectInfo> KnownLarge(std::string_view name) const;
+  std::optional<StoredObject> KnownLarge(std::string_view name) const;
   void Forget(std::string_view name);
   std::set<std::string, std::less<>> MadeNames() const;
 

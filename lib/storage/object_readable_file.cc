@@ -12,7 +12,7 @@
 
 namespace sealpoint::internal {
 
-ObjectReadableFile::ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info,
+ObjectReadableFile::ObjectReadableFile(std::shared_ptr<const ObjectStore> store, StoredObject info,
                                        Bytes front, IoMode mode)
     : store_(std::move(store)), info_(std::move(info)), front_(std::move(front)), mode_(mode) {}
 

@@ -18,7 +18,7 @@ inline constexpr std::size_t kObjectFrontBytes = 64 * kKiB;
 class ObjectReadableFile final : public ReadableFile {
  public:
   // `front` holds the first bytes, perhaps none.
-  ObjectReadableFile(std::shared_ptr<const ObjectStore> store, ObjectInfo info, Bytes front,
+  ObjectReadableFile(std::shared_ptr<const ObjectStore> store, StoredObject info, Bytes front,
                      IoMode mode);
 
   std::uint64_t size_bytes() const override { return info_.size_bytes; }
@@ -27,7 +27,7 @@ class ObjectReadableFile final : public ReadableFile {
 
  private:
   const std::shared_ptr<const ObjectStore> store_;
-  const ObjectInfo info_;
+  const StoredObject info_;
   const Bytes front_;
   const IoMode mode_;
 };

@@ -197,7 +197,7 @@ Status MemoryObjectStore::Do(Request kind, const std::string& key,
       .AtPath(JoinPath(uri_, key));
 }
 
-ObjectInfo MemoryObjectStore::InfoOf(const std::string& key, const Object& object) const {
+StoredObject MemoryObjectStore::InfoOf(const std::string& key, const Object& object) const {
   return {.key = key,
           .size_bytes = object.content.size(),
           .etag = gives_etags ? std::to_string(object.version) : ""};
@@ -238,9 +238,9 @@ Result<std::unique_ptr<ObjectUpload>> MemoryObjectStore::StartUpload(const std::
   return std::unique_ptr<ObjectUpload>(std::make_unique<Upload>(*this, key, id));
 }
 
-Result<ObjectInfo> MemoryObjectStore::GetFirst(const std::string& key, std::size_t size_max,
-                                               Bytes& out) const {
-  ObjectInfo info;
+Result<StoredObject> MemoryObjectStore::GetFirst(const std::string& key, std::size_t size_max,
+                                                 Bytes& out) const {
+  StoredObject info;
   SEALPOINT_RETURN_IF_ERROR(Do(Request::kGet, key, [&] {
     const auto found = objects_.find(key);
     if (found == objects_.end()) return Missing(key);
@@ -252,7 +252,7 @@ Result<ObjectInfo> MemoryObjectStore::GetFirst(const std::string& key, std::size
   return info;
 }
 
-Status MemoryObjectStore::GetRanges(const ObjectInfo& object,
+Status MemoryObjectStore::GetRanges(const StoredObject& object,
                                     std::span<const ObjectRange> ranges) const {
   for (const ObjectRange& range : ranges) {
     SEALPOINT_RETURN_IF_ERROR(Do(Request::kGet, object.key, [&] {
@@ -273,8 +273,8 @@ Status MemoryObjectStore::GetRanges(const ObjectInfo& object,
   return {};
 }
 
-Result<ObjectInfo> MemoryObjectStore::Head(const std::string& key) const {
-  ObjectInfo info;
+Result<StoredObject> MemoryObjectStore::Head(const std::string& key) const {
+  StoredObject info;
   SEALPOINT_RETURN_IF_ERROR(Do(Request::kHead, key, [&] {
     const auto found = objects_.find(key);
     if (found == objects_.end()) return Missing(key);

@@ -70,10 +70,10 @@ class MemoryObjectStore final : public ObjectStore {
   Status Put(const std::string& key, ByteSpan content) override;
   Status PutIfAbsent(const std::string& key, ByteSpan content) override;
   Result<std::unique_ptr<ObjectUpload>> StartUpload(const std::string& key) override;
-  Result<ObjectInfo> GetFirst(const std::string& key, std::size_t size_max,
-                              Bytes& out) const override;
-  Status GetRanges(const ObjectInfo& object, std::span<const ObjectRange> ranges) const override;
-  Result<ObjectInfo> Head(const std::string& key) const override;
+  Result<StoredObject> GetFirst(const std::string& key, std::size_t size_max,
+                                Bytes& out) const override;
+  Status GetRanges(const StoredObject& object, std::span<const ObjectRange> ranges) const override;
+  Result<StoredObject> Head(const std::string& key) const override;
   Result<ObjectPage> List(const std::string& prefix, const std::string& next) const override;
   Status Delete(std::span<const std::string> keys) override;
   Result<std::vector<UnfinishedUpload>> ListUploads(const std::string& prefix) const override;
@@ -92,7 +92,7 @@ class MemoryObjectStore final : public ObjectStore {
 
   // Counts the request and runs `effect`, under the lock, unless it has trouble: then the error.
   Status Do(Request kind, const std::string& key, const std::function<Status()>& effect) const;
-  ObjectInfo InfoOf(const std::string& key, const Object& object) const;
+  StoredObject InfoOf(const std::string& key, const Object& object) const;
   Status Missing(const std::string& key) const;
   void Make(const std::string& key, Bytes content);  // under the lock
 
