@@ -62,8 +62,10 @@ Result<std::unique_ptr<Directory>> ObjectDirectory::Open(std::shared_ptr<ObjectT
       return MakeError(Code::kNotFound, "no object is below this path").AtPath(path);
     }
   }
-  return std::unique_ptr<Directory>(
-      new ObjectDirectory(std::move(tree), std::move(path), std::move(prefix), std::move(page)));
+  std::unique_ptr<ObjectDirectory> directory(
+      new ObjectDirectory(std::move(tree), std::move(path), std::move(prefix)));
+  if (page.next.empty()) directory->AddPage(std::move(page), directory->listed_.emplace());
+  return std::unique_ptr<Directory>(std::move(directory));
 }
 
 Result<std::string> ObjectDirectory::KeyOf(std::string_view name) const {
@@ -107,7 +109,6 @@ std::optional<StoredObject> ObjectDirectory::KnownLarge(std::string_view name) c
 void ObjectDirectory::Forget(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (const auto found = large_.find(name); found != large_.end()) large_.erase(found);
-  first_page_.reset();
   listed_.reset();
 }
 
@@ -142,29 +143,24 @@ Result<EntryInfo> ObjectDirectory::Stat(std::string_view name) const {
   return NothingThere(JoinPath(path_, name));
 }
 
-Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects(bool take_first) const {
-  std::optional<ObjectPage> page;
-  if (take_first) {
-    const std::lock_guard lock(mutex_);
-    page = std::exchange(first_page_, std::nullopt);
+void ObjectDirectory::AddPage(ObjectPage page, Listing& listing) const {
+  const std::lock_guard lock(mutex_);
+  for (StoredObject& object : page.objects) {
+    const std::string name(NameBelow(object.key, prefix_));
+    if (name.empty() || object.key.ends_with('/')) continue;
+    if (object.size_bytes > kObjectFrontBytes) large_.insert_or_assign(name, object);
+    listing.emplace(name, std::move(object));
   }
+}
+
+Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects() const {
   Listing listing;
   std::string next;
   do {
-    if (!page) {
-      SEALPOINT_ASSIGN_OR_RETURN(page, store().List(prefix_, next));
-    }
-    for (StoredObject& info : page->objects) {
-      const std::string name(NameBelow(info.key, prefix_));
-      if (!name.empty() && !info.key.ends_with('/')) listing.emplace(name, std::move(info));
-    }
-    next = page->next;
-    page.reset();
+    SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, store().List(prefix_, next));
+    next = page.next;
+    AddPage(std::move(page), listing);
   } while (!next.empty());
-  const std::lock_guard lock(mutex_);
-  for (const auto& [name, info] : listing) {
-    if (info.size_bytes > kObjectFrontBytes) large_.insert_or_assign(name, info);
-  }
   return listing;
 }
 
@@ -178,18 +174,13 @@ Result<std::vector<Result<EntryInfo>>> ObjectDirectory::StatEach(
     });
   };
   std::optional<Listing> listing;
-  bool has_first = false;
   {
     const std::lock_guard lock(mutex_);
     listing = std::exchange(listed_, std::nullopt);
-    has_first = first_page_.has_value();
-  }
-  if (!listing && has_first) {
-    SEALPOINT_ASSIGN_OR_RETURN(listing, ListObjects(true));
   }
   const bool is_fresh = !listing || !has_all(*listing);
   if (is_fresh) {
-    SEALPOINT_ASSIGN_OR_RETURN(listing, ListObjects(false));
+    SEALPOINT_ASSIGN_OR_RETURN(listing, ListObjects());
   }
   std::vector<Result<EntryInfo>> found;
   found.reserve(names.size());

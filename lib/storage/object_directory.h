@@ -61,17 +61,13 @@ class ObjectDirectory final : public Directory {
  private:
   using Listing = std::map<std::string, StoredObject, std::less<>>;  // objects by name
 
-  ObjectDirectory(std::shared_ptr<ObjectTree> tree, std::string path, std::string prefix,
-                  ObjectPage first_page)
-      : tree_(std::move(tree)),
-        path_(std::move(path)),
-        prefix_(std::move(prefix)),
-        first_page_(std::move(first_page)) {}
+  ObjectDirectory(std::shared_ptr<ObjectTree> tree, std::string path, std::string prefix)
+      : tree_(std::move(tree)), path_(std::move(path)), prefix_(std::move(prefix)) {}
 
   ObjectStore& store() const { return *tree_->store; }
   Result<std::string> KeyOf(std::string_view name) const;
-  // All objects; of the listing that the opening began if `take_first`, and there still is one.
-  Result<Listing> ListObjects(bool take_first) const;
+  Result<Listing> ListObjects() const;  // all pages
+  void AddPage(ObjectPage page, Listing& listing) const;
   // Without asking the store again, if a listing said how large the object is.
   std::optional<StoredObject> KnownLarge(std::string_view name) const;
   void Forget(std::string_view name);
@@ -81,8 +77,7 @@ class ObjectDirectory final : public Directory {
   const std::string path_;
   const std::string prefix_;
   mutable std::mutex mutex_;
-  mutable std::optional<ObjectPage> first_page_;  // until it was used
-  mutable std::optional<Listing> listed_;         // until it answered StatEach once
+  mutable std::optional<Listing> listed_;  // the latest, until it answered StatEach once
   mutable Listing large_;  // what listings said of objects that no front of an object covers
 };
 

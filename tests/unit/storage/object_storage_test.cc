@@ -177,7 +177,7 @@ TEST_F(ObjectStorageTest, LargeObjectsOfAListingAreOpenedWithoutARequest) {
   const auto found = directory->StatEach(names).value();
   EXPECT_EQ(found[0].value(), (EntryInfo{"large", EntryKind::kFile, 100'000}));
   EXPECT_EQ(found[1].value().size_bytes, 100u);
-  EXPECT_EQ(store_->count(Request::kList), 3u) << "one of the root, and of each page";
+  EXPECT_EQ(store_->count(Request::kList), 4u) << "of the root, of the opening, of each page";
   EXPECT_EQ(directory->OpenForRead("large", IoMode::kBuffered).value()->size_bytes(), 100'000u);
   EXPECT_EQ(store_->count(Request::kGet), 0u);
   EXPECT_EQ(ReadFile(*directory, "small").size(), 100u);
