@@ -219,6 +219,7 @@ Status MemoryObjectStore::Put(const std::string& key, ByteSpan content) {
 }
 
 Status MemoryObjectStore::PutIfAbsent(const std::string& key, ByteSpan content) {
+  if (hook && key.ends_with(hook_on)) std::exchange(hook, nullptr)();
   return Do(Request::kPutIfAbsent, key, [this, key, copy = Copy(content)] {
     if (!ignores_condition && objects_.find(key) != objects_.end()) {
       return MakeError(Code::kAlreadyExists, "the key is taken").AtPath(JoinPath(uri_, key));

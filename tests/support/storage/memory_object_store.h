@@ -52,6 +52,10 @@ class MemoryObjectStore final : public ObjectStore {
   std::uint64_t delay = 1;         // requests after which a delayed effect comes
   bool gives_etags = true;
 
+  // Called once, before the next conditional put of a key that ends in `hook_on`.
+  std::string hook_on{};
+  std::function<void()> hook{};
+
   // The request with this number, from 0, has trouble.
   void FailAt(std::uint64_t number, Trouble trouble);
   // As if time had passed: what was delayed takes effect.
