@@ -83,7 +83,7 @@ class SEALPOINT_EXPORT ObjectStore {
 
   // "s3://bucket": what a path of this store begins with.
   virtual const std::string& uri() const = 0;
-  // Of each part of an upload but the last; constant.
+  // Size of each part of an upload but the last; constant.
   virtual std::uint64_t part_size_bytes() const = 0;
 
   // Makes or replaces an object in one request; durable after success. Errors: Io.

@@ -4,7 +4,7 @@
 
 // quick: N=2 FAULTS=2
 // full: N=2 FAULTS=4
-// full: N=3 FAULTS=3
+// full: N=3 FAULTS=1
 
 #ifndef N
 #define N 2

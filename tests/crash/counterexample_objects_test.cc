@@ -25,7 +25,7 @@ namespace {
 const std::string kSeries = "mem://bucket/run";
 const std::string kName = "step-000000000001-0a0b0c0d";
 const std::string kPath = kSeries + "/" + kName;
-// Of a commit: two listings, three requests of the probe and the index come before the marker.
+// In a commit, two listings, three requests of the probe and the index come before the marker.
 constexpr std::uint64_t kMarkerRequest = 6;
 
 class ObjectsCounterexample : public ::testing::Test {
@@ -44,7 +44,8 @@ class ObjectsCounterexample : public ::testing::Test {
     return Folder()->PutIfAbsent("COMMIT", marker);
   }
   std::unique_ptr<Directory> Folder() { return storage_->OpenDirectory(kPath).value(); }
-  // Of the commit marker that a reader sees when nothing is under way any more; 0: there is none.
+  // The attempt of the commit marker that a reader sees when nothing is under way any more; 0:
+  // there is none.
   int Attempt() {
     store_->Settle();
     const auto bytes = Folder()->OpenForRead("COMMIT", IoMode::kBuffered);

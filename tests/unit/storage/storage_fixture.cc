@@ -20,7 +20,7 @@ std::shared_ptr<Storage> MakeStorage(StorageKind kind) {
 // object_storage_test.cc checks.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherInObjectStores = {{
     {"MissingFileIsNotFound", "removing what is not there succeeds"},
-    {"DirectoryIsNotReadAsAFile", "a prefix is no object: NotFound"},
+    {"DirectoryIsNotReadAsAFile", "a prefix is NotFound"},
     {"NameThatIsTooLongIsAnError", "a key may have 1024 bytes"},
     {"LinkPublishesOnceAndKeepsTheSource", "published by PutIfAbsent"},
     {"RenamePublishesOnceAndTakesTheSource", "published by PutIfAbsent"},
