@@ -73,7 +73,7 @@ struct BlobInfo {
 };
 
 struct OpenOptions {
-  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
+  std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   Limits limits{};
   // Stat every blob, so that an incomplete copy is found here.
   bool check_files = true;

@@ -31,7 +31,7 @@ struct EngineOptions {
   // Write blobs past the page cache if the file system can. If not (a RAM disk can not), host
   // memory from 1 MiB on is written through blocks of 128 KiB and needs no staging memory.
   bool direct_io = true;
-  // PosixStorage() if null.
+  // DefaultStorage() if null.
   std::shared_ptr<Storage> storage{};
 };
 

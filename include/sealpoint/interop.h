@@ -106,7 +106,7 @@ struct ForeignDType {
 SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
 
 struct ForeignOptions {
-  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
+  std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   // Values of classes that have no node, and tensors of DCP and Megatron whose dtype the format
   // lacks, are left out, and noted; else they are Unread.
   bool drop_unknown = false;
@@ -269,7 +269,7 @@ struct ExportOptions {
   // A file whose header is larger is refused, as other programs refuse it.
   std::uint64_t header_size_max_bytes = 100'000'000;
   ReadOptions read{};
-  // Where the model is written; PosixStorage() if null.
+  // Where the model is written; DefaultStorage() if null.
   std::shared_ptr<Storage> storage{};
   // Is called with the bytes of tensors that are written, on the caller's thread.
   std::function<void(std::uint64_t bytes)> on_progress{};

@@ -22,8 +22,8 @@
 namespace sealpoint {
 
 struct PromoteOptions {
-  std::shared_ptr<Storage> from_storage{};  // PosixStorage() if null
-  std::shared_ptr<Storage> to_storage{};    // PosixStorage() if null
+  std::shared_ptr<Storage> from_storage{};  // DefaultStorage() if null
+  std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
   // The blobs that this process copies. Nothing: all that `from` has.
   std::optional<std::vector<BlobId>> blobs{};
   int threads = 2;  // that copy; at most kThreadsMax, and no more than there are blobs

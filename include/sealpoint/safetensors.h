@@ -24,7 +24,7 @@
 namespace sealpoint {
 
 struct SafetensorsOptions {
-  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
+  std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   // Bounds the header of a file, and an index. The format's own reader has the same bound.
   std::uint64_t header_size_max_bytes = 100'000'000;
   // tensor_count_max bounds the tensors of a model, blob_count_max its files.

@@ -104,7 +104,7 @@ struct [[nodiscard]] PruneReport {
 // Single process: with ranks, one of them calls and broadcasts. Thread safety: all functions.
 class SEALPOINT_EXPORT Series {
  public:
-  // `storage` null: PosixStorage().
+  // `storage` null: DefaultStorage().
   explicit Series(std::string path, std::shared_ptr<Storage> storage = nullptr);
 
   const std::string& path() const { return path_; }

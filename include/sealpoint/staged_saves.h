@@ -31,7 +31,7 @@ struct Promotion {
 };
 
 struct ResumePromotionsOptions {
-  std::shared_ptr<Storage> storage{};  // of both places; PosixStorage() if null
+  std::shared_ptr<Storage> storage{};  // of both places; DefaultStorage() if null
   int threads = 2;                     // per rank
   int keep_local = 0;                  // see SaverOptions
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;

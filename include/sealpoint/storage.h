@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,7 @@ enum class PublishMethod : std::uint8_t {
   kNone,             // the file system offers no exclusive publication
   kLink,             // link(2): fails with EEXIST; the portable one, NFS included
   kRenameNoReplace,  // renameat2(RENAME_NOREPLACE)
+  kPutIfAbsent,      // Directory::PutIfAbsent: object stores
 };
 
 // What a directory's file system was found to offer, by trying.
@@ -131,6 +133,9 @@ class SEALPOINT_EXPORT Directory {
                                                             IoMode mode) const = 0;
   // Errors: NotFound, Io (also if the target of a link cannot be looked at).
   virtual Result<EntryInfo> Stat(std::string_view name) const = 0;
+  // Stat of each of `names`, in their order, in as few round trips as the storage can: an object
+  // store lists once. Errors: Io if nothing can be said of any.
+  virtual Result<std::vector<Result<EntryInfo>>> StatEach(std::span<const std::string> names) const;
   // All entries but "." and "..", sorted by name (bytewise). A link whose target cannot be looked
   // at has no size.
   virtual Result<std::vector<EntryInfo>> List() const = 0;
@@ -157,6 +162,10 @@ class SEALPOINT_EXPORT Directory {
   // error the outcome is unknown until `to` was read back. Not durable before Sync().
   virtual Status PublishExclusive(std::string_view from, std::string_view to,
                                   PublishMethod method) = 0;
+  // Makes a file `name` of these bytes in one step that fails with AlreadyExists if the name is
+  // taken; durable at once. After any other error the outcome is unknown until `name` was read
+  // back. Unsupported where Probe does not say kPutIfAbsent.
+  virtual Status PutIfAbsent(std::string_view name, ByteSpan content);
   // Makes creations, removals and publications in this directory durable.
   virtual Status Sync() = 0;
   virtual Result<SpaceInfo> FreeSpace() const = 0;
@@ -176,7 +185,8 @@ class SEALPOINT_EXPORT Storage {
   Storage& operator=(const Storage&) = delete;
 
   // Errors: NotFound, Io (also for what is not a directory); of PosixStorage Unsupported for what
-  // begins with a scheme, such as "s3://bucket".
+  // begins with a scheme, such as "s3://bucket"; of an object store InvalidArgument for what does
+  // not begin with its own.
   virtual Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const = 0;
   // Makes the directory and missing parents and syncs the parent of each level that it made, so
   // that the path is durable after success. Existing levels are fine. Errors: Io, NoSpace; those of
@@ -193,6 +203,24 @@ SEALPOINT_EXPORT std::shared_ptr<Storage> PosixStorage();
 // Files in this process's memory, for tests and for tools that hold a checkpoint in memory. Every
 // effect is durable at once. Paths are absolute or relative alike: "a/b" and "/a/b" are the same.
 SEALPOINT_EXPORT std::shared_ptr<Storage> MemoryStorage();
+
+// Makes the storage of one authority: of "s3://bucket" for "s3://bucket/runs/7/step-000000000001".
+using StorageFactory =
+    std::function<Result<std::shared_ptr<Storage>>(std::string_view scheme_and_authority)>;
+
+// From now on paths that begin with `<scheme>://` are those of storages that `factory` makes, one
+// for each authority, kept as long as the process. Replaces the factory of an earlier call, and
+// forgets the storages that it made. Errors: InvalidArgument (no scheme of RFC 3986 section 3.1,
+// or "file"). Thread safety: any.
+SEALPOINT_EXPORT Status RegisterStorage(std::string_view scheme, StorageFactory factory);
+
+// The storage of a path: PosixStorage() for what has no scheme and for "file:///…", else what was
+// registered for the scheme. The path is given to it whole. Errors: Unsupported (nothing is
+// registered for the scheme; the message says what would), those of the factory.
+SEALPOINT_EXPORT Result<std::shared_ptr<Storage>> StorageFor(std::string_view path);
+
+// Each call goes to StorageFor(its path): what is used where no storage is named.
+SEALPOINT_EXPORT std::shared_ptr<Storage> DefaultStorage();
 
 // Joins with one '/' between.
 SEALPOINT_EXPORT std::string JoinPath(std::string_view directory, std::string_view name);

@@ -37,7 +37,7 @@ struct VerifyOptions {
   // At full level, read past the page cache, so that the disk is checked. Falls back to buffered.
   bool direct_io = true;
   Limits limits{};
-  std::shared_ptr<Storage> storage{};  // PosixStorage() if null
+  std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   // Called from any thread, one call at a time. One that throws ends the verification (Cancelled).
   std::function<void(const VerifyProgress&)> on_progress{};
   // The report lists so many violations of each file at most, the first by offset. All are counted.

@@ -74,13 +74,12 @@ Status WithSeriesHint(const Storage& storage, const Directory& directory, Status
 
 // The length of one blob, or R-BLB-01. Links are followed by opening: a length of 0 may be that of
 // a link that leads nowhere, and no blob is that short.
-Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pin) {
-  const std::string name = BlobName(pin.id);
+Result<std::uint64_t> BlobSizeOf(const Directory& directory, const std::string& name,
+                                 const Result<EntryInfo>& entry) {
   const auto missing = [&](std::string_view reason) {
     return RuleError(Code::kIncomplete, "R-BLB-01", "the blob is missing", reason)
         .AtPath(JoinPath(directory.path(), name));
   };
-  const Result<EntryInfo> entry = directory.Stat(name);
   if (!entry && entry.error().code() == Code::kNotFound) return missing("");
   if (!entry) return entry.error();
   if (entry->kind == EntryKind::kFile) return entry->size_bytes;
@@ -89,8 +88,9 @@ Result<std::uint64_t> FindBlobSize(const Directory& directory, const BlobPin& pi
   return entry->size_bytes;
 }
 
-Status CheckBlobFile(const Directory& directory, const BlobPin& pin) {
-  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, FindBlobSize(directory, pin));
+Status CheckBlobFile(const Directory& directory, const BlobPin& pin, const std::string& name,
+                     const Result<EntryInfo>& entry) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t size, BlobSizeOf(directory, name, entry));
   return CheckBlobSize(directory.path(), pin, size);
 }
 
@@ -149,9 +149,14 @@ Status CheckBlobSize(const std::string& directory_path, const BlobPin& pin, std:
 }
 
 std::vector<Status> FindFileViolations(const Directory& directory, const Metadata& index) {
+  std::vector<std::string> names;
+  names.reserve(index.blob_count());
+  for (std::size_t i = 0; i < index.blob_count(); ++i) names.push_back(BlobName(index.blob(i).id));
+  const auto entries = directory.StatEach(names);
+  if (!entries.ok()) return {entries.error()};
   std::vector<Status> violations;
   for (std::size_t i = 0; i < index.blob_count(); ++i) {
-    Status status = CheckBlobFile(directory, index.blob(i));
+    Status status = CheckBlobFile(directory, index.blob(i), names[i], (*entries)[i]);
     if (!status.ok()) violations.push_back(std::move(status));
   }
   return violations;

@@ -26,7 +26,7 @@ class Export {
       : checkpoint_(checkpoint),
         path_(path),
         options_(options),
-        storage_(options.storage ? options.storage : PosixStorage()),
+        storage_(options.storage ? options.storage : DefaultStorage()),
         is_file_(path.ends_with(kFileSuffix)) {}
 
   Result<ExportReport> Execute() {

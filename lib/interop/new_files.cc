@@ -13,6 +13,12 @@ Result<std::unique_ptr<NewFiles>> NewFiles::Create(Directory& directory) {
   const std::string suffix = ".partial-" + id.ToHex().substr(0, 8);
   SEALPOINT_ASSIGN_OR_RETURN(const Capabilities capabilities, directory.Probe("probe" + suffix));
   SEALPOINT_RETURN_IF_ERROR(CheckCapabilities(directory, capabilities));
+  if (capabilities.publish == PublishMethod::kPutIfAbsent) {
+    return MakeError(Code::kUnsupported,
+                     "files of other formats cannot be exported to an object "
+                     "store, expected a directory of a file system, from which to copy them")
+        .AtPath(directory.path());
+  }
   return std::unique_ptr<NewFiles>(new NewFiles(directory, capabilities.publish, suffix));
 }
 

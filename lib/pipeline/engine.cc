@@ -81,7 +81,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineOptions options) {
                              internal::StagingPool::Create(options.memory_budget_bytes,
                                                            options.staging_buffer_size_bytes));
   parts->io = std::make_unique<internal::ThreadPool>(options.io_thread_count);
-  parts->storage = options.storage ? options.storage : PosixStorage();
+  parts->storage = options.storage ? options.storage : DefaultStorage();
   parts->device = internal::CudaRuntime();
   parts->owner_pid = getpid();
   parts->options = std::move(options);

@@ -231,6 +231,10 @@ Status Promotion::PlaceIndex() {
 // that of the index are durable before the marker has its own.
 Status Promotion::Publish() {
   SEALPOINT_RETURN_IF_ERROR(PlaceIndex());
+  // Never a void marker: a later promotion publishes these same bytes.
+  if (publish_ == PublishMethod::kPutIfAbsent) {
+    return PublishByPut(*to_, kMarkerName, from_.marker.bytes, from_.marker.bytes);
+  }
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
   const std::string name = UnpublishedMarkerName(id);
   Status status = WriteFileDurably(*to_, name, from_.marker.bytes);
@@ -315,8 +319,8 @@ Result<CommittedFiles> FilesOf(const Storage& storage, const std::string& path,
 Result<PromoteReport> PromoteGiven(const std::string& from, const std::string& to,
                                    const PromoteOptions& options, std::optional<GivenFiles> given) {
   SEALPOINT_RETURN_IF_ERROR(CheckOptions(options));
-  const auto from_storage = options.from_storage ? options.from_storage : PosixStorage();
-  const auto to_storage = options.to_storage ? options.to_storage : PosixStorage();
+  const auto from_storage = options.from_storage ? options.from_storage : DefaultStorage();
+  const auto to_storage = options.to_storage ? options.to_storage : DefaultStorage();
   SEALPOINT_ASSIGN_OR_RETURN(CommittedFiles files,
                              given ? FilesOf(*from_storage, from, options.limits, *std::move(given))
                                    : OpenCommitted(*from_storage, from, options.limits, false));

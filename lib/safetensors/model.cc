@@ -198,7 +198,7 @@ Status Model::OpenDirectory(const Directory& directory) {
 }
 
 Status Model::OpenAll() {
-  if (!options_.storage) options_.storage = PosixStorage();
+  if (!options_.storage) options_.storage = DefaultStorage();
   if (const auto directory = options_.storage->OpenDirectory(path_); directory.ok()) {
     is_directory_ = true;
     SEALPOINT_RETURN_IF_ERROR(OpenDirectory(**directory));

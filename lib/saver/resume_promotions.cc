@@ -46,7 +46,7 @@ class Resumption {
         local_(std::move(local)),
         final_(std::move(final_series)),
         options_(options),
-        storage_(options.storage ? options.storage : PosixStorage()) {}
+        storage_(options.storage ? options.storage : DefaultStorage()) {}
 
   Result<ResumedPromotions> Run();
 

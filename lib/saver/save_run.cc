@@ -262,8 +262,8 @@ Status SaveRun::PlaceOnNode(Status& broken) {
     SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan index, in.Span());
     staged_.marker.assign(AsBytes(marker).begin(), AsBytes(marker).end());
     staged_.index.assign(index.begin(), index.end());
-    Status placed = WriteIndexAndMarker(*attempt_.opened, attempt_.id, staged_.index,
-                                        staged_.marker, own_files_);
+    Status placed = WriteIndexAndMarker(*attempt_.opened, attempt_.publish, attempt_.id,
+                                        staged_.index, staged_.marker, own_files_);
     const bool is_another_ranks = placed.code() == Code::kAlreadyExists && own_files_.empty();
     staged_.is_first = placed.ok();
     return is_another_ranks ? Status() : placed;
@@ -282,9 +282,7 @@ void SaveRun::PublishOnNode() {
   staged_.final = attempt_.final_directory;
   staged_.step = save_.step;
   if (comm_.rank() == 0 || !staged_.is_first) return;
-  static_cast<void>(PublishDurably(*attempt_.opened, attempt_.publish,
-                                   UnpublishedMarkerName(attempt_.id), kMarkerName,
-                                   staged_.marker));
+  static_cast<void>(PublishMarker(*attempt_.opened, attempt_.publish, attempt_.id, staged_.marker));
 }
 
 void SaveRun::RemoveFromNode() {

@@ -122,7 +122,7 @@ const SeriesEntry* SeriesListing::unread() const {
 }
 
 Series::Series(std::string path, std::shared_ptr<Storage> storage)
-    : path_(std::move(path)), storage_(storage ? std::move(storage) : PosixStorage()) {}
+    : path_(std::move(path)), storage_(storage ? std::move(storage) : DefaultStorage()) {}
 
 Result<SeriesListing> Series::List() const {
   return internal::ScanSeries(*storage_, path_, internal::SeriesDetail::kFiles);

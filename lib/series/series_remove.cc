@@ -90,6 +90,10 @@ Status PublishVoid(Directory& directory) {
   SEALPOINT_RETURN_IF_ERROR(internal::CheckCapabilities(directory, capabilities));
   const internal::MarkerBytes marker =
       internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
+  // A second put of the same marker settles what the first did.
+  if (capabilities.publish == PublishMethod::kPutIfAbsent) {
+    return internal::PublishByPut(directory, internal::kMarkerName, marker, marker);
+  }
   const std::string unpublished = internal::UnpublishedMarkerName(attempt);
   Status status = internal::WriteFileDurably(directory, unpublished, marker);
   // A file of that name is another's (R-CMT-15).

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "sealpoint/storage.h"
 
@@ -10,6 +11,21 @@ Status Directory::ForEachEntry(const std::function<bool(const EntryInfo& entry)>
     if (!visit(entry)) break;
   }
   return {};
+}
+
+Result<std::vector<Result<EntryInfo>>> Directory::StatEach(
+    std::span<const std::string> names) const {
+  std::vector<Result<EntryInfo>> found;
+  found.reserve(names.size());
+  for (const std::string& name : names) found.push_back(Stat(name));
+  return found;
+}
+
+Status Directory::PutIfAbsent(std::string_view name, ByteSpan /*content*/) {
+  return internal::MakeError(Code::kUnsupported,
+                             "this storage has no put that fails if the name "
+                             "is taken, expected one of PublishMethod::kPutIfAbsent")
+      .AtPath(JoinPath(path(), name));
 }
 
 }  // namespace sealpoint

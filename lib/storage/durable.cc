@@ -38,7 +38,8 @@ Status WithUnknownOutcome(Status error) {
 Status CheckCapabilities(const Directory& directory, const Capabilities& capabilities) {
   if (capabilities.publish == PublishMethod::kNone) {
     return RuleError(Code::kUnsupported, "R-CMT-04",
-                     "file system offers no exclusive publication (link or renameat2)")
+                     "file system offers no exclusive publication (link or renameat2); of a bucket "
+                     "that is mounted as one (FUSE), give the s3:// path instead")
         .AtPath(directory.path());
   }
   if (!capabilities.directory_sync) {
@@ -97,6 +98,31 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
   // error of a save that is committed.
   static_cast<void>(directory.Remove(from));
   return {};
+}
+
+// The marker is there whole or not at all, and durable as soon as it is there: nothing has to be
+// synced, and there is no second name. What is left is that an answer says too little: it may be
+// lost behind the effect, and the request itself may be under way still, to take effect after the
+// marker was found missing. A request cannot be taken back, but the name can be taken: whoever's
+// put is first has it for good, so that after `void_content` was put, or was found beaten, nothing
+// can change any more.
+Status PublishByPut(Directory& directory, std::string_view name, ByteSpan content,
+                    ByteSpan void_content) {
+  const Status put = directory.PutIfAbsent(name, content);
+  if (put.ok()) return {};
+  Status found = ReadBack(directory, name, content);
+  if (found.code() == Code::kNotFound) {
+    const bool is_void_wanted =
+        std::equal(content.begin(), content.end(), void_content.begin(), void_content.end());
+    if (directory.PutIfAbsent(name, void_content).ok()) return is_void_wanted ? Status() : put;
+    found = ReadBack(directory, name, content);
+    // What is there now may be the void marker of this very call, whose answer was lost.
+    if (found.code() == Code::kAlreadyExists && ReadBack(directory, name, void_content).ok()) {
+      return put;
+    }
+  }
+  if (found.ok() || found.code() == Code::kAlreadyExists) return found;
+  return UnknownOutcome(directory, name, put);
 }
 
 }  // namespace sealpoint::internal

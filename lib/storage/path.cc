@@ -55,13 +55,22 @@ Status CheckPath(std::string_view path) {
   return {};
 }
 
+std::string_view AuthorityOf(std::string_view path) {
+  const std::size_t scheme = SchemeOf(path).size();
+  if (scheme == 0) return {};
+  return path.substr(0, path.find('/', scheme + kSchemeEnd.size()));
+}
+
 std::string ParentPath(std::string_view path) {
+  if (const std::string_view root = AuthorityOf(path); !root.empty()) {
+    const std::string_view below = path.substr(root.size());
+    const std::size_t slash = below.find_last_of('/', below.find_last_not_of('/'));
+    const std::size_t end = below.find_last_not_of('/', slash);
+    const bool is_at_root = slash == std::string_view::npos || end == std::string_view::npos;
+    return std::string(is_at_root ? root : path.substr(0, root.size() + end + 1));
+  }
   const std::size_t last = path.find_last_not_of('/');
   if (last == std::string_view::npos) return "/";
-  const std::size_t scheme = SchemeOf(path).size();
-  if (scheme > 0 && path.find_last_of('/', last) + 1 <= scheme + kSchemeEnd.size()) {
-    return std::string(path.substr(0, scheme + kSchemeEnd.size()));
-  }
   const std::size_t slash = path.find_last_of('/', last);
   if (slash == std::string_view::npos) return ".";
   const std::size_t end = path.find_last_not_of('/', slash);
@@ -69,6 +78,7 @@ std::string ParentPath(std::string_view path) {
 }
 
 std::string_view LastComponent(std::string_view path) {
+  path.remove_prefix(AuthorityOf(path).size());
   const std::size_t last = path.find_last_not_of('/');
   if (last == std::string_view::npos) return {};
   path = path.substr(0, last + 1);
@@ -77,7 +87,7 @@ std::string_view LastComponent(std::string_view path) {
 
 std::vector<std::string> PathPrefixes(std::string_view path) {
   std::vector<std::string> prefixes;
-  std::size_t begin = path.find_first_not_of('/');
+  std::size_t begin = path.find_first_not_of('/', AuthorityOf(path).size());
   while (begin != std::string_view::npos) {
     const std::size_t end = path.find('/', begin);
     prefixes.emplace_back(path.substr(0, end));

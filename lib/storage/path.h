@@ -17,18 +17,23 @@ Status CheckName(std::string_view directory, std::string_view name);
 // "s3" of "s3://bucket/a"; empty if `path` does not begin with the scheme of a URI and "://".
 std::string_view SchemeOf(std::string_view path);
 
+// "s3://bucket" of "s3://bucket/a"; empty if SchemeOf is. It is the root of what is below it, as
+// "/" is of a file system.
+std::string_view AuthorityOf(std::string_view path);
+
 // Whether a path can be one of a mounted file system: InvalidArgument if it is empty or has a NUL
 // byte, at which the system would cut it; Unsupported if it has a scheme (SchemeOf).
 Status CheckPath(std::string_view path);
 
 // The directory that holds the last component: "a/b" -> "a", "a" -> ".", "/a" -> "/", "/" -> "/".
-// Trailing slashes do not count, and a scheme stays: "s3://a" -> "s3://". Precondition: not empty.
+// Trailing slashes do not count. "s3://b/a" -> "s3://b" -> "s3://b". Precondition: not empty.
 std::string ParentPath(std::string_view path);
 
-// The last component, without slashes: "a/b/" -> "b". Empty for "/".
+// The last component, without slashes: "a/b/" -> "b". Empty for "/" and "s3://b".
 std::string_view LastComponent(std::string_view path);
 
-// The path and all paths above it, outermost first: "/a/b" -> "/a", "/a/b". Empty for "/".
+// The path and all paths above it, outermost first: "/a/b" -> "/a", "/a/b". Empty for "/", and
+// for "s3://b".
 std::vector<std::string> PathPrefixes(std::string_view path);
 
 }  // namespace sealpoint::internal

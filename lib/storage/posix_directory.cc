@@ -182,6 +182,7 @@ Status PosixDirectory::PublishExclusive(std::string_view from, std::string_view 
         return {};
       }
       return ErrnoError("renameat2", errno).AtPath(JoinPath(path_, to));
+    case PublishMethod::kPutIfAbsent:
     case PublishMethod::kNone:
       break;
   }

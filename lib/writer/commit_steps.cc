@@ -102,9 +102,13 @@ Result<Marker> CheckIndexAndMakeMarker(const CommitOptions& options,
 }  // namespace
 
 Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedBlob> blobs) {
-  for (const CommittedBlob& blob : blobs) {
-    const std::string name = BlobName(blob.pin.id);
-    const auto info = directory.Stat(name);
+  std::vector<std::string> names;
+  names.reserve(blobs.size());
+  for (const CommittedBlob& blob : blobs) names.push_back(BlobName(blob.pin.id));
+  SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach(names));
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    const CommittedBlob& blob = blobs[i];
+    const Result<EntryInfo>& info = infos[i];
     if (!info.ok() && info.error().code() != Code::kNotFound) return info.error();
     const bool is_whole =
         info.ok() && info->kind == EntryKind::kFile && info->size_bytes == blob.pin.file_size;
@@ -114,7 +118,7 @@ Status CheckBlobsAreThere(const Directory& directory, std::span<const CommittedB
                                                                : StrCat(info->size_bytes, " bytes");
     return RuleError(Code::kIncomplete, "R-CMT-02", "the blob is ", found, "; its summary says ",
                      blob.pin.file_size, " bytes")
-        .AtPath(JoinPath(directory.path(), name));
+        .AtPath(JoinPath(directory.path(), names[i]));
   }
   return {};
 }
@@ -152,7 +156,10 @@ Status CheckParent(const std::optional<ParentRef>& parent) {
 }
 
 Status CheckNoMarker(Directory& directory) {
-  const auto info = directory.Stat(kMarkerName);
+  const std::string name(kMarkerName);
+  // An object store answers what follows from the same listing.
+  SEALPOINT_ASSIGN_OR_RETURN(const auto infos, directory.StatEach({&name, 1}));
+  const Result<EntryInfo>& info = infos.front();
   if (info.ok()) {
     return RuleError(Code::kAlreadyExists, "R-CMT-01", "the directory already holds a marker")
         .AtPath(JoinPath(directory.path(), kMarkerName));
@@ -182,14 +189,26 @@ Status CheckFeatures(const FileHeader& header) {
 
 }  // namespace
 
-Status WriteIndexAndMarker(Directory& directory, const AttemptId& attempt, ByteSpan index_file,
-                           ByteSpan marker, std::vector<std::string>& own_files) {
+Status WriteIndexAndMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
+                           ByteSpan index_file, ByteSpan marker,
+                           std::vector<std::string>& own_files) {
   SEALPOINT_RETURN_IF_ERROR(WriteOwnFile(directory, IndexName(attempt), index_file, own_files));
+  // A put needs no name to publish from, and what was put is durable.
+  if (method == PublishMethod::kPutIfAbsent) return {};
   SEALPOINT_RETURN_IF_ERROR(
       WriteOwnFile(directory, UnpublishedMarkerName(attempt), marker, own_files));
   // Both names must be durable before the publication (R-CMT-11): after a power loss `COMMIT` may
   // not outlive the index that it pins.
   return directory.Sync();
+}
+
+Status PublishMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
+                     ByteSpan marker) {
+  if (method == PublishMethod::kPutIfAbsent) {
+    return PublishByPut(directory, kMarkerName, marker,
+                        EncodeMarker({.kind = MarkerKind::kVoid, .attempt = attempt}));
+  }
+  return PublishDurably(directory, method, UnpublishedMarkerName(attempt), kMarkerName, marker);
 }
 
 // The unpublished marker first: after a crash in between only an index is left, which nobody can
@@ -233,7 +252,7 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // an uncommitted attempt, since no reader looks at any name but `COMMIT`.
   std::vector<std::string> own_files;
   Status status =
-      WriteIndexAndMarker(directory, options.attempt, *index_file, marker_bytes, own_files);
+      WriteIndexAndMarker(directory, method, options.attempt, *index_file, marker_bytes, own_files);
   recorder.Progress(index_file->size());
   if (status.ok() && before_publication) status = before_publication(*index_file, marker_bytes);
   if (status.ok()) {
@@ -243,8 +262,7 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
   // A crash within leaves the directory either uncommitted or committed, never in between: `COMMIT`
   // appears with its whole content, and all that it pins is durable.
   if (status.ok()) {
-    status = PublishDurably(directory, method, UnpublishedMarkerName(options.attempt), kMarkerName,
-                            marker_bytes);
+    status = PublishMarker(directory, method, options.attempt, marker_bytes);
   }
   recorder.End();
   // If the outcome is unknown the checkpoint may exist: removing its index would destroy it

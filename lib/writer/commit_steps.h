@@ -53,9 +53,14 @@ Result<CommitInfo> RunCommit(Directory& directory, PublishMethod method,
                              const IndexMaker& make_index, PhaseRecorder& recorder,
                              const BeforePublication& before_publication = {});
 
-// Writes both files of a commit durably, and notes in `own_files` which were made here.
-Status WriteIndexAndMarker(Directory& directory, const AttemptId& attempt, ByteSpan index_file,
-                           ByteSpan marker, std::vector<std::string>& own_files);
+// Writes index and unpublished marker durably, if the method of publication needs that one, and
+// notes in `own_files` which were made here.
+Status WriteIndexAndMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
+                           ByteSpan index_file, ByteSpan marker,
+                           std::vector<std::string>& own_files);
+// Publishes the marker that WriteIndexAndMarker was given (spec/commit.md section 2.1).
+Status PublishMarker(Directory& directory, PublishMethod method, const AttemptId& attempt,
+                     ByteSpan marker);
 // Removes what WriteIndexAndMarker made.
 void RemoveOwnFiles(Directory& directory, std::vector<std::string>& own_files);
 

@@ -120,7 +120,7 @@ CommitInfo CommitBlobs(nb::handle directory, const std::vector<nb::bytes>& summa
                               .provenance = std::move(provenance),
                               .allow_empty = allow_empty,
                               .on_phase = watch.OnPhase()};
-  return Value(watch.Run([&] { return Commit(*PosixStorage(), path, options, blobs); }));
+  return Value(watch.Run([&] { return Commit(*DefaultStorage(), path, options, blobs); }));
 }
 
 nb::bytes ReadOneSummary(nb::handle directory, const std::string& blob) {
@@ -129,7 +129,7 @@ nb::bytes ReadOneSummary(nb::handle directory, const std::string& blob) {
   Bytes bytes;
   {
     const GilRelease released;
-    bytes = Value(ReadSummary(*PosixStorage(), path, id)).Serialize();
+    bytes = Value(ReadSummary(*DefaultStorage(), path, id)).Serialize();
   }
   return BytesOf(bytes);
 }
@@ -138,7 +138,7 @@ std::vector<std::string> ListBlobIds(nb::handle directory) {
   const std::string path = PathOf(directory);
   const GilRelease released;
   std::vector<std::string> ids;
-  for (const BlobId& id : Value(ListBlobs(*PosixStorage(), path))) ids.push_back(id.ToHex());
+  for (const BlobId& id : Value(ListBlobs(*DefaultStorage(), path))) ids.push_back(id.ToHex());
   return ids;
 }
 
@@ -162,7 +162,7 @@ void BindWriter(nb::module_& m) {
   m.def("new_attempt", [] { return Value(AttemptId::Random()).ToHex(); });
   m.def(
       "create_directories",
-      [](nb::handle directory) { Check(PosixStorage()->CreateDirectories(PathOf(directory))); },
+      [](nb::handle directory) { Check(DefaultStorage()->CreateDirectories(PathOf(directory))); },
       nb::arg("directory"));
 }
 

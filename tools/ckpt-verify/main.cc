@@ -162,7 +162,7 @@ class Run {
 
   // A name that does not exist is an empty series for the library, but here it was typed.
   static Result<SeriesListing> ListSeries(const std::string& path) {
-    const auto directory = PosixStorage()->OpenDirectory(path);
+    const auto directory = DefaultStorage()->OpenDirectory(path);
     if (!directory) return Status(directory.error()).AtPath(path);
     return Series(path).List();
   }

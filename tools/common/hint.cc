@@ -18,6 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// An object store: the file system knows nothing of it.
+bool IsUri(std::string_view path) { return path.find("://") != std::string_view::npos; }
+
 // No more names of a directory than these are looked at.
 constexpr int kNamesMax = 10'000;
 
@@ -151,6 +154,7 @@ std::string HintForOther(const fs::path& path, std::string_view shows) {
 }  // namespace
 
 std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
+  if (IsUri(path)) return "";
   if (std::string hint = HintForOther(path, shows); !hint.empty()) return hint;
   std::uint64_t count = 0;
   std::string first;
@@ -165,6 +169,7 @@ std::string HintForCheckpoint(const std::string& path, std::string_view shows) {
 }
 
 std::string HintForSeries(const std::string& path) {
+  if (IsUri(path)) return "";
   if (std::string hint = HintForOther(path, "ckpt-inspect"); !hint.empty()) return hint;
   if (!HoldsCheckpoint(path)) return "";
   return "it is a checkpoint itself; give it without --series";

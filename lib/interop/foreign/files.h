@@ -54,7 +54,7 @@ class SourceFiles {
  public:
   explicit SourceFiles(ForeignOptions options)
       : options_(std::move(options)),
-        storage_(options_.storage != nullptr ? options_.storage : PosixStorage()) {}
+        storage_(options_.storage != nullptr ? options_.storage : DefaultStorage()) {}
 
   const ForeignOptions& options() const { return options_; }
   Budget& budget() { return *budget_; }

@@ -9,6 +9,7 @@
 #include "lib/interop/foreign/torch_legacy.h"
 #include "lib/interop/foreign/torch_values.h"
 #include "lib/interop/foreign/torch_zip.h"
+#include "lib/storage/path.h"
 
 namespace sealpoint::internal::foreign {
 namespace {
@@ -144,6 +145,8 @@ namespace sealpoint {
 
 Result<std::optional<ForeignCheckpoint>> ReadForeign(const std::string& path,
                                                      const ForeignOptions& options) {
+  // What the file system says of it would be of a folder "s3:".
+  if (!internal::SchemeOf(path).empty()) return std::optional<ForeignCheckpoint>();
   internal::foreign::SourceFiles files(options);
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(path, error);

@@ -81,6 +81,9 @@ class ForwardingDirectory : public Directory {
                           PublishMethod method) override {
     return inner_->PublishExclusive(from, to, method);
   }
+  Status PutIfAbsent(std::string_view name, ByteSpan content) override {
+    return inner_->PutIfAbsent(name, content);
+  }
   Status Sync() override { return inner_->Sync(); }
   Result<SpaceInfo> FreeSpace() const override { return inner_->FreeSpace(); }
   Result<Capabilities> Probe(std::string_view probe_name) override {

@@ -110,6 +110,8 @@ TEST_F(NewFilesTest, NeedsExclusivePublicationAndDirectorySync) {
   EXPECT_EQ(NewFiles::Create(*directory_).status().code(), Code::kUnsupported);
   storage_->Claim(Capabilities{.publish = PublishMethod::kLink, .directory_sync = false});
   EXPECT_EQ(NewFiles::Create(*directory_).status().code(), Code::kUnsupported);
+  storage_->Claim(Capabilities{.publish = PublishMethod::kPutIfAbsent, .directory_sync = true});
+  EXPECT_EQ(NewFiles::Create(*directory_).status().code(), Code::kUnsupported) << "object stores";
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST_P(FileContract, FileLivesLongerThanItsDirectoryObject) {
   EXPECT_TRUE(file->Close().ok());
 }
 
-SEALPOINT_FOR_BOTH_STORAGES(FileContract);
+SEALPOINT_FOR_ALL_STORAGES(FileContract);
 
 }  // namespace
 }  // namespace sealpoint

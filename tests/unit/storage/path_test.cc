@@ -27,18 +27,26 @@ TEST(Path, FindsTheParent) {
   EXPECT_EQ(ParentPath("/a"), "/");
   EXPECT_EQ(ParentPath("//a/"), "/");
   EXPECT_EQ(ParentPath("/"), "/");
+  EXPECT_EQ(ParentPath("s3://b/c//d/"), "s3://b/c");
+  EXPECT_EQ(ParentPath("s3://b//c"), "s3://b");
+  EXPECT_EQ(ParentPath("s3://b/"), "s3://b");
+  EXPECT_EQ(ParentPath("file:///c"), "file://");
 }
 
 TEST(Path, FindsTheLastComponent) {
   EXPECT_EQ(LastComponent("a/b//"), "b");
   EXPECT_EQ(LastComponent("a"), "a");
   EXPECT_EQ(LastComponent("//"), "");
+  EXPECT_EQ(LastComponent("s3://b"), "");
+  EXPECT_EQ(LastComponent("s3://b/c/"), "c");
 }
 
 TEST(Path, ListsThePathsAbove) {
   EXPECT_EQ(PathPrefixes("/a//b/"), (std::vector<std::string>{"/a", "/a//b"}));
   EXPECT_EQ(PathPrefixes("a/b"), (std::vector<std::string>{"a", "a/b"}));
   EXPECT_TRUE(PathPrefixes("/").empty());
+  EXPECT_EQ(PathPrefixes("s3://b/c"), std::vector<std::string>{"s3://b/c"});
+  EXPECT_TRUE(PathPrefixes("s3://b/").empty());
 }
 
 TEST(Path, NameIsOneComponent) {

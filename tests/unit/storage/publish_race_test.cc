@@ -83,7 +83,7 @@ TEST_P(PublishRace, ManyThreadsMakeTheSameDirectories) {
   }
 }
 
-SEALPOINT_FOR_BOTH_STORAGES(PublishRace);
+SEALPOINT_FOR_ALL_STORAGES(PublishRace);
 
 TEST(PublishRaceOfProcesses, OneWins) {
   const testing::TempDir temp;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,10 +15,14 @@
 
 namespace sealpoint::testing {
 
-// One test for both kinds of storage: an empty directory of either.
-class StorageTest : public ::testing::TestWithParam<bool> {
+enum class StorageKind : std::uint8_t { kPosix, kMemory, kObjects };
+
+// One test for every kind of storage: an empty directory of each. What an object store does
+// otherwise is declared in storage_fixture.cc.
+class StorageTest : public ::testing::TestWithParam<StorageKind> {
  protected:
   StorageTest();
+  void SetUp() override;
 
   const TempDir temp_;
   const std::shared_ptr<Storage> storage_;
@@ -25,7 +30,7 @@ class StorageTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<Directory> directory_;
 };
 
-std::string StorageName(const ::testing::TestParamInfo<bool>& info);
+std::string StorageName(const ::testing::TestParamInfo<StorageKind>& info);
 
 // Makes a file with this content, synced and closed. Fails the test on any error.
 void WriteFile(Directory& directory, std::string_view name, std::string_view content);
@@ -38,7 +43,11 @@ std::vector<std::string> Names(const Directory& directory);
 
 }  // namespace sealpoint::testing
 
-#define SEALPOINT_FOR_BOTH_STORAGES(suite) \
-  INSTANTIATE_TEST_SUITE_P(Storages, suite, ::testing::Bool(), testing::StorageName)
+#define SEALPOINT_FOR_ALL_STORAGES(suite)                                            \
+  INSTANTIATE_TEST_SUITE_P(                                                          \
+      Storages, suite,                                                               \
+      ::testing::Values(testing::StorageKind::kPosix, testing::StorageKind::kMemory, \
+                        testing::StorageKind::kObjects),                             \
+      testing::StorageName)
 
 #endif  // SEALPOINT_TESTS_UNIT_STORAGE_STORAGE_FIXTURE_H_

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/storage/path.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint {
+namespace internal {
+namespace {
+
+constexpr std::string_view kFileScheme = "file";
+
+// "file:///a/b" names "/a/b". What follows is taken as it is: no %xx.
+Result<std::string> PathOfFileUri(std::string_view uri) {
+  const std::string_view root = AuthorityOf(uri);
+  if (root.size() > kFileScheme.size() + std::string_view("://").size()) {
+    return InvalidArgument("a file URI with a host, expected file:///path").AtPath(uri);
+  }
+  const std::string_view path = uri.substr(root.size());
+  return std::string(path.empty() ? "/" : path);
+}
+
+class FileUriStorage final : public Storage {
+ public:
+  Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
+    return PosixStorage()->OpenDirectory(plain);
+  }
+  Status CreateDirectories(std::string_view path) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const std::string plain, PathOfFileUri(path));
+    return PosixStorage()->CreateDirectories(plain);
+  }
+};
+
+class DefaultStorageImpl final : public Storage {
+ public:
+  Result<std::unique_ptr<Directory>> OpenDirectory(std::string_view path) const override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->OpenDirectory(path);
+  }
+  Status CreateDirectories(std::string_view path) override {
+    SEALPOINT_ASSIGN_OR_RETURN(const auto storage, StorageFor(path));
+    return storage->CreateDirectories(path);
+  }
+};
+
+struct Scheme {
+  StorageFactory factory;
+  std::uint64_t number = 0;                                                 // of the registration
+  std::map<std::string, std::shared_ptr<Storage>, std::less<>> storages{};  // by authority
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::uint64_t registrations = 0;
+  std::map<std::string, Scheme, std::less<>> schemes;
+};
+
+// Never destroyed: storages that are implemented in Python must not go after the interpreter did.
+Registry& TheRegistry() {
+  static Registry& registry = *new Registry;
+  return registry;
+}
+
+// Schemes do not differ by case (RFC 3986 section 3.1).
+std::string LowerCase(std::string_view scheme) {
+  std::string lower(scheme);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+Status NotRegistered(std::string_view path, std::string_view scheme) {
+  return MakeError(Code::kUnsupported, "no storage is registered for ", scheme, "://; expected ",
+                   scheme == "s3" ? "sealpoint::s3 to be linked and registered, or in Python: "
+                                  : "a call of RegisterStorage, or in Python: ",
+                   "pip install obstore")
+      .AtPath(path);
+}
+
+}  // namespace
+}  // namespace internal
+
+Status RegisterStorage(std::string_view scheme, StorageFactory factory) {
+  const std::string name = internal::LowerCase(scheme);
+  if (name.empty() || internal::SchemeOf(name + "://") != name || name == internal::kFileScheme) {
+    return internal::InvalidArgument("'", scheme,
+                                     "' is not a scheme that can be registered, "
+                                     "expected a letter, then letters, digits, '+', '-' and '.'; "
+                                     "not 'file'");
+  }
+  if (!factory) return internal::InvalidArgument("the factory of ", scheme, ":// is null");
+  internal::Registry& registry = internal::TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  registry.schemes[name] = {.factory = std::move(factory), .number = ++registry.registrations};
+  return {};
+}
+
+// The factory runs without the lock: it may wait for Python's, whose owner may wait for this one.
+Result<std::shared_ptr<Storage>> StorageFor(std::string_view path) {
+  const std::string scheme = internal::LowerCase(internal::SchemeOf(path));
+  if (scheme.empty()) return PosixStorage();
+  if (scheme == internal::kFileScheme) {
+    return std::shared_ptr<Storage>(std::make_shared<internal::FileUriStorage>());
+  }
+  const std::string authority(internal::AuthorityOf(path));
+  internal::Registry& registry = internal::TheRegistry();
+  StorageFactory factory;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(registry.mutex);
+    const auto found = registry.schemes.find(scheme);
+    if (found == registry.schemes.end()) return internal::NotRegistered(path, scheme);
+    const auto known = found->second.storages.find(authority);
+    if (known != found->second.storages.end()) return known->second;
+    factory = found->second.factory;
+    number = found->second.number;
+  }
+  SEALPOINT_ASSIGN_OR_RETURN(std::shared_ptr<Storage> made, factory(authority));
+  if (made == nullptr) {
+    return internal::InvalidArgument("the factory of ", scheme, ":// made no storage").AtPath(path);
+  }
+  const std::lock_guard lock(registry.mutex);
+  internal::Scheme& entry = registry.schemes[scheme];
+  // Registered anew meanwhile: what the older factory made serves this call only.
+  if (entry.number != number) return made;
+  return entry.storages.try_emplace(authority, std::move(made)).first->second;
+}
+
+std::shared_ptr<Storage> DefaultStorage() {
+  static const std::shared_ptr<Storage> storage = std::make_shared<internal::DefaultStorageImpl>();
+  return storage;
+}
+
+}  // namespace sealpoint

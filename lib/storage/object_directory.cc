@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/object_directory.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/errors.h"
+#include "lib/base/macros.h"
+#include "lib/storage/object_readable_file.h"
+#include "lib/storage/object_writable_file.h"
+#include "lib/storage/path.h"
+
+namespace sealpoint::internal {
+namespace {
+
+constexpr std::size_t kKeySizeMaxBytes = 1024;  // of S3, GCS and Azure
+
+EntryInfo FileEntry(std::string_view name, const StoredObject& info) {
+  return {.name = std::string(name), .kind = EntryKind::kFile, .size_bytes = info.size_bytes};
+}
+
+EntryInfo DirectoryEntry(std::string_view name) {
+  return {.name = std::string(name), .kind = EntryKind::kDirectory};
+}
+
+Status NothingThere(const std::string& path) {
+  return MakeError(Code::kNotFound, "no such object").AtPath(path);
+}
+
+// The name of a key or of a prefix directly below `prefix`. Empty for the prefix itself, and for
+// what no name can be ("//" in a key).
+std::string_view NameBelow(std::string_view key, std::string_view prefix) {
+  if (!key.starts_with(prefix)) return {};
+  key.remove_prefix(prefix.size());
+  if (key.ends_with('/')) key.remove_suffix(1);
+  return key;
+}
+
+// Whether a name has an id of 128 random bits in it, so that nobody else makes an object of it.
+bool HasRandomId(std::string_view name) {
+  constexpr std::size_t kHexDigits = 32;
+  std::size_t run = 0;
+  for (const char c : name) {
+    run = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ? run + 1 : 0;
+    if (run == kHexDigits) return true;
+  }
+  return false;
+}
+
+bool IsEmptyPage(const ObjectPage& page) { return page.objects.empty() && page.prefixes.empty(); }
+
+}  // namespace
+
+Result<std::unique_ptr<Directory>> ObjectDirectory::Open(std::shared_ptr<ObjectTree> tree,
+                                                         std::string path, std::string prefix) {
+  SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, tree->store->List(prefix, ""));
+  if (IsEmptyPage(page) && !prefix.empty()) {
+    const std::lock_guard lock(tree->mutex);
+    if (tree->made.find(prefix) == tree->made.end()) {
+      return MakeError(Code::kNotFound, "no object is below this path").AtPath(path);
+    }
+  }
+  std::unique_ptr<ObjectDirectory> directory(
+      new ObjectDirectory(std::move(tree), std::move(path), std::move(prefix)));
+  if (page.next.empty()) directory->AddPage(std::move(page), directory->listed_.emplace());
+  return std::unique_ptr<Directory>(std::move(directory));
+}
+
+Result<std::string> ObjectDirectory::KeyOf(std::string_view name) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  if (prefix_.size() + name.size() <= kKeySizeMaxBytes) return prefix_ + std::string(name);
+  return MakeError(Code::kIo, "the key has ", prefix_.size() + name.size(), " bytes, at most ",
+                   kKeySizeMaxBytes)
+      .AtPath(JoinPath(path_, name));
+}
+
+// Nobody else makes a name with a random id, so that it needs no look, and replacing what is there
+// can only be a repetition of the same put. For all other names a look finds what is there, and the
+// condition of a small object decides between two that are made at once; of two large ones the
+// later stays. Only exports have such names.
+Result<std::unique_ptr<WritableFile>> ObjectDirectory::CreateExclusive(std::string_view name,
+                                                                       IoMode /*mode*/) {
+  SEALPOINT_ASSIGN_OR_RETURN(std::string key, KeyOf(name));
+  Forget(name);
+  const bool is_random = HasRandomId(name);
+  if (!is_random) {
+    const auto there = Stat(name);
+    if (there.ok()) {
+      return MakeError(Code::kAlreadyExists, "an object of this name exists")
+          .AtPath(JoinPath(path_, name));
+    }
+    if (there.error().code() != Code::kNotFound) return there.error();
+  }
+  std::unique_ptr<WritableFile> file = std::make_unique<ObjectWritableFile>(
+      tree_->store, tree_->buffers, std::move(key),
+      is_random ? ObjectWritableFile::OnTaken::kReplace : ObjectWritableFile::OnTaken::kRefuse);
+  return file;
+}
+
+std::optional<StoredObject> ObjectDirectory::KnownLarge(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = large_.find(name);
+  if (found == large_.end()) return std::nullopt;
+  return found->second;
+}
+
+void ObjectDirectory::Forget(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = large_.find(name); found != large_.end()) large_.erase(found);
+  listed_.reset();
+}
+
+// Small objects are read whole, and afresh: the marker is one.
+Result<std::unique_ptr<ReadableFile>> ObjectDirectory::OpenForRead(std::string_view name,
+                                                                   IoMode mode) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  std::optional<StoredObject> info = KnownLarge(name);
+  Bytes front;
+  if (!info) {
+    auto got = store().GetFirst(key, kObjectFrontBytes, front);
+    if (!got.ok() && got.error().code() == Code::kNotFound) {
+      return NothingThere(JoinPath(path_, name));
+    }
+    SEALPOINT_ASSIGN_OR_RETURN(info, std::move(got));
+    info->key = key;
+  }
+  std::unique_ptr<ReadableFile> file =
+      std::make_unique<ObjectReadableFile>(tree_->store, *std::move(info), std::move(front), mode);
+  return file;
+}
+
+Result<EntryInfo> ObjectDirectory::Stat(std::string_view name) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  const auto info = store().Head(key);
+  if (info.ok()) return FileEntry(name, *info);
+  if (info.error().code() != Code::kNotFound) return info.error();
+  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(key + "/", ""));
+  if (!IsEmptyPage(below)) return DirectoryEntry(name);
+  const std::lock_guard lock(tree_->mutex);
+  if (tree_->made.find(key + "/") != tree_->made.end()) return DirectoryEntry(name);
+  return NothingThere(JoinPath(path_, name));
+}
+
+void ObjectDirectory::AddPage(ObjectPage page, Listing& listing) const {
+  const std::lock_guard lock(mutex_);
+  for (StoredObject& object : page.objects) {
+    const std::string name(NameBelow(object.key, prefix_));
+    if (name.empty() || object.key.ends_with('/')) continue;
+    if (object.size_bytes > kObjectFrontBytes) large_.insert_or_assign(name, object);
+    listing.emplace(name, std::move(object));
+  }
+}
+
+Result<ObjectDirectory::Listing> ObjectDirectory::ListObjects() const {
+  Listing listing;
+  std::string next;
+  do {
+    SEALPOINT_ASSIGN_OR_RETURN(ObjectPage page, store().List(prefix_, next));
+    next = page.next;
+    AddPage(std::move(page), listing);
+  } while (!next.empty());
+  return listing;
+}
+
+// An older listing says what is there, but not what is not: an object may have come since. So if
+// it lacks one of the names, there is a new one, which then serves the next call.
+Result<std::vector<Result<EntryInfo>>> ObjectDirectory::StatEach(
+    std::span<const std::string> names) const {
+  const auto has_all = [names](const Listing& listing) {
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      return listing.find(name) != listing.end();
+    });
+  };
+  std::optional<Listing> listing;
+  {
+    const std::lock_guard lock(mutex_);
+    listing = std::exchange(listed_, std::nullopt);
+  }
+  const bool is_fresh = !listing || !has_all(*listing);
+  if (is_fresh) {
+    SEALPOINT_ASSIGN_OR_RETURN(listing, ListObjects());
+  }
+  std::vector<Result<EntryInfo>> found;
+  found.reserve(names.size());
+  for (const std::string& name : names) {
+    const auto info = listing->find(name);
+    if (info != listing->end()) {
+      found.emplace_back(FileEntry(name, info->second));
+    } else {
+      found.emplace_back(NothingThere(JoinPath(path_, name)));
+    }
+  }
+  if (is_fresh) {
+    const std::lock_guard lock(mutex_);
+    listed_ = std::move(listing);
+  }
+  return found;
+}
+
+// What was made and is still empty is seen, too, as long as this process lives.
+std::set<std::string, std::less<>> ObjectDirectory::MadeNames() const {
+  std::set<std::string, std::less<>> names;
+  const std::lock_guard lock(tree_->mutex);
+  for (auto made = tree_->made.lower_bound(prefix_);
+       made != tree_->made.end() && made->starts_with(prefix_); ++made) {
+    const std::string_view name = NameBelow(*made, prefix_);
+    if (!name.empty() && name.find('/') == std::string_view::npos) names.emplace(name);
+  }
+  return names;
+}
+
+Status ObjectDirectory::ForEachEntry(
+    const std::function<bool(const EntryInfo& entry)>& visit) const {
+  std::set<std::string, std::less<>> made = MadeNames();
+  std::string next;
+  do {
+    SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage page, store().List(prefix_, next));
+    for (const StoredObject& info : page.objects) {
+      const std::string_view name = NameBelow(info.key, prefix_);
+      if (name.empty() || info.key.ends_with('/')) continue;
+      if (!visit(FileEntry(name, info))) return {};
+    }
+    for (const std::string& prefix : page.prefixes) {
+      const std::string_view name = NameBelow(prefix, prefix_);
+      if (!name.empty() && !visit(DirectoryEntry(name))) return {};
+      if (const auto also = made.find(name); also != made.end()) made.erase(also);
+    }
+    next = page.next;
+  } while (!next.empty());
+  for (const std::string& name : made) {
+    if (!visit(DirectoryEntry(name))) return {};
+  }
+  return {};
+}
+
+Result<std::vector<EntryInfo>> ObjectDirectory::List() const {
+  std::vector<EntryInfo> entries;
+  SEALPOINT_RETURN_IF_ERROR(ForEachEntry([&](const EntryInfo& entry) {
+    entries.push_back(entry);
+    return true;
+  }));
+  std::sort(entries.begin(), entries.end(), [](const EntryInfo& a, const EntryInfo& b) {
+    return std::tie(a.name, a.kind) < std::tie(b.name, b.kind);
+  });
+  return entries;
+}
+
+Result<Bytes> ObjectDirectory::ReadFileIn(std::string_view subdirectory, std::string_view name,
+                                          std::size_t size_max) const {
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, subdirectory));
+  SEALPOINT_RETURN_IF_ERROR(CheckName(path_, name));
+  Bytes bytes;
+  const auto got = store().GetFirst(prefix_ + JoinPath(subdirectory, name), size_max, bytes);
+  if (got.ok()) return bytes;
+  if (got.error().code() != Code::kNotFound) return got.error();
+  return NothingThere(JoinPath(JoinPath(path_, subdirectory), name));
+}
+
+Result<std::unique_ptr<Directory>> ObjectDirectory::OpenSubdirectory(std::string_view name) const {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  return Open(tree_, JoinPath(path_, name), key + "/");
+}
+
+Status ObjectDirectory::Remove(std::string_view name) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  Forget(name);
+  return store().Delete({&key, 1});
+}
+
+// A prefix goes with its last object: what is removed is only the memory of its making.
+Status ObjectDirectory::RemoveSubdirectory(std::string_view name) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(key + "/", ""));
+  const bool has_objects =
+      std::any_of(below.objects.begin(), below.objects.end(),
+                  [&](const StoredObject& info) { return info.key != key + "/"; });
+  const std::string own = key + "/";
+  const std::lock_guard lock(tree_->mutex);
+  const auto first_inside = tree_->made.upper_bound(own);
+  const bool has_made = first_inside != tree_->made.end() && first_inside->starts_with(own);
+  if (has_objects || has_made || !below.prefixes.empty()) {
+    return MakeError(Code::kIo, "the directory is not empty").AtPath(JoinPath(path_, name));
+  }
+  tree_->made.erase(own);
+  return {};
+}
+
+Status ObjectDirectory::PublishExclusive(std::string_view from, std::string_view to,
+                                         PublishMethod /*method*/) {
+  SEALPOINT_RETURN_IF_ERROR(KeyOf(from).status());
+  SEALPOINT_RETURN_IF_ERROR(KeyOf(to).status());
+  return MakeError(Code::kUnsupported, "an object store has no links, expected PutIfAbsent")
+      .AtPath(JoinPath(path_, to));
+}
+
+Status ObjectDirectory::PutIfAbsent(std::string_view name, ByteSpan content) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
+  Forget(name);
+  return store().PutIfAbsent(key, content);
+}
+
+Result<SpaceInfo> ObjectDirectory::FreeSpace() const {
+  return SpaceInfo{.free_bytes = std::numeric_limits<std::uint64_t>::max(),
+                   .free_inodes = std::numeric_limits<std::uint64_t>::max()};
+}
+
+// Some servers take the condition and ignore it: there, two savers that publish at once would both
+// be told that they committed. So it is tried.
+Result<Capabilities> ObjectDirectory::Probe(std::string_view probe_name) {
+  SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(probe_name));
+  const auto refuse = [this](std::string_view found) {
+    return RuleError(Code::kUnsupported, "R-CMT-04", store().uri(), ": the store ", found,
+                     ", expected it to refuse a put of a key that is taken (If-None-Match: *); two "
+                     "savers could both commit one checkpoint. Use a store or gateway that honours "
+                     "conditional puts, or save to a file system and copy")
+        .AtPath(path_);
+  };
+  const Bytes first(1, std::byte{1});
+  const Bytes second(1, std::byte{2});
+  Status taken = store().PutIfAbsent(key, first);
+  // A lost answer that was sent again says that the name is taken: so it is, by this probe.
+  if (taken.ok() || taken.code() == Code::kAlreadyExists) taken = store().PutIfAbsent(key, second);
+  Status removed = store().Delete({&key, 1});
+  if (taken.ok()) return refuse("took a second put of the same key");
+  if (taken.code() == Code::kUnsupported) {
+    return refuse(StrCat("says that it knows no such condition (", taken.message(), ")"));
+  }
+  if (taken.code() != Code::kAlreadyExists) return taken;
+  SEALPOINT_RETURN_IF_ERROR(std::move(removed));
+  return Capabilities{.publish = PublishMethod::kPutIfAbsent,
+                      .direct_io = false,
+                      .preallocate = false,
+                      .directory_sync = true};
+}
+
+}  // namespace sealpoint::internal

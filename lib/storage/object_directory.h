@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_OBJECT_DIRECTORY_H_
+#define SEALPOINT_LIB_STORAGE_OBJECT_DIRECTORY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/storage/part_buffers.h"
+#include "sealpoint/object_store.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// What the directories of an object storage share.
+struct ObjectTree {
+  std::shared_ptr<ObjectStore> store;
+  std::shared_ptr<PartBuffers> buffers;
+  std::mutex mutex;
+  std::set<std::string, std::less<>> made{};  // prefixes of CreateDirectories
+};
+
+// The objects below a prefix. A zero-byte object whose key is the prefix itself, as consoles make
+// them for folders, makes the directory exist and is not seen in it.
+class ObjectDirectory final : public Directory {
+ public:
+  // `prefix` is empty or ends in '/'. NotFound if nothing is there and it was not made.
+  static Result<std::unique_ptr<Directory>> Open(std::shared_ptr<ObjectTree> tree, std::string path,
+                                                 std::string prefix);
+
+  const std::string& path() const override { return path_; }
+  Result<std::unique_ptr<WritableFile>> CreateExclusive(std::string_view name,
+                                                        IoMode mode) override;
+  Result<std::unique_ptr<ReadableFile>> OpenForRead(std::string_view name,
+                                                    IoMode mode) const override;
+  Result<EntryInfo> Stat(std::string_view name) const override;
+  Result<std::vector<Result<EntryInfo>>> StatEach(
+      std::span<const std::string> names) const override;
+  Result<std::vector<EntryInfo>> List() const override;
+  Status ForEachEntry(const std::function<bool(const EntryInfo& entry)>& visit) const override;
+  Result<Bytes> ReadFileIn(std::string_view subdirectory, std::string_view name,
+                           std::size_t size_max) const override;
+  Result<std::unique_ptr<Directory>> OpenSubdirectory(std::string_view name) const override;
+  Status Remove(std::string_view name) override;
+  Status RemoveSubdirectory(std::string_view name) override;
+  Status PublishExclusive(std::string_view from, std::string_view to,
+                          PublishMethod method) override;
+  Status PutIfAbsent(std::string_view name, ByteSpan content) override;
+  Status Sync() override { return {}; }
+  Result<SpaceInfo> FreeSpace() const override;
+  Result<Capabilities> Probe(std::string_view probe_name) override;
+
+ private:
+  using Listing = std::map<std::string, StoredObject, std::less<>>;  // objects by name
+
+  ObjectDirectory(std::shared_ptr<ObjectTree> tree, std::string path, std::string prefix)
+      : tree_(std::move(tree)), path_(std::move(path)), prefix_(std::move(prefix)) {}
+
+  ObjectStore& store() const { return *tree_->store; }
+  Result<std::string> KeyOf(std::string_view name) const;
+  Result<Listing> ListObjects() const;  // all pages
+  void AddPage(ObjectPage page, Listing& listing) const;
+  // Without asking the store again, if a listing said how large the object is.
+  std::optional<StoredObject> KnownLarge(std::string_view name) const;
+  void Forget(std::string_view name);
+  std::set<std::string, std::less<>> MadeNames() const;
+
+  const std::shared_ptr<ObjectTree> tree_;
+  const std::string path_;
+  const std::string prefix_;
+  mutable std::mutex mutex_;
+  mutable std::optional<Listing> listed_;  // the latest, until it answered StatEach once
+  mutable Listing large_;  // what listings said of objects that no front of an object covers
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_OBJECT_DIRECTORY_H_

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_STORAGE_OBJECT_READABLE_FILE_H_
+#define SEALPOINT_LIB_STORAGE_OBJECT_READABLE_FILE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "sealpoint/object_store.h"
+#include "sealpoint/storage.h"
+
+namespace sealpoint::internal {
+
+// What one request brings when an object is opened whose length is not known.
+inline constexpr std::size_t kObjectFrontBytes = 64 * kKiB;
+
+// An object as it was when it was opened: a later one of the same key is refused, where the store
+// can tell.
+class ObjectReadableFile final : public ReadableFile {
+ public:
+  // `front` holds the first bytes, perhaps none.
+  ObjectReadableFile(std::shared_ptr<const ObjectStore> store, StoredObject info, Bytes front,
+                     IoMode mode);
+
+  std::uint64_t size_bytes() const override { return info_.size_bytes; }
+  Status ReadAt(std::uint64_t offset, MutableByteSpan out) const override;
+  bool is_direct() const override { return false; }
+
+ private:
+  const std::shared_ptr<const ObjectStore> store_;
+  const StoredObject info_;
+  const Bytes front_;
+  const IoMode mode_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_STORAGE_OBJECT_READABLE_FILE_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/part_buffers.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "lib/base/errors.h"
+
+namespace sealpoint::internal {
+
+PartBuffers::PartBuffers(std::uint64_t part_size_bytes, std::uint64_t memory_bytes)
+    : part_size_(part_size_bytes),
+      count_max_(std::max<std::uint64_t>(2, memory_bytes / part_size_bytes)) {}
+
+Result<PartBuffer> PartBuffers::Take() {
+  PartBuffer buffer;
+  if (!unused_.empty()) {
+    buffer = std::move(unused_.back());
+    unused_.pop_back();
+  } else {
+    buffer.reset(new (std::nothrow) std::byte[part_size_]);
+    if (!buffer) {
+      return MakeError(Code::kNoSpace, "out of memory for a part of ", part_size_, " bytes");
+    }
+  }
+  ++taken_count_;
+  return buffer;
+}
+
+void PartBuffers::Give(PartBuffer buffer) {
+  --taken_count_;
+  // While nothing is uploaded no memory is kept but for the next upload to begin with.
+  if (taken_count_ == 0) unused_.clear();
+  if (unused_.size() + taken_count_ < count_max_) unused_.push_back(std::move(buffer));
+  changed.notify_all();
+}
+
+}  // namespace sealpoint::internal
