@@ -142,7 +142,7 @@ function(sealpoint_add_library)
       sealpoint_s3
       PUBLIC sealpoint
       PRIVATE CURL::libcurl OpenSSL::Crypto EXPAT::EXPAT)
-    set_target_properties(sealpoint_s3 PROPERTIES EXPORT_NAME s3 LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+    set_target_properties(sealpoint_s3 PROPERTIES EXPORT_NAME s3_library LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
                                                   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   else()
     add_library(sealpoint_s3 INTERFACE)

@@ -6,7 +6,7 @@
 
 #include <deque>
 #include <future>
-#include <list>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -69,11 +69,11 @@ class HttpClient::Loop {
         arrived_.clear();
         is_ending = is_ending_;
       }
-      while (!waiting.empty() && running_count_ < options_.requests_max) {
+      while (!waiting.empty() && running_.size() < options_.requests_max) {
         Begin(std::move(waiting.front()));
         waiting.pop_front();
       }
-      if (is_ending && waiting.empty() && running_count_ == 0) return;
+      if (is_ending && waiting.empty() && running_.empty()) return;
       int count = 0;
       curl_multi_perform(multi_, &count);
       if (FinishDone() > 0) continue;  // there is room, and what is new may have come
@@ -94,8 +94,7 @@ class HttpClient::Loop {
     if (curl_multi_add_handle(multi_, handle) != CURLM_OK) {
       return transfer->Finish(CURLE_OUT_OF_MEMORY);
     }
-    ++running_count_;
-    static_cast<void>(transfer.release());  // FinishDone finds it by its handle
+    running_.emplace(handle, std::move(transfer));
   }
 
   int FinishDone() {
@@ -104,11 +103,10 @@ class HttpClient::Loop {
     while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
       if (message->msg != CURLMSG_DONE) continue;
       const CURLcode code = message->data.result;
-      char* found = nullptr;
-      curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
-      const std::unique_ptr<HttpTransfer> transfer(reinterpret_cast<HttpTransfer*>(found));
-      curl_multi_remove_handle(multi_, message->easy_handle);
-      --running_count_;
+      const auto found = running_.find(message->easy_handle);
+      const std::unique_ptr<HttpTransfer> transfer = std::move(found->second);
+      running_.erase(found);
+      curl_multi_remove_handle(multi_, transfer->handle());
       ++finished;
       transfer->Finish(code);
       idle_.push_back(transfer->TakeHandle());
@@ -119,7 +117,7 @@ class HttpClient::Loop {
   CURLM* multi_;
   const HttpOptions options_;
   const pid_t process_ = getpid();
-  std::size_t running_count_ = 0;  // this and idle_ are the thread's
+  std::map<CURL*, std::unique_ptr<HttpTransfer>> running_;  // this and idle_ are the thread's
   std::vector<CURL*> idle_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<HttpTransfer>> arrived_;

@@ -13,7 +13,7 @@ namespace sealpoint::internal {
 namespace {
 
 constexpr std::size_t kHeadersMax = 128;
-constexpr std::size_t kErrorBodyMax = 64 * 1024;
+constexpr std::size_t kErrorBodyMax = 64 * kKiB;
 
 Transport TransportOf(CURLcode code) {
   switch (code) {
@@ -51,7 +51,6 @@ void HttpTransfer::Prepare(CURL* handle, const HttpOptions& options) {
   handle_ = handle;
   curl_easy_reset(handle);
   Set(handle, CURLOPT_URL, request_.url.c_str());
-  Set(handle, CURLOPT_PRIVATE, static_cast<void*>(this));
   Set(handle, CURLOPT_ERRORBUFFER, error_text_.data());
   Set(handle, CURLOPT_NOSIGNAL, 1L);
   Set(handle, CURLOPT_PATH_AS_IS, 1L);  // a key may have "/../" in it

@@ -25,6 +25,7 @@ class HttpTransfer {
 
   // Takes the handle over; it is given back by TakeHandle.
   void Prepare(CURL* handle, const HttpOptions& options);
+  CURL* handle() const { return handle_; }
   CURL* TakeHandle();
   // Calls `done`.
   void Finish(CURLcode code);

@@ -40,7 +40,7 @@ class RangeBatch {
               .headers = {{"range", RangeText(piece.offset, piece.out.size())}},
               .sink = piece.out};
     if (!object_.etag.empty()) call.headers["if-match"] = object_.etag;
-    client_.Start(std::move(call), [this, piece](Answer answer) {
+    client_.Start(std::move(call), [this, piece](const Answer& answer) {
       Status status = Check(piece, answer);
       const std::scoped_lock lock(mutex_);
       if (first_error_.ok() && !status.ok()) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kWaitMax = std::chrono::seconds(20);
 // Up to this size a body is hashed for the signature where TLS does not protect it.
-constexpr std::size_t kSignedBodyMax = 1024 * 1024;
+constexpr std::size_t kSignedBodyMax = 1 * kMiB;
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace sealpoint::internal {
 namespace {
 
 constexpr std::uint32_t kPartsMax = 10000;
-constexpr std::size_t kCompleteAnswerMax = 1024 * 1024;
+constexpr std::size_t kCompleteAnswerMax = 1 * kMiB;
 
 std::string PartList(const std::map<std::uint32_t, std::string>& etags) {
   std::string out = "<CompleteMultipartUpload>";
@@ -94,15 +94,16 @@ Status S3Upload::Append(ByteSpan part, std::function<void()> released) {
     ++under_way_;
   }
   const std::uint32_t number = ++part_count_;
-  client_->Start({.operation = {"UploadPart", "s3:PutObject"},
-                  .method = "PUT",
-                  .key = key_,
-                  .query = {{"partNumber", std::to_string(number)}, {"uploadId", id_}},
-                  .body = part},
-                 [this, number, size = part.size(), released = std::move(released)](Answer answer) {
-                   released();
-                   OnPart(number, size, answer);
-                 });
+  client_->Start(
+      {.operation = {"UploadPart", "s3:PutObject"},
+       .method = "PUT",
+       .key = key_,
+       .query = {{"partNumber", std::to_string(number)}, {"uploadId", id_}},
+       .body = part},
+      [this, number, size = part.size(), released = std::move(released)](const Answer& answer) {
+        released();
+        OnPart(number, size, answer);
+      });
   return {};
 }
 

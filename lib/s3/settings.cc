@@ -14,7 +14,7 @@
 namespace sealpoint::internal {
 namespace {
 
-constexpr std::size_t kFileSizeMax = 1024 * 1024;
+constexpr std::size_t kFileSizeMax = 1 * kMiB;
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
