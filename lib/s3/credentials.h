@@ -21,8 +21,8 @@ CredentialsProvider DefaultCredentials(const Settings& settings);
 using MaybeCredentials = std::optional<Result<S3Credentials>>;
 MaybeCredentials CredentialsOfEnvironment();
 MaybeCredentials CredentialsOfProfile(const Settings& settings);
-MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, std::string token_file,
-                                          std::string role, std::string session);
+MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::string& token_file,
+                                          const std::string& role, const std::string& session);
 MaybeCredentials CredentialsOfContainer(const Settings& settings);
 MaybeCredentials CredentialsOfInstance(const Settings& settings);
 Result<S3Credentials> CredentialsOfSso(const Settings& settings);

@@ -43,8 +43,8 @@ bool IsLocalUrl(std::string_view url) {
 
 }  // namespace
 
-MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, std::string token_file,
-                                          std::string role, std::string session) {
+MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::string& token_file,
+                                          const std::string& role, const std::string& session) {
   if (token_file.empty()) return std::nullopt;
   if (role.empty()) {
     return InvalidArgument(
