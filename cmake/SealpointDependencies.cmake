@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library needs, and the two optional neighbours. Each test or program folder looks for its own tools itself.
+# What the library needs, and the three optional neighbours. Each test or program folder looks for its own tools itself.
 if(NOT PROJECT_IS_TOP_LEVEL)
   # A project that adds this one links our targets in its own folders, where it must see what they link.
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
@@ -53,4 +53,20 @@ else()
   set(SEALPOINT_HAVE_CUDA OFF)
 endif()
 
-message(STATUS "Sealpoint: MPI ${SEALPOINT_HAVE_MPI}, CUDA Toolkit ${SEALPOINT_HAVE_CUDA}")
+# A library of its own (lib/s3), so that the other one needs none of these.
+set(SEALPOINT_HAVE_S3 OFF)
+if(NOT SEALPOINT_WITH_S3 STREQUAL "OFF")
+  set(s3_is_required QUIET)
+  if(SEALPOINT_WITH_S3 STREQUAL "ON")
+    set(s3_is_required REQUIRED)
+  endif()
+  find_package(CURL 7.85 ${s3_is_required})
+  find_package(OpenSSL ${s3_is_required} COMPONENTS Crypto)
+  find_package(EXPAT ${s3_is_required})
+  find_package(nlohmann_json ${s3_is_required} CONFIG)
+  if(CURL_FOUND AND OPENSSL_FOUND AND EXPAT_FOUND AND nlohmann_json_FOUND)
+    set(SEALPOINT_HAVE_S3 ON)
+  endif()
+endif()
+
+message(STATUS "Sealpoint: MPI ${SEALPOINT_HAVE_MPI}, CUDA Toolkit ${SEALPOINT_HAVE_CUDA}, S3 ${SEALPOINT_HAVE_S3}")

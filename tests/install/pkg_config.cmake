@@ -17,6 +17,12 @@ flags(plain --cflags --libs)
 set(source ${CMAKE_CURRENT_LIST_DIR}/consumer/consumer.cc)
 run(${COMPILER} -std=c++20 ${source} ${plain} -o ${WORK_DIR}/consumer_pc)
 run(${WORK_DIR}/consumer_pc)
+if(WITH_S3)
+  run(pkg-config --cflags --libs sealpoint-s3)
+  separate_arguments(with_s3 UNIX_COMMAND "${LAST_OUTPUT}")
+  run(${COMPILER} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/consumer/consumer_s3.cc ${with_s3} -o ${WORK_DIR}/consumer_s3_pc)
+  run(${WORK_DIR}/consumer_s3_pc)
+endif()
 
 if(SHARED)
   # The shared library brings its own, and its headers must know what it is.
@@ -33,7 +39,7 @@ else()
   run(${WORK_DIR}/consumer_static)
   configure_consumer(
     consumer ${WORK_DIR}/static -D CMAKE_PREFIX_PATH=${PREFIX} -D WAY=package -D STATIC_PROGRAM=ON -D
-    SEALPOINT_USE_STATIC_LIBS=ON -D WITH_MPI=OFF)
+    SEALPOINT_USE_STATIC_LIBS=ON -D WITH_MPI=OFF -D WITH_S3=OFF)
   run(${CMAKE_COMMAND} --build ${WORK_DIR}/static)
   run(${WORK_DIR}/static/consumer)
 endif()

@@ -42,4 +42,5 @@ macro(configure_consumer project folder)
 endmacro()
 
 set(CONSUMER_OPTIONS -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D
-                     EXPECTED_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI})
+                     EXPECTED_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI} -D
+                     WITH_S3=${WITH_S3})

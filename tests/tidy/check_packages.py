@@ -27,7 +27,8 @@ CMAKE_PACKAGES = {
     # The configuration of GTest names both libraries.
     "GTest": ("libgtest-dev", "libgmock-dev"), "rapidcheck": ("librapidcheck-dev",),
     "benchmark": ("libbenchmark-dev",), "CLI11": ("libcli11-dev",), "fmt": ("libfmt-dev",),
-    "nlohmann_json": ("nlohmann-json3-dev",),
+    "nlohmann_json": ("nlohmann-json3-dev",), "CURL": ("libcurl4-openssl-dev",), "OpenSSL": ("libssl-dev",),
+    "EXPAT": ("libexpat1-dev",),
 }
 PKG_CONFIG_MODULES = {"libxxhash": "libxxhash-dev", "libzstd": "libzstd-dev", "liburing": "liburing-dev"}
 
@@ -48,7 +49,8 @@ HEADERS = {
     "flatbuffers": "libflatbuffers-dev", "mpi.h": "libopenmpi-dev", "gtest": "libgtest-dev",
     "gmock": "libgmock-dev", "rapidcheck": "librapidcheck-dev", "rapidcheck.h": "librapidcheck-dev",
     "benchmark": "libbenchmark-dev", "CLI": "libcli11-dev", "fmt": "libfmt-dev",
-    "nlohmann": "nlohmann-json3-dev", "liburing.h": "liburing-dev",
+    "nlohmann": "nlohmann-json3-dev", "liburing.h": "liburing-dev", "curl": "libcurl4-openssl-dev",
+    "openssl": "libssl-dev", "expat.h": "libexpat1-dev",
 }
 # Wanted by a sanitizer or a preset rather than by name.
 IMPLIED = {"clang-19": ("libclang-rt-19-dev", "llvm-19")}

@@ -16,6 +16,7 @@
 #include "tools/ckpt-inspect/values.h"
 #include "tools/common/hint.h"
 #include "tools/common/output.h"
+#include "tools/common/storages.h"
 
 namespace sealpoint::tools {
 namespace {
@@ -156,6 +157,7 @@ class Inspection {
 int main(int argc, char** argv) {
   using namespace sealpoint::tools;  // NOLINT: a program
   OpenStandardStreams();
+  RegisterStorages();
   Options options;
   const std::optional<ExitStatus> status = ParseOptions(argc, argv, options);
   return static_cast<int>(FinishOutput(kProgram, status ? *status : Inspection(options).Run()));

@@ -16,6 +16,7 @@
 #include "tools/common/exit_status.h"
 #include "tools/common/hint.h"
 #include "tools/common/output.h"
+#include "tools/common/storages.h"
 #include "tools/common/text.h"
 
 namespace sealpoint::tools {
@@ -243,6 +244,7 @@ class Run {
 
 int main(int argc, char** argv) {
   sealpoint::tools::OpenStandardStreams();
+  sealpoint::tools::RegisterStorages();
   sealpoint::tools::Options options;
   const auto status = sealpoint::tools::ParseOptions(argc, argv, options);
   return static_cast<int>(sealpoint::tools::FinishOutput(

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_S3_CREDENTIALS_H_
+#define SEALPOINT_LIB_S3_CREDENTIALS_H_
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/s3/settings.h"
+#include "sealpoint/s3.h"
+
+namespace sealpoint::internal {
+
+// The chain of docs/object-stores.md: the first source that is there answers, and its error is the
+// error, since another identity is not what the caller set up.
+CredentialsProvider DefaultCredentials(const Settings& settings);
+
+// Its sources; nothing if this one is not set up.
+using MaybeCredentials = std::optional<Result<S3Credentials>>;
+MaybeCredentials CredentialsOfEnvironment();
+MaybeCredentials CredentialsOfProfile(const Settings& settings);
+MaybeCredentials CredentialsOfWebIdentity(const Settings& settings, const std::string& token_file,
+                                          const std::string& role, const std::string& session);
+MaybeCredentials CredentialsOfContainer(const Settings& settings);
+MaybeCredentials CredentialsOfInstance(const Settings& settings);
+Result<S3Credentials> CredentialsOfSso(const Settings& settings);
+Result<S3Credentials> CredentialsOfProcess(const std::string& command);
+
+// {"AccessKeyId": …, "SecretAccessKey": …, <token_name>: …, "Expiration": …}. Errors: Io.
+Result<S3Credentials> CredentialsFromJson(std::string_view text, const char* token_name);
+// "2026-01-02T03:04:05Z", with fractions of a second or without.
+std::optional<std::chrono::sys_seconds> ParseTime(std::string_view text);
+
+// Keeps what the provider gave until shortly before its end.
+class CredentialsCache {
+ public:
+  explicit CredentialsCache(CredentialsProvider provider) : provider_(std::move(provider)) {}
+  // May do requests. `rejected` are those that the server called expired: asked for again if they
+  // are what is kept.
+  Result<S3Credentials> Get(const S3Credentials* rejected = nullptr);
+
+ private:
+  CredentialsProvider provider_;
+  std::mutex mutex_;
+  std::optional<S3Credentials> kept_;
+};
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_S3_CREDENTIALS_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEALPOINT_LIB_S3_LISTING_H_
+#define SEALPOINT_LIB_S3_LISTING_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sealpoint/object_store.h"
+#include "sealpoint/status.h"
+
+// Answers that list. Errors: Io.
+
+namespace sealpoint::internal {
+
+// More than the longest keys of a page come to, each byte as %XX.
+inline constexpr std::size_t kListingSizeMax = 16 * kMiB;
+
+// The answer to ListObjectsV2 with the delimiter '/', sorted by key.
+Result<ObjectPage> ParseObjectPage(std::string_view xml);
+
+struct UploadPage {
+  std::vector<UnfinishedUpload> uploads{};
+  std::string next_key{};  // both empty after the last page
+  std::string next_id{};
+};
+Result<UploadPage> ParseUploadPage(std::string_view xml);
+
+// What DeleteObjects says was left; ok() if nothing was.
+Status ParseDeleteAnswer(std::string_view xml);
+
+}  // namespace sealpoint::internal
+
+#endif  // SEALPOINT_LIB_S3_LISTING_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/s3/listing.h"
+#include "lib/s3/object_read.h"
+#include "lib/s3/xml_reader.h"
+
+namespace sealpoint::internal {
+namespace {
+
+TEST(S3Xml, RefusesWhatNoServerSends) {
+  std::string deep;
+  for (int i = 0; i < 17; ++i) deep += "<a>";
+  struct Row {
+    std::string document;
+    const char* error;
+  };
+  const Row rows[] = {
+      {"", "not XML"},
+      {"<a>", "not XML"},
+      {"<a></b>", "not XML"},
+      {deep, "deeper than 16"},
+      {"<!DOCTYPE a [<!ENTITY e \"x\">]><a>&e;</a>", "a DOCTYPE"},
+      {std::string("<a>\0</a>", 8), "not XML"},
+  };
+  for (const Row& row : rows) {
+    const Status status = ReadXml(row.document, [](std::string_view, const std::string&) {});
+    EXPECT_NE(status.message().find(row.error), std::string::npos) << status.ToString();
+  }
+  std::string seen;
+  EXPECT_TRUE(ReadXml("<n:a xmlns:n='x'>1<b>&lt;</b>2</n:a>", [&](std::string_view path,
+                                                                  const std::string& text) {
+                seen += std::string(path) + "=" + text + ";";
+              }).ok());
+  EXPECT_EQ(seen, "a/b=<;a=12;");
+}
+
+TEST(S3Listing, Pages) {
+  const auto page = ParseObjectPage(
+      "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+      "<NextContinuationToken>t</NextContinuationToken>"
+      "<Contents><Key>p%2Fb</Key><ETag>e</ETag><Size>7</Size></Contents>"
+      "<Contents><Key>p%2Fa</Key><Size>0</Size></Contents>"
+      "<CommonPrefixes><Prefix>p%2Fc/</Prefix></CommonPrefixes></ListBucketResult>");
+  EXPECT_EQ(page->objects, (std::vector<StoredObject>{{"p/a", 0, ""}, {"p/b", 7, "e"}}));
+  EXPECT_EQ(page->prefixes, (std::vector<std::string>{"p/c/"}));
+  EXPECT_EQ(page->next, "t");
+  struct Row {
+    const char* inside;
+    const char* error;
+  };
+  const Row rows[] = {
+      {"<Contents><Key>k</Key></Contents>", "size \"nothing\""},
+      {"<Contents><Key>k</Key><Size>-1</Size></Contents>", "size \"-1\""},
+      {"<Contents><Key>k</Key><Size>99999999999999999999</Size></Contents>", "expected a number"},
+      {"<IsTruncated>true</IsTruncated>", "expected NextContinuationToken"},
+  };
+  for (const Row& row : rows) {
+    const auto bad =
+        ParseObjectPage("<ListBucketResult>" + std::string(row.inside) + "</ListBucketResult>");
+    EXPECT_NE(bad.error().message().find(row.error), std::string::npos) << bad.error().ToString();
+  }
+  EXPECT_FALSE(ParseObjectPage("<Error/>").ok());
+  EXPECT_FALSE(ParseUploadPage("<Error/>").ok());
+  EXPECT_FALSE(ParseDeleteAnswer("<Error/>").ok());
+}
+
+TEST(S3Ranges, ContentRange) {
+  const auto good = ParseContentRange("bytes 1-2/3");
+  EXPECT_TRUE(good && good->first == 1U && good->last == 2U && good->total == 3U);
+  EXPECT_TRUE(ParseContentRange("bytes */3")->total == 3U);
+  EXPECT_FALSE(ParseContentRange("bytes 1-2/*")->total);
+  for (const char* bad : {"", "bytes", "bytes 1-2", "bytes 2-1/3", "bytes -1/3", "bytes 1-/3",
+                          "bytes 0-18446744073709551615/3", "lines 1-2/3"}) {
+    EXPECT_FALSE(ParseContentRange(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace sealpoint::internal

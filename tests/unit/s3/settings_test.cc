@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/s3/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "lib/s3/credentials.h"
+
+namespace sealpoint::internal {
+namespace {
+
+TEST(S3Settings, ReadsProfileFiles) {
+  const auto sections = ReadIni(
+      "# note\n[default]\nregion = eu-west-1 # here\ns3 =\n  addressing_style = path\n"
+      "[profile a b]\r\nkey=va=lue\r\n; note\nno equals\n[sso-session s]\nsso_region = x");
+  EXPECT_EQ(sections.at("default"), (Section{{"region", "eu-west-1"}, {"s3", ""}}));
+  EXPECT_EQ(sections.at("a b"), (Section{{"key", "va=lue"}}));
+  EXPECT_EQ(sections.at("sso-session s"), (Section{{"sso_region", "x"}}));
+}
+
+TEST(S3Settings, WhereTheBucketIs) {
+  setenv("HOME", "/nonexistent", 1);
+  struct Row {
+    S3Options options;
+    const char* bucket;
+    std::string url;  // of the bucket, or what the error says
+  };
+  const Row rows[] = {
+      {{.region = "eu-west-1"}, "buck", "https://buck.s3.eu-west-1.amazonaws.com"},
+      {{.region = "cn-north-1"}, "buck", "https://buck.s3.cn-north-1.amazonaws.com.cn"},
+      {{}, "a.b", "https://s3.us-east-1.amazonaws.com/a.b"},
+      {{.endpoint = "http://127.0.0.1:1/"}, "buck", "http://127.0.0.1:1/buck"},
+      {{.endpoint = "http://h/sub"}, "buck", "http://h/sub/buck"},
+      {{.endpoint = "https://h", .path_style = false}, "buck", "https://buck.h"},
+      {{.endpoint = "h:80"}, "buck", "begins with https:// or http://"},
+      {{.endpoint = "http://u:p@h"}, "buck", "without user"},
+      {{.profile = "absent"}, "buck", "is in neither"},
+      {{}, "a/b", "expected 3 to 63"},
+      {{.part_size_bytes = 5 * kMiB - 1}, "buck", "part_size_bytes is 5242879, expected 5242880"},
+      {{.requests_in_flight_max = 0}, "buck", "expected more"},
+  };
+  for (const Row& row : rows) {
+    const auto settings = MakeSettings(row.bucket, row.options);
+    if (settings.ok()) {
+      EXPECT_EQ(settings->base_url + settings->base_path, row.url);
+    } else {
+      EXPECT_NE(settings.error().message().find(row.url), std::string::npos)
+          << settings.error().ToString();
+    }
+  }
+}
+
+TEST(S3Settings, Times) {
+  EXPECT_EQ(ParseTime("1970-01-02T00:00:01Z")->time_since_epoch().count(), 86401);
+  EXPECT_EQ(ParseTime("1970-01-02T00:00:01.5Z")->time_since_epoch().count(), 86401);
+  EXPECT_FALSE(ParseTime("soon"));
+}
+
+TEST(S3Settings, CacheAsksAgainBeforeTheEndAndAfterARefusal) {
+  int asked = 0;
+  auto lifetime = std::chrono::hours(1);
+  CredentialsCache cache([&]() -> Result<S3Credentials> {
+    if (++asked == 4) return Status(Code::kIo, "down");
+    const auto now =
+        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+    return S3Credentials{.access_key_id = std::to_string(asked), .expires_at = now + lifetime};
+  });
+  const S3Credentials first = *cache.Get();
+  EXPECT_EQ(cache.Get()->access_key_id, "1");
+  lifetime = std::chrono::hours(0);
+  EXPECT_EQ(cache.Get(&first)->access_key_id, "2");
+  lifetime = std::chrono::hours(1);
+  EXPECT_EQ(cache.Get(&first)->access_key_id, "3");  // the second ones were at their end
+  EXPECT_EQ(cache.Get(&first)->access_key_id, "3");  // somebody else has asked already
+  const S3Credentials third = *cache.Get();
+  EXPECT_EQ(cache.Get(&third).error().message(), "credentials: down");
+  EXPECT_EQ(cache.Get()->access_key_id, "3");
+}
+
+}  // namespace
+}  // namespace sealpoint::internal
