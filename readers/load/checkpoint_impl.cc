@@ -39,7 +39,7 @@ Result<std::unique_ptr<CheckpointImpl>> CheckpointImpl::Make(const std::string& 
     return InvalidArgument("memory_budget_bytes is ", options.memory_budget_bytes,
                            ", expected at least ", kRangeMinBytes);
   }
-  if (!options.storage) options.storage = PosixStorage();
+  if (!options.storage) options.storage = DefaultStorage();
   SEALPOINT_ASSIGN_OR_RETURN(auto pool,
                              StagingPool::Create(options.memory_budget_bytes, kPoolBufferBytes));
   SEALPOINT_ASSIGN_OR_RETURN(

@@ -134,7 +134,7 @@ Status Verification::Run() {
     SEALPOINT_ASSIGN_OR_RETURN(Worker worker, Worker::Create());
     workers_.push_back(std::move(worker));
   }
-  const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : PosixStorage();
+  const std::shared_ptr<Storage> storage = options_.storage ? options_.storage : DefaultStorage();
   const Result<std::unique_ptr<Directory>> directory =
       OpenCheckpointDirectory(*storage, report_.path);
   if (directory) {
