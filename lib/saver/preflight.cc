@@ -206,6 +206,10 @@ Result<Attempt> RunPreflight(Storage& storage, Communicator& comm, const SaveTar
   if (!announcement.parent.attempt.is_zero()) attempt.parent = announcement.parent;
   JoinOutcome joined{.status = local_status};
   if (joined.status.ok()) joined = JoinAttempt(storage, announcement, attempt);
+  if (joined.status.ok() && attempt.publish == PublishMethod::kPutIfAbsent) {
+    // An object store has no directories: this process opens it again when the probe is gone.
+    joined.status = storage.CreateDirectories(attempt.directory);
+  }
   const Status agreed = AgreeOnAttempt(comm, joined.status, joined.is_missing);
   if (is_root && attempt.opened) {
     static_cast<void>(attempt.opened->Remove(SharedProbeName(attempt.id)));

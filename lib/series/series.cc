@@ -61,10 +61,12 @@ Status IsItselfACheckpoint(const std::string& path) {
 }
 
 // A series is made by its first save, but its parent directory is not: that is missing if a file
-// system is not mounted, say, and then it is unknown what was committed.
+// system is not mounted, say, and then it is unknown what was committed. A bucket has no
+// directories: that it can be listed says enough.
 Status NothingCommitted(const Storage& storage, const std::string& path) {
   const std::string parent = internal::ParentPath(path);
-  if (IsMissing(storage, path) && IsMissing(storage, parent)) {
+  const bool has_directories = internal::SchemeOf(path).empty();
+  if (has_directories && IsMissing(storage, path) && IsMissing(storage, parent)) {
     return internal::MakeError(Code::kIo, "neither the series nor the directory ", parent,
                                " above it exists: mount it, or make it for a new training")
         .AtPath(path);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "lib/container/open_checkpoint.h"
 #include "lib/format/constants.h"
 #include "lib/format/marker.h"
+#include "lib/storage/path.h"
 
 namespace sealpoint {
 namespace internal {
@@ -214,7 +217,12 @@ class Scan {
         is_link ? storage_.OpenDirectory(entry.path) : series_.OpenSubdirectory(info.name);
     if (opened.ok()) return LookInside(**opened, series_.path(), info.name);
     const bool is_missing = opened.error().code() == Code::kNotFound;
-    if (is_missing && !is_link) return {.kind = Kind::kChanged, .entry = std::move(entry)};
+    // Object stores that keep folders list one for a while after its last object went: what two
+    // scans in a row list and do not find is not there.
+    const bool is_store = !SchemeOf(series_.path()).empty();
+    if (is_missing && !is_link && (missing_.insert(info.name).second || !is_store)) {
+      return {.kind = Kind::kChanged, .entry = std::move(entry)};
+    }
     const bool leads_to_file = is_link && series_.OpenForRead(info.name, IoMode::kBuffered).ok();
     const bool is_closed = !is_link && !MayNumberAStep(info.name);
     if (is_missing || leads_to_file || is_closed) {
@@ -226,6 +234,7 @@ class Scan {
   const Storage& storage_;
   const Directory& series_;
   const SeriesDetail detail_;
+  mutable std::set<std::string> missing_{};  // was listed, and not found
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sealpoint._errors import ArgumentTypeError, InvalidArgumentError, UnsupportedError
+from sealpoint._errors import ArgumentTypeError, InvalidArgumentError
 
 Path = str | bytes | os.PathLike[str]
 # Values are stored as text, numbers as repr() writes them.
@@ -19,14 +19,12 @@ Provenance = Mapping[str, str | float | bool]
 
 THREADS_MAX = 1024
 _U32_MAX, _U64_MAX = 2**32 - 1, 2**64 - 1
-# Also "simplecache::s3://…" of fsspec, and "s3:/…", which pathlib makes of "s3://…".
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def path_of(path: Any, name: str = "path") -> str:
-    """A path of a file system that is mounted here, with ``~`` expanded. Every path of a caller goes through it.
+    """A path of a file system with ``~`` expanded, or a URL of an object store. Every path of a caller goes through it.
 
-    Errors: ArgumentTypeError, InvalidArgumentError, UnsupportedError (a URL).
+    Errors: ArgumentTypeError, InvalidArgumentError, UnsupportedError (a URL of a scheme that nothing is registered for).
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentTypeError(f"{name} is {_brief(path)}, expected a path: str, bytes or os.PathLike")
@@ -38,12 +36,10 @@ def path_of(path: Any, name: str = "path") -> str:
     if not text or "\0" in text:
         problem = "it has a NUL" if text else "it is empty"
         raise InvalidArgumentError(f"{name} is {text!r}, expected a path: {problem}")
-    if found := _URL.match(text):
-        raise UnsupportedError(
-            f"{name} is a URL of {found[1]}, expected a path of a file system that is mounted here: save to one and copy "
-            f"the directory, its file COMMIT last, or copy it here and read it; a folder of that name is ./{text}",
-            path=text,
-        )
+    from sealpoint import _uri
+
+    if (uri := _uri.resolve(text, name)) is not None:
+        return uri
     if text.startswith("~"):
         text = os.path.expanduser(text)
         if text.startswith("~"):
@@ -51,6 +47,13 @@ def path_of(path: Any, name: str = "path") -> str:
                 f"{name} is {text!r}, of a user who is unknown here, expected a path; a folder of that name is ./{text}"
             )
     return text
+
+
+def local_path_of(path: Any, name: str, what: str) -> str:
+    """The same, but a URL is refused, for ``what``: what only a file system can do."""
+    from sealpoint import _uri
+
+    return _uri.local(path_of(path, name), name, what)
 
 
 def _brief(value: Any) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
-from sealpoint import _sealpoint
+from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import Path as Path
 from sealpoint._arguments import check, is_text, listed, path_of
 from sealpoint._dtypes import numpy, numpy_dtype
@@ -484,7 +484,7 @@ class Checkpoint(Mapping[str, Tensor]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        path = os.path.join(self._folder, self.path)
+        path = self.path if _uri.is_uri(self.path) else os.path.join(self._folder, self.path)
         return _open_again, (path, self.attempt, self._handle.options, self._threads)
 
     # A mapping compares its values, which would read them all.
@@ -521,14 +521,14 @@ def open(
     """Opens a checkpoint for reading. Verifies its marker and its index, and reads no payload.
 
     Args:
-        path: its directory. A ``~`` is expanded; URLs are refused.
+        path: its directory. A ``~`` is expanded; Or a URL: see ``sealpoint.storage``.
         check_files: stat every blob, so that an incomplete copy is found here.
         direct_io: read payload past the page cache, if the file system can.
         threads: that read and verify, unless a read says otherwise; 1 to 1024.
         memory_budget_bytes: bound on staging memory of a read; at least 64 KiB and a chunk per thread.
 
     Errors: InvalidArgumentError, NotFoundError, NotACheckpointError, UncommittedError, IncompleteError, CorruptError,
-    UnsupportedError (also: a URL), LimitExceededError, IoError, MismatchError (files of a checkpoint of
+    UnsupportedError (also: a URL of an unknown scheme), LimitExceededError, IoError, MismatchError (files of a checkpoint of
     torch.distributed.checkpoint or Megatron are in the directory, too).
     """
     check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)

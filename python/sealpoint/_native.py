@@ -8,6 +8,7 @@ import os
 import re
 import stat
 
+from sealpoint import _uri
 from sealpoint._arguments import Path
 from sealpoint._errors import AlreadyExistsError, MismatchError
 
@@ -19,13 +20,13 @@ _NAMES_MAX = 3
 
 def backend_of(path: Path) -> str | None:
     """The backend that Megatron's metadata.json names; None: there is no such file, or it names none."""
-    name = os.path.join(os.fsdecode(path), CONFIG)
+    directory = os.fsdecode(path)
     try:
-        info = os.stat(name)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > _CONFIG_SIZE_MAX_BYTES:
-            return None
-        with open(name, "rb") as file:
-            config = json.loads(file.read(_CONFIG_SIZE_MAX_BYTES))
+        if not _uri.is_uri(directory):
+            info = os.stat(os.path.join(directory, CONFIG))
+            if not stat.S_ISREG(info.st_mode) or info.st_size > _CONFIG_SIZE_MAX_BYTES:
+                return None
+        config = json.loads(_uri.read(directory, CONFIG, _CONFIG_SIZE_MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
     backend = config.get("sharded_backend") if isinstance(config, dict) else None
@@ -34,15 +35,10 @@ def backend_of(path: Path) -> str | None:
 
 def native_files(path: Path) -> list[str]:
     """Names of the files of a native checkpoint in a directory, ascending; metadata.json if it names another backend."""
-    found = [name for name in _names(path) if _NATIVE.fullmatch(name)]
-    return sorted([*found, CONFIG] if backend_of(path) not in (None, BACKEND) else found)
-
-
-def _names(path: Path) -> list[str]:
-    try:
-        return os.listdir(os.fsdecode(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    names = _uri.list_names(os.fsdecode(path))
+    found = [name for name in names if _NATIVE.fullmatch(name)]
+    has_config = CONFIG in names and backend_of(path) not in (None, BACKEND)
+    return sorted([*found, CONFIG] if has_config else found)
 
 
 def some(names: list[str]) -> str:
@@ -68,7 +64,7 @@ def check_one(path: Path) -> None:
         return
     backend = backend_of(path)
     says = "" if backend is None else f"; {CONFIG} names the backend {backend[:40]!r}"
-    if os.path.lexists(os.path.join(os.fsdecode(path), MARKER)):
+    if _uri.exists(os.fsdecode(path), MARKER):
         raise MismatchError(
             f"two checkpoints in one directory: one of this library ({MARKER}) and a native one ({some(natives)}){says}; "
             "expected one of them: move the files of the other one elsewhere", path=os.fsdecode(path),

@@ -9,7 +9,7 @@ import os
 import re
 import struct
 
-from sealpoint import _sealpoint
+from sealpoint import _sealpoint, _uri
 from sealpoint._sealpoint import printable
 
 _TORCH_ZIP = b"PK\x03\x04"
@@ -26,6 +26,8 @@ _FOREIGN_ENDS = (".distcp", ".safetensors", ".index.json")
 
 def describe(path: str) -> str:
     """A sentence without a full stop; empty if nothing is to be said. Reads no more than the first bytes of a file."""
+    if _uri.is_uri(path):
+        return ""
     try:
         if not os.path.lexists(path):
             return _describe_missing(path)

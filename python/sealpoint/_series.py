@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from sealpoint import _checkpoint, _sealpoint
+from sealpoint import _checkpoint, _sealpoint, _uri
 from sealpoint._arguments import Path, check, listed, path_of
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._places import describe
@@ -37,7 +37,7 @@ class Series:
 
     def _check_directory(self) -> None:
         """Errors: InvalidArgumentError (a file; says which, and what converts it)."""
-        if os.path.isfile(self.path):
+        if not _uri.is_uri(self.path) and os.path.isfile(self.path):
             raise InvalidArgumentError(f"expected a directory of checkpoints; {describe(self.path)}", path=self.path)
 
     def newest(self, *, allow_fallback: bool = False) -> Newest | None:

@@ -32,7 +32,7 @@ def verify(
 
     Returns: a report. ``report.ok`` is true if the verdict is "committed": valid at this level.
 
-    Errors: InvalidArgumentError, UnsupportedError (a URL).
+    Errors: InvalidArgumentError, UnsupportedError (a URL of an unknown scheme).
     """
     check(
         level=level,

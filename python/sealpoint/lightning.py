@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from sealpoint._arguments import path_of
+from sealpoint._arguments import local_path_of
 from sealpoint._errors import AlreadyExistsError, InvalidArgumentError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint.torch import _directories
@@ -65,7 +65,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
         """One process calls it. Errors: those of ``sealpoint.torch.save``; there is no new checkpoint then."""
         if storage_options is not None:
             raise InvalidArgumentError(f"storage_options is a {type(storage_options).__name__}, expected None")
-        target = path_of(path)
+        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
         step = checkpoint.get("global_step")
         options: SaveKeywords = {
             "no_dist": True, "allow_pickle": self._allow_pickle, "codec": self._codec,
@@ -97,7 +97,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
             map_location: a device; functions and mappings of devices are an error.
             weights_only: has no meaning here, as there is no pickle.
         """
-        target = path_of(path)
+        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
         if os.path.isfile(target):
             return torch.load(  # type: ignore[no-any-return]
                 target, map_location=map_location or "cpu", weights_only=True if weights_only is None else weights_only
@@ -111,7 +111,7 @@ class SealpointCheckpointIO(_base()):  # type: ignore[misc]
 
     def remove_checkpoint(self, path: Any) -> None:
         """Takes away a checkpoint, its marker first, or a file; waits for a save that is under way. One process calls it."""
-        target = path_of(path)
+        target = local_path_of(path, "path", "Lightning replaces and links checkpoints by their names")
         with _turn:
             if os.path.isfile(target) or os.path.islink(target):
                 os.unlink(target)

@@ -46,9 +46,13 @@ class CheckpointHandle {
     const ByteSpan marker = checkpoint_->marker_bytes();
     const ByteSpan index = checkpoint_->index_bytes();
     options_.check_files = false;
-    checkpoint_ =
-        Value(Checkpoint::OpenFrom(checkpoint_->path(), Bytes(marker.begin(), marker.end()),
-                                   Bytes(index.begin(), index.end()), options_));
+    std::shared_ptr<const Checkpoint> again;
+    {
+      const GilRelease released;  // the storage may be one of Python
+      again = Value(Checkpoint::OpenFrom(checkpoint_->path(), Bytes(marker.begin(), marker.end()),
+                                         Bytes(index.begin(), index.end()), options_));
+    }
+    checkpoint_ = std::move(again);
     owner_pid_ = getpid();
   }
 

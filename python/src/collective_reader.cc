@@ -17,6 +17,7 @@
 #include "python/src/checkpoint_handle.h"
 #include "python/src/communicator.h"
 #include "python/src/contract.h"
+#include "python/src/gil.h"
 #include "python/src/module.h"
 #include "python/src/slots.h"
 #include "python/src/values.h"
@@ -40,6 +41,13 @@ class ReaderHandle {
         watch.Run([&] { return CollectiveReader::Open(*parts->communicator, where, options_); }));
     parts_ = std::move(parts);
   }
+
+  ~ReaderHandle() {
+    const GilRelease released;  // closes files
+    parts_.reset();
+  }
+  ReaderHandle(const ReaderHandle&) = delete;
+  ReaderHandle& operator=(const ReaderHandle&) = delete;
 
   // The same open checkpoint, for what one rank does alone.
   std::unique_ptr<CheckpointHandle> Checkpoint() const {

@@ -92,7 +92,11 @@ std::optional<Foreign> Read(nb::handle path, bool drop_unknown, bool goes_on,
 }
 
 nb::object Newest(nb::handle path) {
-  const std::optional<std::string> newest = Value(NewestMegatronIteration(PathOf(path)));
+  const std::string run = PathOf(path);
+  const std::optional<std::string> newest = [&] {
+    const GilRelease released;
+    return Value(NewestMegatronIteration(run));
+  }();
   return newest ? nb::object(Text(*newest)) : nb::none();
 }
 

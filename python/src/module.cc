@@ -27,4 +27,5 @@ NB_MODULE(_sealpoint, m) {
   BindSaver(m);
   BindCollectiveReader(m);
   BindInterop(m);
+  BindObjectStore(m);
 }

@@ -22,6 +22,7 @@ void BindSeries(nanobind::module_& m);
 void BindSaver(nanobind::module_& m);
 void BindCollectiveReader(nanobind::module_& m);
 void BindInterop(nanobind::module_& m);
+void BindObjectStore(nanobind::module_& m);
 
 }  // namespace sealpoint::python
 

@@ -162,7 +162,11 @@ void BindWriter(nb::module_& m) {
   m.def("new_attempt", [] { return Value(AttemptId::Random()).ToHex(); });
   m.def(
       "create_directories",
-      [](nb::handle directory) { Check(DefaultStorage()->CreateDirectories(PathOf(directory))); },
+      [](nb::handle directory) {
+        const std::string path = PathOf(directory);
+        const GilRelease released;
+        Check(DefaultStorage()->CreateDirectories(path));
+      },
       nb::arg("directory"));
 }
 

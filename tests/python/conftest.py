@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy
 import pytest
 import sealpoint
+from object_stores import new_place
 
 # Every dtype that numpy or ml_dtypes has, by its name in the specification.
 DTYPES = {
@@ -50,10 +51,25 @@ def weights():
     return numpy.arange(96, dtype="f4").reshape(8, 12)
 
 
+@pytest.fixture(params=["path", "objects"])
+def place(request, tmp_path):
+    """A directory, and one in an object store."""
+    return tmp_path if request.param == "path" else new_place()
+
+
 @pytest.fixture
 def saved(tmp_path, weights):
     """A small checkpoint: a matrix, a bf16 tensor, a scalar, an empty tensor, objects."""
-    path = tmp_path / "checkpoint"
+    return save_small(tmp_path / "checkpoint", weights)
+
+
+@pytest.fixture
+def stored(place, weights):
+    """The same, in a directory and in an object store."""
+    return save_small(place / "checkpoint", weights)
+
+
+def save_small(path, weights):
     tensors = {
         "w": weights,
         "b": noise((4, 6), ml_dtypes.bfloat16),
@@ -67,8 +83,8 @@ def saved(tmp_path, weights):
 
 
 @pytest.fixture
-def checkpoint(saved):
-    with sealpoint.open(saved) as opened:
+def checkpoint(stored):
+    with sealpoint.open(stored) as opened:
         yield opened
 
 

@@ -449,5 +449,5 @@ def case_a_writer_is_small_and_reusable(job):
         dcp.load(back, checkpoint_id=job.path(f"c{number}"), storage_reader=StorageReader())
         assert back["n"] == number
     assert StorageWriter.validate_checkpoint_id(job.path("c"))
-    assert not StorageReader.validate_checkpoint_id("s3://bucket/c")
+    assert not StorageReader.validate_checkpoint_id("hf://bucket/c")
     assert isinstance(StorageReader(job.path("c0")).read_metadata().state_dict_metadata["n"], BytesStorageMetadata)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong arguments: each is an error that names it, whichever function it is given to. Paths: one function for all."""
 
+import contextlib
 import inspect
 import itertools
 import os
@@ -10,6 +11,7 @@ import typing
 import numpy
 import pytest
 import sealpoint
+from object_stores import new_place
 from sealpoint.interop import Format, convert, open_source
 
 # None of them is right for any argument but those of ANYTHING; what is right for some (None, a name) fails or works.
@@ -197,8 +199,7 @@ def test_numbers_of_provenance_are_text(tmp_path):
 # Paths.
 
 
-URLS = ["s3://bucket/x", "gs://b", "hf://org/model", "memory://x", "file:///tmp/x", "simplecache::s3://b/x",
-        pathlib.Path("s3://b/x")]
+URLS = ["hf://org/model", "memory://x", "odd2://b/x", "simplecache::s3://b/x", pathlib.Path("s3://b/x")]
 
 
 def path_takers():
@@ -238,14 +239,26 @@ def torch_path_takers():
 
 
 @pytest.mark.parametrize("takers", [path_takers, torch_path_takers])
-def test_urls_are_refused_everywhere(tmp_path, monkeypatch, takers):
+def test_urls_of_unknown_schemes_are_refused_everywhere(tmp_path, monkeypatch, takers):
     monkeypatch.chdir(tmp_path)
     sealpoint.save({"w": b"x"}, "source")
     for (name, take), url in itertools.product(takers(), URLS):
-        with pytest.raises(sealpoint.UnsupportedError, match="a URL of (s3|gs|hf|memory|file), expected a path of a file"):
+        with pytest.raises(sealpoint.UnsupportedError, match="a URL of (hf|memory|odd2), expected a path|neither a path nor a URL"):
             take(url)
             pytest.fail(f"{name} took {url}")
     assert os.listdir() == ["source"]
+
+
+@pytest.mark.parametrize("takers", [path_takers, torch_path_takers])
+def test_no_url_meets_the_file_system(tmp_path, monkeypatch, takers):
+    """Where a URL is taken nothing of it is looked for, or made, beside the caller; file:///x is /x."""
+    monkeypatch.chdir(tmp_path)
+    sealpoint.save({"w": b"x"}, "source")
+    for _, take in takers():
+        with contextlib.suppress(sealpoint.Error):
+            take(new_place() / "x")
+    assert set(os.listdir()) <= {"source", "converted"}
+    assert sealpoint.open(f"file://{tmp_path}/source")["w"].tobytes() == b"x"
 
 
 @pytest.mark.parametrize("takers", [path_takers, torch_path_takers])

@@ -4,9 +4,19 @@
 import pathlib
 import re
 
+import pytest
 import sealpoint
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/python.md"
+
+
+def test_a_store_of_ones_own(tmp_path, monkeypatch, capsys):
+    """The last block of docs/object-stores.md."""
+    pytest.importorskip("obstore")
+    monkeypatch.chdir(tmp_path)
+    block = re.findall(r"```python\n(.*?)```", PAGE.with_name("object-stores.md").read_text(), re.S)[-1]
+    exec(compile(block, "docs/object-stores.md", "exec"), {})
+    assert capsys.readouterr().out == "1 b'12345678'\n" and [path.name for path in tmp_path.iterdir()] == ["bucket"]
 
 
 def test_blocks_run(tmp_path, monkeypatch, capsys):

@@ -13,9 +13,10 @@ import pytest
 import sealpoint
 from conftest import DTYPES, noise, raw
 from numpy.testing import assert_array_equal
+from sealpoint import _uri
 
 
-def test_mapping(checkpoint, saved):
+def test_mapping(checkpoint, stored):
     assert list(checkpoint) == ["b", "empty", "layers.0.w", "scalar", "w"] and len(checkpoint) == 5
     assert "w" in checkpoint and "x" not in checkpoint and 3 not in checkpoint
     assert checkpoint.get("x") is None
@@ -25,16 +26,16 @@ def test_mapping(checkpoint, saved):
     assert [t.name for t in checkpoint.find("*w", "b")] == ["b", "layers.0.w", "w"]
     with pytest.raises(sealpoint.NotFoundError):
         checkpoint.find("nothing*")
-    assert repr(checkpoint) == f"<sealpoint.Checkpoint {str(saved)!r}: step 7, 5 tensors, {checkpoint.raw_bytes} bytes>"
+    assert repr(checkpoint) == f"<sealpoint.Checkpoint {str(stored)!r}: step 7, 5 tensors, {checkpoint.raw_bytes} bytes>"
 
 
-def test_what_the_index_says(checkpoint, saved):
-    assert (checkpoint.step, checkpoint.sequence, checkpoint.parent, checkpoint.path) == (7, 1, None, str(saved))
+def test_what_the_index_says(checkpoint, stored):
+    assert (checkpoint.step, checkpoint.sequence, checkpoint.parent, checkpoint.path) == (7, 1, None, str(stored))
     assert len(checkpoint.attempt) == 32
     assert checkpoint.provenance["metric.loss"] == "1.25" and checkpoint.mesh == {"data": 1}
     assert abs(checkpoint.created - datetime.datetime.now(datetime.UTC)) < datetime.timedelta(minutes=5)
     (blob,) = checkpoint.blobs
-    assert (saved / f"{blob.id}.blob").stat().st_size == blob.file_size_bytes
+    assert _uri.sizes_of(str(stored))[f"{blob.id}.blob"] == blob.file_size_bytes
     assert checkpoint.raw_bytes == 2 * 384 + 48 + 8 + 5
     (shard,) = checkpoint.shards("w")
     assert (shard.offset, shard.extent, shard.run, shard.blob) == ((0, 0), (8, 12), None, blob.id)
@@ -210,9 +211,9 @@ def test_other_destinations_are_refused(checkpoint, out, text):
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 2**31 - 1])
-def test_numbers_of_threads_are_bounded(checkpoint, saved, weights, threads):
+def test_numbers_of_threads_are_bounded(checkpoint, stored, weights, threads):
     for call in (lambda: checkpoint.read({"w": numpy.empty_like(weights)}, threads=threads),
-                 lambda: checkpoint["w"].read(threads=threads), lambda: sealpoint.verify(saved, threads=threads)):
+                 lambda: checkpoint["w"].read(threads=threads), lambda: sealpoint.verify(stored, threads=threads)):
         with pytest.raises(sealpoint.InvalidArgumentError, match=f"threads is {threads}, expected an integer of 1 to 1024"):
             call()
 
@@ -274,8 +275,8 @@ def test_contract(checkpoint, weights):
         checkpoint.read({"w": out}, threads=0)
 
 
-def test_closed(saved):
-    checkpoint = sealpoint.open(saved)
+def test_closed(stored):
+    checkpoint = sealpoint.open(stored)
     tensor = checkpoint["w"]
     checkpoint.close()
     checkpoint.close()

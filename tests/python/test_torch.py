@@ -53,20 +53,20 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_value_comes_back(name, tmp_path):
+def test_value_comes_back(name, place):
     value = VALUES[name]
-    found = back({"v": value}, tmp_path / "c")["v"]
+    found = back({"v": value}, place / "c")["v"]
     assert found == value
     assert type(found) is type(value)
     state = {"v": None if not isinstance(value, dict) else {key: None for key in value}}
     if not isinstance(value, dict):
-        sp.load(state, tmp_path / "c")
+        sp.load(state, place / "c")
         assert state["v"] == value
 
 
-def test_numpy_arrays_and_nan_come_back(tmp_path):
+def test_numpy_arrays_and_nan_come_back(place):
     state = numpy.random.RandomState(3).get_state()
-    found = back({"rng": state, "nan": math.nan, "a": numpy.arange(6.0).reshape(2, 3).T}, tmp_path / "c")
+    found = back({"rng": state, "nan": math.nan, "a": numpy.arange(6.0).reshape(2, 3).T}, place / "c")
     assert math.isnan(found["nan"])
     assert numpy.array_equal(found["a"], numpy.arange(6.0).reshape(2, 3).T)
     numpy.random.RandomState().set_state(found["rng"])
@@ -99,16 +99,16 @@ def test_enumerations_have_names_and_the_values_that_pickles_need(tmp_path):
         assert sp.load_full(path)["v"] is found, "by its name, if there is one"
 
 
-def test_pickles_are_asked_for_twice(tmp_path):
+def test_pickles_are_asked_for_twice(place):
     with pytest.raises(sealpoint.UnsupportedError, match="Secret"):
-        sp.save({"s": Secret()}, tmp_path / "c")
-    sp.save({"s": Secret()}, tmp_path / "c", allow_pickle=True)
+        sp.save({"s": Secret()}, place / "c")
+    sp.save({"s": Secret()}, place / "c", allow_pickle=True)
     with pytest.raises(sealpoint.UnsupportedError, match="allow_pickle"):
-        sp.load_full(tmp_path / "c")
+        sp.load_full(place / "c")
     with pytest.raises(sealpoint.UnsupportedError, match="allow_pickle") as error:
-        sp.load({"s": None}, tmp_path / "c")
+        sp.load({"s": None}, place / "c")
     assert error.value.object == "s"
-    assert sp.load_full(tmp_path / "c", allow_pickle=True)["s"] == Secret()
+    assert sp.load_full(place / "c", allow_pickle=True)["s"] == Secret()
 
 
 DTYPES = [
@@ -120,20 +120,20 @@ DTYPES = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_dtype_comes_back(dtype, tmp_path):
+def test_dtype_comes_back(dtype, place):
     torch.manual_seed(5)
     size = torch.empty(0, dtype=dtype).element_size()
     noise = torch.randint(0, 2 if dtype == torch.bool else 256, (3, 8 * size), dtype=torch.uint8)
     tensor = noise.view(dtype)
-    found = back({"t": tensor}, tmp_path / "c")["t"]
+    found = back({"t": tensor}, place / "c")["t"]
     assert found.dtype == dtype
     assert torch.equal(found.view(torch.uint8), noise)
     into = torch.zeros_like(noise).view(dtype)
-    sp.load({"t": into}, tmp_path / "c")
+    sp.load({"t": into}, place / "c")
     assert torch.equal(into.view(torch.uint8), noise)
 
 
-def test_views_are_stored_as_they_read(tmp_path):
+def test_views_are_stored_as_they_read(place):
     base = torch.arange(24.0).reshape(4, 6)
     pair = torch.tensor([[1 - 2j, 3j]])
     views = {
@@ -142,13 +142,13 @@ def test_views_are_stored_as_they_read(tmp_path):
         "negated": pair.conj().imag, "channels last": torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last),
         "parameter": torch.nn.Parameter(torch.ones(2)),
     }
-    found = back(views, tmp_path / "c")
+    found = back(views, place / "c")
     for name, view in views.items():
         assert torch.equal(found[name], view), name
     into = {name: torch.zeros(view.shape, dtype=view.dtype) for name, view in views.items()}
     into["transposed"] = torch.zeros(4, 6).t()
     into["every second"] = torch.zeros(4, 6)[::2, 1:4]
-    sp.load(into, tmp_path / "c")
+    sp.load(into, place / "c")
     for name, view in views.items():
         assert torch.equal(into[name], view), name
 
@@ -198,26 +198,26 @@ def test_threads_take_turns(tmp_path):
     assert shared.most == 1
 
 
-def test_the_other_interface_names_this_one(tmp_path):
+def test_the_other_interface_names_this_one(place):
     with pytest.raises(sealpoint.InvalidArgumentError, match="sealpoint.torch saves and loads") as error:
-        sealpoint.save({"t": torch.ones(2)}, tmp_path / "c")
+        sealpoint.save({"t": torch.ones(2)}, place / "c")
     assert error.value.tensor == "t"
 
 
-def test_destinations_that_overlap_are_refused(tmp_path):
-    sp.save({"t": torch.ones(4, 3)}, tmp_path / "c")
+def test_destinations_that_overlap_are_refused(place):
+    sp.save({"t": torch.ones(4, 3)}, place / "c")
     with pytest.raises(sealpoint.InvalidArgumentError) as error:
-        sp.load({"t": torch.zeros(1, 3).expand(4, 3)}, tmp_path / "c")
+        sp.load({"t": torch.zeros(1, 3).expand(4, 3)}, place / "c")
     assert error.value.tensor == "t"
 
 
-def test_paths_with_one_text_are_refused(tmp_path):
+def test_paths_with_one_text_are_refused(place):
     with pytest.raises(sealpoint.InvalidArgumentError, match="two places") as error:
-        sp.save({"a.b": torch.ones(1), "a": {"b": torch.ones(1)}}, tmp_path / "c")
+        sp.save({"a.b": torch.ones(1), "a": {"b": torch.ones(1)}}, place / "c")
     assert error.value.tensor == "a.b"
 
 
-def test_what_has_a_state_dict_is_saved_and_loaded(tmp_path):
+def test_what_has_a_state_dict_is_saved_and_loaded(place):
     def make():
         model = torch.nn.Linear(3, 2)
         optimizer = torch.optim.AdamW(model.parameters())
@@ -227,11 +227,11 @@ def test_what_has_a_state_dict_is_saved_and_loaded(tmp_path):
 
     model, optimizer, scheduler = make()
     scheduler.last_epoch = 5
-    sp.save({"model": model, "optimizer": optimizer, "scheduler": scheduler}, tmp_path / "c")
+    sp.save({"model": model, "optimizer": optimizer, "scheduler": scheduler}, place / "c")
     model2, optimizer2, scheduler2 = make()
     with torch.no_grad():
         model2.weight.fill_(9)
-    sp.load({"model": model2, "optimizer": optimizer2, "scheduler": scheduler2}, tmp_path / "c")
+    sp.load({"model": model2, "optimizer": optimizer2, "scheduler": scheduler2}, place / "c")
     assert torch.equal(model.weight, model2.weight)
     assert scheduler2.last_epoch == 5
     for one, other in zip(optimizer.state.values(), optimizer2.state.values(), strict=True):
@@ -265,12 +265,12 @@ def test_no_type_is_looked_up_by_a_name_in_the_file(tmp_path):
         assert isinstance(sp.load_full(path)["v"], sp.Foreign)
 
 
-def test_a_flat_checkpoint_of_another_program_is_loaded(tmp_path):
-    sealpoint.save({"a.b": numpy.ones(3, "f4")}, tmp_path / "c")
+def test_a_flat_checkpoint_of_another_program_is_loaded(place):
+    sealpoint.save({"a.b": numpy.ones(3, "f4")}, place / "c")
     state = {"a.b": torch.zeros(3)}
-    sp.load(state, tmp_path / "c")
+    sp.load(state, place / "c")
     assert torch.equal(state["a.b"], torch.ones(3))
-    assert torch.equal(sp.load_full(tmp_path / "c")["a.b"], torch.ones(3))
+    assert torch.equal(sp.load_full(place / "c")["a.b"], torch.ones(3))
 
 
 def test_what_torch_saved_is_read_without_torch(tmp_path):
@@ -371,7 +371,7 @@ def test_a_loop_goes_on_after_a_failed_save(tmp_path, caplog):
     ({"keep_last": 3}, "keep_last"), ({"step": 3}, "step"), ({"every": "x"}, "every is 'x'"), ({"every": 0}, "every is 0"),
     ({"keep": 1.5}, "keep is 1.5"), ({"wait": 1}, "wait is 1"), ({"on_error": "ignore"}, "on_error is 'ignore'"),
     ({"deadline": -1}, "deadline is -1"), ({"wait": True, "background_deadline": 5}, "background_deadline"),
-    ({"directory": "s3://bucket/run"}, "directory is a URL of s3"), ({"directory": "a\0b"}, "it has a NUL"),
+    ({"directory": "hf://bucket/run"}, "directory is a URL of hf"), ({"directory": "a\0b"}, "it has a NUL"),
     ({"directory": "~nobody-of-this-name/x"}, "unknown here"), ({"process_group": 3}, "process_group is 3"),
     ({"parent": ("x", 1)}, "parent is"), ({"provenance": {"a": [1]}}, "provenance"),
 ])
@@ -426,9 +426,9 @@ def test_wrong_regions_are_named(shape, region, words):
         sp.Regions((4,), torch.float32, [3])
 
 
-def test_arguments_that_sealpoint_save_takes_are_taken(tmp_path):
+def test_arguments_that_sealpoint_save_takes_are_taken(place):
     """Numbers in provenance, and levels of a codec below 0."""
-    with sp.Checkpointer(tmp_path / "run", provenance={"metric.loss": 1.25}, codec="zstd", codec_level=-5) as checkpoints:
+    with sp.Checkpointer(place / "run", provenance={"metric.loss": 1.25}, codec="zstd", codec_level=-5) as checkpoints:
         checkpoints.step(1, {"t": torch.ones(3)})
     with sealpoint.open(checkpoints.newest()) as checkpoint:
         assert checkpoint.provenance["metric.loss"] == "1.25"

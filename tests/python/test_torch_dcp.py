@@ -45,10 +45,10 @@ def test_one_process(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.uint8, torch.float8_e5m2, torch.bfloat16, torch.complex64])
-def test_every_size_of_element_goes_through_the_coordinator(dtype, tmp_path):
+def test_every_size_of_element_goes_through_the_coordinator(dtype, place):
     state = {f"t{len(shape)}": torch.ones(shape).to(dtype) for shape in ((), (0,), (3, 1), (2, 3, 4))}
-    save(state, tmp_path / "c", through_coordinator=True)
-    back = sp.load_full(tmp_path / "c")
+    save(state, place / "c", through_coordinator=True)
+    back = sp.load_full(place / "c")
     assert all(one.dtype == dtype and one.shape == state[name].shape for name, one in back.items())
     assert all(torch.equal(one.float(), state[name].float()) for name, one in back.items() if dtype != torch.complex64)
 
@@ -108,10 +108,10 @@ def test_trees_of_flattened_names():
             _tree_paths.nest(wrong)
 
 
-def test_names_that_dcp_cannot_tell_apart(tmp_path):
-    sp.save({"a.b": 1, "a": {"b": 2}}, tmp_path / "c")
+def test_names_that_dcp_cannot_tell_apart(place):
+    sp.save({"a.b": 1, "a": {"b": 2}}, place / "c")
     with pytest.raises(sealpoint.UnsupportedError, match=r"a\.b"):
-        StorageReader(tmp_path / "c").read_metadata()
+        StorageReader(place / "c").read_metadata()
 
 
 def test_damaged_trees(tmp_path):

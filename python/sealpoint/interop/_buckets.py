@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sealpoint._arguments import Path, path_of
+from sealpoint._arguments import Path, local_path_of
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, MismatchError, NotFoundError
 from sealpoint._tree import KIND, Node
@@ -75,7 +75,7 @@ def _run_of(one: Any, size: int) -> Run:
 
 def read_layout(path: Path) -> dict[str, Bucket]:
     """By the name of the bucket. Errors: InvalidArgumentError (what is wrong), NotFoundError, IoError."""
-    text = path_of(path, "buckets")
+    text = local_path_of(path, "buckets", "such files are small")
     data = read_whole(text)
     try:
         content = json.loads(data)

@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from sealpoint._arguments import path_of
 from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_error, write_line
 from sealpoint._sealpoint import printable
+from sealpoint._series import Series
 from sealpoint.interop import _copy, _listing
 from sealpoint.interop._convert import FORMATS, THREADS_DEFAULT, Report, convert
 from sealpoint.interop._open import open_source
@@ -205,15 +207,18 @@ def _run_convert(arguments: list[str]) -> int:
 
 def _run_ls(arguments: list[str]) -> int:
     parser = Parser(prog="sealpoint ls", description="Says what a checkpoint of any known format holds.")
-    parser.add_argument("path", metavar="PATH", help="file or directory")
+    parser.add_argument("path", metavar="PATH", help="file, directory or URL; a series is listed, too")
     parser.add_argument("--per-rank", action="append", default=[], metavar="PATTERN", help="as for convert")
     parser.add_argument("--json", action="store_true", help="as JSON")
     args = parser.parse_args(arguments)
     with open_source(args.path, drop_unknown=True, per_rank=args.per_rank) as state:
+        is_series = state.format == "sealpoint" and state.path != path_of(args.path)
+        entries = Series(args.path).list() if is_series else []
         if args.json:
-            write_line(json.dumps(_listing.as_json(state)))
+            listed = {"series": [_listing.entry_as_json(entry) for entry in entries]} if is_series else {}
+            write_line(json.dumps({**_listing.as_json(state), **listed}))
         else:
-            write_line("\n".join(_listing.lines(state)))
+            write_line("\n".join([*map(_listing.entry_line, entries), *_listing.lines(state)]))
     return 0
 
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
-from sealpoint._arguments import Path, check, path_of
+from sealpoint import _sealpoint, _uri
+from sealpoint._arguments import Path, check, local_path_of, path_of
 from sealpoint._errors import ArgumentTypeError, Error, InvalidArgumentError, MismatchError, UnsupportedError
 from sealpoint._save import Codec
 from sealpoint._tree import Node, text_of
@@ -162,6 +163,8 @@ def convert(
         raise ArgumentTypeError(f"progress is {progress!r:.80}, expected a function, or None")
     source = path_of(source, "source")
     path = path_of(destination, "destination")
+    if to != "sealpoint":
+        local_path_of(path, "destination", "files of other formats are written to one")
     if mapping_back and mapping is None:
         raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
     rules = read_rules(mapping) if mapping is not None else None
@@ -256,10 +259,11 @@ def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec) ->
     kept = {key: value for key, value in state.provenance.items() if not key.startswith("sealpoint.")}
     _copy.write_sealpoint(state, path, work, codec, {**kept, "convert.from": state.format})
     if state.format == "megatron":  # the file by which Megatron knows a checkpoint, and sealpoint.megatron what loads it
+        config = json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
+        if _uri.is_uri(path):
+            return _sealpoint.write_file(path, MARKER, config)
         layout = Layout()
-        layout.add_bytes(
-            layout.add_file(MARKER), json.dumps({"sharded_backend": "sealpoint", "sharded_backend_version": 1}).encode()
-        )
+        layout.add_bytes(layout.add_file(MARKER), config)
         _copy.write_files(layout, [os.path.join(path, MARKER)], _copy.Work(1, _copy.MEMORY_DEFAULT_BYTES, None))
 
 

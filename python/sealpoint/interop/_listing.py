@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sealpoint import _tree
-from sealpoint._sealpoint import printable
+from sealpoint._sealpoint import SeriesEntry, printable
 from sealpoint._tree import Node, text_of
 from sealpoint._tree_paths import kind_of
 from sealpoint.interop._budget import Budget
@@ -106,3 +106,15 @@ def as_json(state: State) -> dict[str, Any]:
         "digests": state.digest,
         "notes": state.notes,
     }
+
+
+def entry_line(entry: SeriesEntry) -> str:
+    """One checkpoint of a series."""
+    step = "" if entry.step is None else f"step {entry.step}"
+    kept = "  KEEP" if entry.is_kept else ""
+    return f"{entry.size_bytes:15,}  {entry.verdict:<12} {step:<20} {printable(entry.name)}{kept}"
+
+
+def entry_as_json(entry: SeriesEntry) -> dict[str, Any]:
+    names = ("name", "path", "verdict", "step", "attempt", "parent", "sequence", "size_bytes", "is_kept")
+    return {name: getattr(entry, name) for name in names}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sealpoint._arguments import Path, path_of
+from sealpoint._arguments import Path, local_path_of
 from sealpoint._dtypes import numpy
 from sealpoint._errors import InvalidArgumentError, NotFoundError
 from sealpoint._tree import KIND, Node, text_of
@@ -98,7 +98,7 @@ class _PartsReader:
 
 def read_rules(path: Path) -> list[Rule]:
     """Errors: InvalidArgumentError (names the rule), NotFoundError, IoError."""
-    text = path_of(path, "mapping")
+    text = local_path_of(path, "mapping", "such files are small")
     data = read_whole(text)
     try:
         content = json.loads(data)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from sealpoint import _uri
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
@@ -97,6 +98,8 @@ def _make_text(error: Error) -> None:
 
 
 def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
+    if _uri.is_uri(path):
+        return _open_stored(path)
     if os.path.isdir(path):
         return _open_directory(path, files, read)
     if not os.path.lexists(path):
@@ -107,6 +110,21 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
         head = file.read(0, min(file.size, _SHOWN_BYTES))
         raise NotACheckpointError(f"begins with {head.hex()}, as no known format does", path=path)
     return _state_of(foreign, path, files)
+
+
+def _open_stored(uri: str) -> State:
+    """A checkpoint of this library in an object store, or the newest of a series there."""
+    names = _uri.list_names(uri)
+    if "COMMIT" in names or any(name.endswith(".blob") for name in names):
+        return open_sealpoint(uri)
+    own = Series(uri).newest()
+    if own is None:
+        raise NotACheckpointError(
+            "no checkpoint of this library here; those of other formats are read from file systems: copy it to one", path=uri
+        )
+    state = open_sealpoint(own.entry.path)
+    state.notes.append(f"the newest of the series: {own.entry.name}")
+    return state
 
 
 def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:

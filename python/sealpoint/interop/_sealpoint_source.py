@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from sealpoint import _tree
+from sealpoint import _tree, _uri
 from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
 from sealpoint._checkpoint import open_own as open_checkpoint
@@ -75,8 +74,7 @@ def open_sealpoint(path: str) -> State:
 def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
     sizes = {f"{blob.id}.blob": blob.file_size_bytes for blob in checkpoint.blobs}
     infos = []
-    for name in sorted(os.listdir(path)):
-        full = os.path.join(path, name)
+    for name, size in sorted(_uri.sizes_of(path).items()):
         if name in sizes:
             meaning = "payload: chunks of tensors and objects, with their digests"
         elif name == "COMMIT":
@@ -87,7 +85,7 @@ def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
             meaning = "a person pinned this checkpoint"
         else:
             meaning = "not part of the checkpoint, not read"
-        infos.append(FileInfo(name, os.path.getsize(full) if os.path.isfile(full) else 0, meaning))
+        infos.append(FileInfo(name, size, meaning))
     return infos
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any
 
-from sealpoint._arguments import Path, path_of
+from sealpoint._arguments import Path, local_path_of
 from sealpoint._errors import UnsupportedError
 from sealpoint._native import BACKEND, CONFIG, check_one, native_files
 from sealpoint._series import Series
@@ -35,7 +35,7 @@ def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
     Errors: those of ``Series.newest``; MismatchError (a native checkpoint is in the same directory); UnsupportedError (the
     newest one has a name that Megatron's tracker cannot say).
     """
-    folder = os.path.abspath(path_of(run, "run"))
+    folder = os.path.abspath(local_path_of(run, "run", "Megatron reads the tracker by itself"))
     native = _tracked_native(folder)
     found = Series(folder).newest(allow_fallback=allow_fallback)
     if found is None:
@@ -53,7 +53,7 @@ def newest(run: Path, *, allow_fallback: bool = False) -> str | None:
         write_config(_mcore.serialization.CheckpointingConfig(BACKEND, VERSION), found.entry.path)
     text = match[1] or match[0]
     if tracked(folder) != text:
-        write(os.path.join(folder, TRACKER), text)
+        write(folder, TRACKER, text)
     return str(found.entry.path)
 
 
@@ -73,4 +73,4 @@ def _iteration(path: str) -> int:
 
 def write_config(config: Any, directory: str) -> None:
     """Megatron's metadata.json, by which it knows a checkpoint."""
-    write(os.path.join(directory, CONFIG), json.dumps(vars(config)))
+    write(directory, CONFIG, json.dumps(vars(config)))

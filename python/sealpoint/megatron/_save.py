@@ -154,7 +154,7 @@ def _end(directory: str, info: _sealpoint.CommitInfo) -> None:
 
 
 def path_of(directory: str | pathlib.Path) -> str:
-    return _arguments.path_of(directory, "directory")
+    return _arguments.local_path_of(directory, "directory", "Megatron makes and lists its directories by itself")
 
 
 def save(state: Any, directory: str | pathlib.Path, options: Options) -> _sealpoint.CommitInfo:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 
 import torch.distributed as dist
 
-from sealpoint import _sealpoint
+from sealpoint import _sealpoint, _uri
 from sealpoint._arguments import is_integer, path_of
 from sealpoint._checkpoint import Path
 from sealpoint._errors import CancelledError, Error, NotFoundError
@@ -33,6 +33,11 @@ from sealpoint.torch._staged import await_promotions, resume_promotions, take_pr
 from sealpoint.torch._state import agree, collect, run_on_first
 
 _log = logging.getLogger("sealpoint")
+
+
+def _contents(place: str) -> str:
+    """What a directory holds that is no checkpoint of this library; empty if it is nothing, or in an object store."""
+    return describe(place) if not _uri.is_uri(place) and os.path.isdir(place) else ""
 
 
 class Checkpointer:
@@ -215,7 +220,7 @@ class Checkpointer:
             place = path_of(self._directory)
             if required:
                 raise NotFoundError("nothing was ever committed here, and required is True", path=place)
-            if session_of(self._group).rank == 0 and os.path.isdir(place) and (found := describe(place)):
+            if session_of(self._group).rank == 0 and (found := _contents(place)):
                 _log.warning("a new training begins in %s, where nothing was ever committed, but %s", place, found)
             return None
         from sealpoint._checkpoint import open_own as open_checkpoint

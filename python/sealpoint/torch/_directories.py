@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable
 
+from sealpoint import _sealpoint, _uri
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, InvalidArgumentError
 from sealpoint._native import BACKEND, CONFIG, MARKER, backend_of, native_files
@@ -22,9 +23,9 @@ _INTEGRITY = "integrity.json"
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
     """Whether a directory is, or was to become, a checkpoint of this library, and not one of DCP's."""
-    if os.path.exists(os.path.join(path, MARKER)):
+    names = _uri.list_names(os.fspath(path))
+    if MARKER in names and (_uri.is_uri(os.fspath(path)) or os.path.exists(os.path.join(path, MARKER))):
         return True
-    names = os.listdir(path) if os.path.isdir(path) else []
     return ".metadata" not in names and any(_ATTEMPT_FILES.fullmatch(name) for name in names)
 
 
@@ -36,9 +37,9 @@ def remove(path: str | os.PathLike[str]) -> None:
     symbolic link), OSError.
     """
     natives = native_files(path)
-    if not natives and not os.path.lexists(os.path.join(path, MARKER)):
+    if not natives and not _uri.exists(os.fspath(path), MARKER):
         return
-    if os.path.islink(path):
+    if not _uri.is_uri(os.fspath(path)) and os.path.islink(path):
         raise InvalidArgumentError("not removed: it is a symbolic link", path=os.fspath(path))
     if natives or backend_of(path) == BACKEND:
         _unlink(path, lambda name: name == CONFIG)
@@ -52,7 +53,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     One process calls it, after the commit: no other attempt can be committed there any more. What fails is a warning.
     """
     try:
-        names = [name for name in os.listdir(path) if _is_own(name) or name == NOTE]
+        names = [name for name in _uri.list_names(os.fspath(path)) if _is_own(name) or name == NOTE]
         with open_checkpoint(path, check_files=False) as checkpoint:
             pinned = {f"{checkpoint.attempt}.index", *(f"{blob.id}.blob" for blob in checkpoint.blobs)}
         if not pinned.issuperset(names):
@@ -67,26 +68,33 @@ def _is_own(name: str) -> bool:
 
 def _unlink(path: str | os.PathLike[str], is_meant: Callable[[str], bool]) -> None:
     """Removes files, and makes that durable."""
-    names = [name for name in os.listdir(path) if is_meant(name)] if os.path.isdir(path) else []
+    names = [name for name in _uri.list_names(os.fspath(path)) if is_meant(name)]
     if not names:
         return
+    if _uri.is_uri(os.fspath(path)):
+        return _sealpoint.remove_files(os.fspath(path), names)
     for name in names:
         os.unlink(os.path.join(path, name))
     sync(path)
 
 
-def write(path: str, text: str) -> None:
-    """A whole file in the place of another one, at once and durably."""
+def write(directory: str, name: str, text: str) -> None:
+    """A whole file in the place of another one, durably; at once, but for an object store."""
+    if _uri.is_uri(directory):
+        return _sealpoint.write_file(directory, name, text.encode())
+    path = os.path.join(directory, name)
     with open(path + ".tmp", "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(path + ".tmp", path)
-    sync(os.path.dirname(os.path.abspath(path)))
+    sync(directory)
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Makes the names in a directory durable."""
+    """Makes the names in a directory durable; in an object store they are."""
+    if _uri.is_uri(os.fspath(path)):
+        return
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from sealpoint import _sealpoint
+from sealpoint import _sealpoint, _uri
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import AlreadyExistsError, Error
 from sealpoint._native import MARKER, native_files, some
@@ -21,6 +21,7 @@ from sealpoint.torch import _directories
 # first. What followed one of them is still known to be of this training.
 REPLACED = "lineage.replaced"
 _REPLACED_MAX = 256
+_NOTE_SIZE_MAX_BYTES = _REPLACED_MAX * 66
 
 
 class Run:
@@ -53,14 +54,14 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
 
     Errors: AlreadyExistsError, those of ``Series.list``.
     """
-    if not os.path.isdir(directory):
+    if not _uri.is_directory(directory):
         return []
-    is_there = os.path.lexists(os.path.join(directory, MARKER))
+    is_there = _uri.exists(directory, MARKER)
     natives = native_files(directory)
     if not is_there and not natives:
         return _noted(directory)
     if replace:
-        if os.path.lexists(os.path.join(directory, "KEEP")):
+        if _uri.exists(directory, "KEEP"):
             raise AlreadyExistsError("the checkpoint here is not replaced: a file KEEP pins it", path=directory)
         _directories.remove(directory)
         return []
@@ -69,8 +70,9 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
             f"a native checkpoint is in this directory ({some(natives)}), and is not replaced; way out: {way_out}",
             path=directory,
         )
-    entries = Series(os.path.dirname(os.path.abspath(directory))).list()
-    found = [one for one in entries if one.name == os.path.basename(os.path.abspath(directory))]
+    folder, name = _uri.split(directory)
+    entries = Series(folder).list()
+    found = [one for one in entries if one.name == name]
     before = _replaced_before(entries)
     why = obstacle or (_why_not(found[0], entries, run, before) if found else "its marker is not a file")
     if why is not None:
@@ -80,7 +82,7 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
     entry = found[0]
     replaced = [f"{entry.attempt}:{entry.parent or ''}", *before.get(str(entry.attempt), [])][:_REPLACED_MAX]
     # A process that is killed before the next commit has said nowhere else what was here.
-    _directories.write(os.path.join(directory, _directories.NOTE), " ".join(replaced))
+    _directories.write(directory, _directories.NOTE, " ".join(replaced))
     _directories.remove(directory)
     return replaced
 
@@ -88,8 +90,7 @@ def make_way(directory: str, run: Run, *, replace: bool, obstacle: str | None, w
 def _noted(directory: str) -> list[str]:
     """What a process that was killed after a deletion had noted."""
     try:
-        with open(os.path.join(directory, _directories.NOTE)) as file:
-            return file.read().split()[:_REPLACED_MAX]
+        return _uri.read(directory, _directories.NOTE, _NOTE_SIZE_MAX_BYTES).decode().split()[:_REPLACED_MAX]
     except (FileNotFoundError, UnicodeDecodeError):
         return []
 
@@ -102,7 +103,7 @@ def _why_not(
         return "its marker is void" if entry.is_void else f"its marker is {entry.verdict}"
     if entry.is_kept:
         return "a file KEEP pins it"
-    if os.path.islink(entry.path):
+    if not _uri.is_uri(entry.path) and os.path.islink(entry.path):
         return "it is a symbolic link"
     if entry.attempt in run.loaded:
         return "this run loaded it"
@@ -140,7 +141,7 @@ def _why_not_of_the_run(
         try:
             with open_checkpoint(one.path):
                 _directories.sync(one.path)
-                _directories.sync(os.path.dirname(one.path))
+                _directories.sync(_uri.split(one.path)[0])
                 return None
         except (Error, OSError) as error:
             problems.append(str(error))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
+from sealpoint import _uri
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import Error, UnsupportedError
 from sealpoint._native import check_one
@@ -99,6 +100,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        _uri.local(getattr(self, "folder", ""), "folder", "torchtitan makes and lists its directories by itself")
         config = kwargs.get("config", args[0] if args else None)
         if _HAS_CONFIG:
             self.options = Options(**{name: getattr(config, name) for name in vars(Options())})

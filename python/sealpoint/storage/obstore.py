@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object stores of obstore: S3 and what speaks its protocol, Google Cloud Storage, Azure, each with all its credentials."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import obstore
+from obstore.store import from_url
+
+from sealpoint import storage
+from sealpoint._errors import AlreadyExistsError, IncompleteError, InvalidArgumentError, IoError, UnsupportedError
+from sealpoint._sealpoint import copy_into
+from sealpoint._uri import OBSTORE_SCHEMES
+from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObject, one_line
+
+__all__ = ["ObstoreStore", "register_all"]
+
+# Of reads: so much in a request, and so many under way over all callers of a store.
+_READ_BYTES = 8 << 20
+_READS_MAX = 32
+# Of deletions: so many objects in a request of S3.
+_DELETE_MAX = 1000
+_END = object()
+# What a person grants, on S3, Google Cloud Storage and Azure.
+_ACTIONS = {
+    "write": "s3:PutObject and s3:AbortMultipartUpload, storage.objects.create, or blobs/write",
+    "read": "s3:GetObject, storage.objects.get, or blobs/read",
+    "list": "s3:ListBucket, storage.objects.list, or blobs/read",
+    "delete": "s3:DeleteObject, storage.objects.delete, or blobs/delete",
+}
+
+
+class ObstoreStore(ObjectStore):
+    """A store of obstore, as sealpoint uses it.
+
+    Args:
+        store: such as ``obstore.store.S3Store("bucket", …)``; its options and its credentials are obstore's.
+        uri: what paths of it begin with: ``s3://bucket``.
+        part_size_bytes: of uploads; an object has at most 10,000 parts on S3.
+        parts_max: of one upload that are sent at the same time. An upload holds two parts more.
+    """
+
+    def __init__(self, store: Any, *, uri: str, part_size_bytes: int = 32 << 20, parts_max: int = 4) -> None:
+        if not 5 << 20 <= part_size_bytes <= 5 << 30:
+            raise InvalidArgumentError(f"part_size_bytes is {part_size_bytes}, expected 5 MiB to 5 GiB")
+        if parts_max < 1:
+            raise InvalidArgumentError(f"parts_max is {parts_max}, expected at least 1")
+        self.uri = uri
+        self.part_size_bytes = part_size_bytes
+        self._store, self._parts_max = store, parts_max
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = 0
+
+    def put(self, key: str, content: memoryview) -> None:
+        # A copy: a store in memory keeps what it is given.
+        with _permission("write"):
+            obstore.put(self._store, key, bytes(content), use_multipart=False)
+
+    def put_if_absent(self, key: str, content: memoryview) -> None:
+        try:
+            with _permission("write"):
+                obstore.put(self._store, key, bytes(content), mode="create", use_multipart=False)
+        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError) as error:
+            raise AlreadyExistsError(one_line(error), path=f"{self.uri}/{key}") from error
+        except obstore.exceptions.NotSupportedError as error:
+            raise UnsupportedError(one_line(error), path=f"{self.uri}/{key}") from error
+
+    def start_upload(self, key: str) -> ObjectUpload:
+        return _Upload(self._store, key, self.part_size_bytes, self._parts_max)
+
+    def get_first(self, key: str, size_max: int) -> tuple[StoredObject, bytes | memoryview]:
+        try:
+            with _permission("read"):
+                found = obstore.get(self._store, key, options={"range": (0, size_max)})
+        except (FileNotFoundError, IoError):
+            raise
+        except Exception:
+            stored = self.head(key)
+            if stored.size_bytes > 0:  # an empty one has no range
+                raise
+            return stored, b""
+        return _stored(found.meta), memoryview(found.bytes())
+
+    def get_ranges(self, stored: StoredObject, ranges: Sequence[tuple[int, memoryview]]) -> None:
+        pieces = [
+            (offset + at, memory[at : at + _READ_BYTES])
+            for offset, memory in ranges
+            for at in range(0, len(memory), _READ_BYTES)
+        ]
+        try:
+            if len(pieces) == 1:
+                self._get(stored, *pieces[0])
+            else:
+                # All end before this returns: the memory is lent.
+                running = [self._threads().submit(self._get, stored, *piece) for piece in pieces]
+                for error in [one.exception() for one in running]:
+                    if error is not None:
+                        raise error
+        finally:
+            for _, memory in pieces:
+                memory.release()
+
+    def _get(self, stored: StoredObject, offset: int, memory: memoryview) -> None:
+        end = offset + len(memory)
+        if end > stored.size_bytes:
+            raise IncompleteError(f"the object has {stored.size_bytes} bytes, expected at least {end}", offset=offset)
+        with _permission("read"):
+            got = memoryview(obstore.get_range(self._store, stored.key, start=offset, end=end))
+        if len(got) != len(memory):
+            raise IncompleteError(f"{len(got)} bytes were received, expected {len(memory)}", offset=offset)
+        copy_into(got, memory)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None or self._pid != os.getpid():  # a forked child has no threads
+                self._pool = ThreadPoolExecutor(_READS_MAX, "sealpoint-obstore")
+                self._pid = os.getpid()
+            return self._pool
+
+    def head(self, key: str) -> StoredObject:
+        with _permission("read"):
+            return _stored(obstore.head(self._store, key))
+
+    def list(self, prefix: str, next: str) -> ObjectPage:
+        try:
+            with _permission("list"):
+                found = obstore.list_with_delimiter(self._store, prefix or None)
+        except FileNotFoundError as error:  # never taken for an empty one: a training would begin anew
+            raise IoError(f"the bucket cannot be listed, expected one that exists: {one_line(error)}") from error
+        objects = [_stored(one) for one in found["objects"]]
+        prefixes = [one.rstrip("/") + "/" for one in found["common_prefixes"]]
+        return ObjectPage(sorted(one for one in objects if one.key.startswith(prefix)), sorted(prefixes))
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for begin in range(0, len(keys), _DELETE_MAX):
+            batch = list(keys[begin : begin + _DELETE_MAX])
+            try:
+                with _permission("delete"):
+                    obstore.delete(self._store, batch)
+            except FileNotFoundError:  # by directories of this machine: the rest of the batch may still be there
+                for key in batch:
+                    with contextlib.suppress(FileNotFoundError):
+                        obstore.delete(self._store, key)
+
+
+class _Upload:
+    """One ``obstore.put`` on a thread of its own, which takes the parts as they come and sends several at a time."""
+
+    def __init__(self, store: Any, key: str, part_size_bytes: int, parts_max: int) -> None:
+        self._parts: queue.Queue[Any] = queue.Queue(1)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._send, args=(store, key, part_size_bytes, parts_max), name="sealpoint-upload", daemon=True
+        )
+        self._thread.start()
+
+    def _send(self, store: Any, key: str, part_size_bytes: int, parts_max: int) -> None:
+        try:
+            with _permission("write"):
+                obstore.put(
+                    store, key, self._take(), use_multipart=True, chunk_size=part_size_bytes, max_concurrency=parts_max
+                )
+        except _GivenUpError:
+            return
+        except BaseException as error:
+            self._failure = error
+            while not self._is_over(self._parts.get()):  # nobody is to wait for room
+                pass
+
+    def _take(self) -> Iterator[bytes]:
+        while not self._is_over(part := self._parts.get()):
+            yield part
+
+    def _is_over(self, part: Any) -> bool:
+        if isinstance(part, _GivenUpError) and self._failure is None:
+            raise part  # obstore aborts the upload
+        return part is _END or isinstance(part, _GivenUpError)
+
+    def append(self, part: bytes) -> None:
+        if self._failure is None:
+            self._parts.put(part)
+        if self._failure is not None:
+            raise self._failure
+
+    def complete(self) -> None:
+        self._end(_END)
+        if self._failure is not None:
+            raise self._failure
+
+    def abort(self) -> None:
+        self._end(_GivenUpError("the upload was given up"))
+
+    def _end(self, last: Any) -> None:
+        if self._thread.is_alive():
+            self._parts.put(last)
+        self._thread.join()
+
+
+class _GivenUpError(Exception):
+    """Ends the iterator of an upload."""
+
+
+@contextlib.contextmanager
+def _permission(action: str) -> Iterator[None]:
+    """Says which permission is missing. Errors: IoError."""
+    try:
+        yield
+    except obstore.exceptions.BaseError as error:
+        kinds = (obstore.exceptions.PermissionDeniedError, obstore.exceptions.UnauthenticatedError)
+        text = one_line(error)
+        if not isinstance(error, kinds) and " 403 " not in text and " 401 " not in text:  # listings say no more
+            raise
+        raise IoError(f"{text}; the credentials need {_ACTIONS[action]}") from error
+
+
+def _stored(meta: Any) -> StoredObject:
+    return StoredObject(meta["path"], meta["size"], meta["e_tag"] or "")
+
+
+def _from_url(uri: str) -> ObjectStore:
+    """By the environment alone. ``http://`` endpoints are those of tests and of networks of one's own."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    is_plain = any(os.environ.get(name, "").startswith("http://") for name in names)
+    return ObstoreStore(from_url(uri, client_options={"allow_http": is_plain}), uri=uri)
+
+
+def register_all(factory: Callable[[str], ObjectStore] = _from_url) -> None:
+    """For all schemes that obstore serves."""
+    for scheme in OBSTORE_SCHEMES:
+        storage.register(scheme, factory)
