@@ -123,8 +123,8 @@ class SEALPOINT_EXPORT ObjectStore {
 
 struct ObjectStorageOptions {
   // Memory for parts that are filled or sent, over all files of the storage, in addition to
-  // EngineOptions::memory_budget_bytes. At least two parts; each file that is being written may take
-  // one part beyond it.
+  // EngineOptions::memory_budget_bytes. At least two parts; each file that is being written may
+  // take one part beyond it.
   std::uint64_t upload_memory_bytes = 256 * kMiB;
 };
 

@@ -190,13 +190,18 @@ def seaweedfs(folder, bucket="bucket"):
     (folder / "data").mkdir()
     ports = [f"-{name}={free_port()}" for name in ("master.port", "volume.port", "filer.port")]
     grpc = [f"-{name}={free_port()}" for name in ("master.port.grpc", "volume.port.grpc", "filer.port.grpc", "s3.port.grpc")]
-    command = [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder / 'data'}", "-s3", f"-s3.port={port}",
+    command = [weed, f"-logdir={folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder / 'data'}", "-s3", f"-s3.port={port}",
                f"-s3.config={config}", "-master.volumeSizeLimitMB=64", "-volume.max=20", "-s3.port.iceberg=0", "-s3.port.lance=0", *ports, *grpc]  # fmt: skip
     url = f"http://127.0.0.1:{port}"
-    with running(command, url, cwd=folder):
-        environment = {**KEYS, "AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true"}
-        make_bucket(environment, bucket)
-        yield environment
+    try:
+        with running(command, url, cwd=folder):
+            environment = {**KEYS, "AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true"}
+            make_bucket(environment, bucket)
+            yield environment
+    finally:  # a server that is killed leaves its sockets
+        for used in [port, *(option.rpartition("=")[2] for option in (*ports, *grpc))]:
+            for socket_path in pathlib.Path("/tmp").glob(f"seaweedfs-*-{used}.sock"):
+                socket_path.unlink()
 
 
 @contextlib.contextmanager

@@ -54,8 +54,8 @@ def start_seaweedfs(program, folder, volumes=20):
         {"name": "test", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}))
     first = free_port()
     ports = dict(zip(("master", "volume", "filer", "s3"), range(first, first + 4)))
-    command = [program, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3",
-               f"-s3.config={config}", "-master.volumeSizeLimitMB=64", f"-volume.max={volumes}"]
+    command = [program, f"-logdir={folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-s3", "-s3.port.iceberg=0",
+               "-s3.port.lance=0", f"-s3.config={config}", "-master.volumeSizeLimitMB=64", f"-volume.max={volumes}"]
     command += [f"-{name}.port={port}" for name, port in ports.items()]
     with open(folder / "log", "w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
@@ -72,6 +72,13 @@ def start_rclone(program, folder):
                                "testkey,testsecret", folder / "data"], stderr=subprocess.DEVNULL)
     wait_for(f"http://127.0.0.1:{port}/", server)
     return server, f"http://127.0.0.1:{port}"
+
+
+def remove_sockets(last_port):
+    """SeaweedFS leaves those of its four ports, and of its own messages, ten thousand above."""
+    for port in [last_port - i + more for i in range(4) for more in (0, 10000)]:
+        for path in pathlib.Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+            path.unlink()
 
 
 SERVERS = {"seaweedfs": ("weed", start_seaweedfs, "SeaweedFs.*"), "rclone": ("rclone", start_rclone, "Rclone.*")}
@@ -92,6 +99,7 @@ def main():
         finally:
             server.terminate()
             server.wait()
+            remove_sockets(int(address.rpartition(":")[2]))
     return done.returncode
 
 
