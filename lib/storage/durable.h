@@ -34,10 +34,10 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
                       std::string_view to, ByteSpan content);
 
 // Makes the file `name` of `content` exclusively, by Directory::PutIfAbsent. After any error it is
-// read back; if it is not there, `void_content` is put under the same condition, which settles who
-// has the name (R-CMT-06): a request that is still under way comes too late then. Errors:
-// AlreadyExists (R-CMT-01: `name` has another content); the error of the put, and then the name has
-// `void_content`; R-CMT-07 if that could not be found out.
+// read back; if it is not there, it is put twice more, and then `void_content` is put under the
+// same condition, which settles who has the name (R-CMT-06): a request that is still under way
+// comes too late then. Errors: AlreadyExists (R-CMT-01: `name` has another content); the error of
+// the put, and then the name has `void_content`; R-CMT-07 if that could not be found out.
 Status PublishByPut(Directory& directory, std::string_view name, ByteSpan content,
                     ByteSpan void_content);
 
