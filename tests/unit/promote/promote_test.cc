@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/object_store.h"
 #include "sealpoint/verify.h"
 #include "tests/support/container/mini_container.h"
 #include "tests/support/storage/failing_storage.h"
+#include "tests/support/storage/memory_object_store.h"
 
 namespace sealpoint::testing {
 namespace {
@@ -75,6 +77,34 @@ TEST_F(PromoteTest, CopiesEveryByteOnce) {
   EXPECT_TRUE(second->was_committed);
   EXPECT_EQ(second->bytes_copied, 0u);
   EXPECT_EQ(Files(*from_, "local"), good_.files);
+}
+
+// Another process goes on with what is there, and with what comes late: no void marker is in its
+// way.
+TEST_F(PromoteTest, GoesToAnObjectStoreWhateverRequestHasTrouble) {
+  const auto promote_to = [&](const std::shared_ptr<MemoryObjectStore>& store) {
+    const std::shared_ptr<Storage> objects = ObjectStorage(store).value();
+    return Promote("local", "mem://bucket/run", {.from_storage = from_, .to_storage = objects});
+  };
+  const auto whole = std::make_shared<MemoryObjectStore>();
+  ASSERT_TRUE(promote_to(whole).ok());
+  for (std::uint64_t number = 0; number < whole->request_count(); ++number) {
+    for (const Trouble trouble : kTroubles) {
+      const auto first = std::make_shared<MemoryObjectStore>();
+      first->FailAt(number, trouble);
+      const bool is_promoted = promote_to(first).ok();
+      first->Settle();
+      const auto second = std::make_shared<MemoryObjectStore>();
+      for (const auto& [key, content] : first->Objects()) second->Set(key, content);
+      EXPECT_EQ(second->Objects().contains("run/COMMIT") || !is_promoted, true) << number;
+      const auto again = promote_to(second);
+      ASSERT_TRUE(again.ok()) << number << " " << again.error().ToString();
+      EXPECT_EQ(again->was_committed, first->Objects().contains("run/COMMIT")) << number;
+      for (const auto& [name, bytes] : good_.files) {
+        ASSERT_EQ(second->Objects().at("run/" + name), bytes) << number << " " << name;
+      }
+    }
+  }
 }
 
 // R-STG-02: no byte of a blob is copied that was not verified.
