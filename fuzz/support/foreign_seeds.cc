@@ -3,43 +3,13 @@
 
 #include <cstdint>
 
+#include "fuzz/support/pickle_parts.h"
 #include "fuzz/support/stored_zip.h"
 
 namespace sealpoint::fuzz {
 namespace {
 
 using std::string_literals::operator""s;
-
-// Parts of pickles of protocol 2: each leaves one value on the stack.
-
-std::string Number(std::uint64_t value, int size) {
-  std::string bytes;
-  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<char>(value >> 8 * i));
-  return bytes;
-}
-std::string Int(std::uint64_t value) { return "J" + Number(value, 4); }
-std::string Text(const std::string& text) { return "X" + Number(text.size(), 4) + text; }
-std::string Global(const std::string& module, const std::string& name) {
-  return "c" + module + "\n" + name + "\n";
-}
-std::string Tuple(const std::string& items) { return "(" + items + "t"; }
-std::string List(const std::string& items) { return "](" + items + "e"; }
-std::string Mapping(const std::string& pairs) { return "}(" + pairs + "u"; }
-std::string Call(const std::string& function, const std::string& args) {
-  return function + Tuple(args) + "R";
-}
-std::string Ordered(const std::string& pairs) {
-  return Call(Global("collections", "OrderedDict"), "") + "(" + pairs + "u";
-}
-std::string Pickle(const std::string& value) { return "\x80\x02" + value + "."; }
-
-std::string Tensor(const std::string& storage, const std::string& key, unsigned count,
-                   const std::string& shape, const std::string& strides) {
-  const std::string id =
-      Text("storage") + Global("torch", storage) + Text(key) + Text("cpu") + Int(count);
-  return Call(Global("torch._utils", "_rebuild_tensor_v2"),
-              Tuple(id) + "Q" + Int(0) + Tuple(shape) + Tuple(strides) + "\x89" + Ordered(""));
-}
 
 std::string Array(const std::string& core) {
   const std::string bytes =
@@ -75,11 +45,6 @@ std::string Tensors() {
                  Call(Global("torch._utils", "_rebuild_parameter"),
                       Tensor("LongStorage", "1", 1, "", "") + "\x88" + Ordered("")) +
                  Text("empty") + Tensor("HalfStorage", "2", 0, Int(0), Int(1)));
-}
-
-// An object of a dataclass of the metadata of DCP.
-std::string Described(const std::string& name, const std::string& members) {
-  return Global("torch.distributed.checkpoint.metadata", name) + ")\x81" + Mapping(members) + "b";
 }
 
 std::string Place(const std::string& name, const std::string& offset, std::uint64_t length) {

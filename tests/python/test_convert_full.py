@@ -9,6 +9,7 @@ import functools
 import ipaddress
 import pathlib
 import pickle
+import random
 import re
 import types
 import uuid
@@ -350,3 +351,37 @@ def test_tensors_that_nobody_selects_need_not_be_whole(what, tmp_path):
         convert(source, tmp_path / f"made{number}", verify=True, **options)
         same({"w": torch.ones(2), "o": 3}, sp.load_full(tmp_path / f"made{number}"))
     check_same(source)
+
+
+def test_mutated_files(tmp_path):
+    """Random changes of small files: an error of the library, or a state; never another exception, and never a wait."""
+    arrays = {"w": np.arange(12, dtype="f4").reshape(3, 4), "layers.0": np.arange(5), "s": np.float64(1)}
+    sealpoint.save(arrays, tmp_path / "c", objects={"x": b"123"})
+    convert(tmp_path / "c", tmp_path / "a.safetensors", to="safetensors")
+    convert(tmp_path / "c", tmp_path / "t", to="torch", drop=["x"])
+    convert(tmp_path / "c", tmp_path / "d", to="dcp", drop=["x"])
+    generator = random.Random(5)
+    victims = [tmp_path / "a.safetensors", tmp_path / "t", tmp_path / "d/.metadata", tmp_path / "d/__0_0.distcp"]
+    for victim in victims:
+        good = victim.read_bytes()
+        errors = 0
+        for _ in range(150):
+            data = bytearray(good)
+            for _ in range(generator.randint(1, 4)):
+                at, kind = generator.randrange(len(data)), generator.randrange(4)
+                if kind == 0:
+                    data[at] = generator.randrange(256)
+                elif kind == 1:
+                    del data[at : at + generator.randint(1, 30)]
+                elif kind == 2:
+                    data[at:at] = data[at : at + generator.randint(1, 30)]
+                else:
+                    data[at : at + 8] = generator.choice([b"\xff" * 8, b"\0" * 8, (1 << 62).to_bytes(8, "little"), b"}" * 8])
+            victim.write_bytes(data)
+            try:
+                contents(victim if victim.parent == tmp_path else victim.parent)
+            except sealpoint.Error as error:
+                errors += 1
+                assert str(error) and error.path
+        victim.write_bytes(good)
+        assert errors > 50, victim

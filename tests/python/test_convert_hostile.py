@@ -5,10 +5,7 @@ import io
 import json
 import os
 import pickle
-import random
 import struct
-import subprocess
-import sys
 import zipfile
 
 import numpy
@@ -79,82 +76,6 @@ def test_nothing_is_run(place, tmp_path):
     assert not trace.exists()
     pickle.loads(data)
     assert trace.exists(), "this is what would have happened"
-
-
-@pytest.mark.parametrize(
-    ("data", "kind", "message"),
-    [
-        (b"", "Corrupt", "ends too early"),
-        (b"\x80\x02", "Corrupt", "ends too early"),
-        (b"\x80\x02.", "Corrupt", "ends with 0 values"),
-        (b"\x80\x02NN.", "Corrupt", "ends with 2 values"),
-        (b"\x80\x02(N.", "Corrupt", "ends with 1 values|ends with"),
-        (b"\x80\x01N.", "Unsupported", "protocol 1"),
-        (b"\x80\x09N.", "Unsupported", "protocol 9"),
-        (b"\x80\x02I3\n.", "Unsupported", "instruction INT"),
-        (b"\x80\x02P3\n.", "Unsupported", "instruction PERSID"),
-        (b"\x80\x02(cos\nsystem\no.", "Unsupported", "instruction OBJ"),
-        (b"\x80\x02(ios\nsystem\n.", "Unsupported", "instruction INST"),
-        (b"\x80\x02\x82\x01.", "Unsupported", "instruction EXT1"),
-        (b"\x80\x02\xff.", "Unsupported", "0xff"),
-        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f.", "Corrupt", "of a frame"),
-        (b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fx.", "Corrupt", "bytes left"),
-        (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\xffx.", "Corrupt", "bytes left"),
-        (b"\x80\x02\x8b\xff\xff\xff\x7f.", "LimitExceeded", "integer has"),
-        (b"\x80\x02\x8b\x01\x08\x00\x00" + b"\1" * 2049 + b".", "LimitExceeded", "2049 bytes"),
-        (b"\x80\x02h\x05.", "Corrupt", "recalls value 5"),
-        (b"\x80\x02j\xff\xff\xff\xff.", "Corrupt", "recalls value 4294967295"),
-        (b"\x80\x02Na.", "Corrupt", "ends too early, or takes"),
-        (b"\x80\x02NNa.", "Corrupt", "appends to a NoneType"),
-        (b"\x80\x02NNNs.", "Corrupt", "sets items of a NoneType"),
-        (b"\x80\x02}(Nu.", "Corrupt", "sets items of a Dict, 1"),
-        (b"\x80\x02NNb.", "Corrupt", "sets the state of a NoneType"),
-        (b"\x80\x02N)R.", "Corrupt", "calls a .*, expected a class"),
-        (b"\x80\x02N)\x81.", "Corrupt", "makes an object of a .*, expected a class"),
-        (b"\x80\x02u.", "Corrupt", "mark that it never set"),
-        (b"\x80\x02(N(a.", "Corrupt", "never put down"),
-        (b"\x80\x04NN\x93.", "Corrupt", "something else than strings"),
-        (b"\x80\x02c" + b"x" * 5000, "Corrupt", "name has no end"),
-        (b"\x80\x02X\x01\0\0\0\xff.", "Corrupt", "expected UTF-8"),
-        (b"\x80\x02]q\0h\0a.", "LimitExceeded", "cycle"),
-        (b"\x80\x02}q\0U\x01xh\0s.", "Unsupported", "SHORT_BINSTRING"),
-        (b"\x80\x02}q\0X\x01\0\0\0xh\0s.", "LimitExceeded", "cycle"),
-        (b"\x80\x02}](h\0e]s.", "Corrupt", "recalls"),
-        (b"\x80\x02}]Ns.", "Unsupported", "a key is a list"),
-        (b"\x80\x02}(]tNs.", "Corrupt", "no key can hold|key"),
-        (b"\x80\x02}X\x03\0\0\0\xed\xa0\x80Ns.", "Unsupported", "has surrogates"),
-        (b"\x80\x02}X\x01\0\0\0xX\x03\0\0\0\xed\xa0\x80s.", "Unsupported", "has surrogates"),
-        (b"\x80\x02}X\x01\0\0\0xK\x01Qs.", "Corrupt", "Persistent"),
-    ],
-)
-def test_malformed_pickles(data, kind, message, tmp_path):
-    path = torch_file(tmp_path / "a", data)
-    with pytest.raises(sealpoint.Error, match=message) as caught:
-        open_source(path)
-    assert (caught.value.code, caught.value.path) == (kind, str(path)), caught.value
-
-
-def test_pickles_that_unfold(tmp_path):
-    """A small pickle of references to references: 10 to the power of 30 values."""
-    lists = [
-        b"]q\0(" + b"N" * 10 + b"e0",
-        *(b"]q" + bytes([i + 1]) + b"(" + (b"h" + bytes([i])) * 10 + b"e0" for i in range(30)),
-    ]
-    data = b"\x80\x02" + b"".join(lists) + b"}X\x01\0\0\0xh\x1es."
-    with pytest.raises(sealpoint.LimitExceededError, match="unfolds"):
-        open_source(torch_file(tmp_path / "a", data))
-
-
-def test_deep_pickles(tmp_path):
-    for depth in (150, 250, 100_000):
-        data = b"\x80\x02}X\x01\0\0\0x" + b"]" * depth + b"a" * (depth - 1) + b"s."
-        path = torch_file(tmp_path / str(depth), data)
-        if depth == 150:
-            assert contents(path)[1] == {}
-            continue
-        with pytest.raises(sealpoint.Error, match="nested") as caught:
-            open_source(path)
-        assert caught.value.code in ("LimitExceeded", "Corrupt")
 
 
 @pytest.mark.parametrize(
@@ -238,32 +159,9 @@ W = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 @pytest.mark.parametrize(
     ("header", "body", "kind", "message"),
     [
-        (b"{", b"", "Corrupt", "expected JSON"),
-        (b"{" * 10_000, b"", "Corrupt", "expected JSON"),
         (b"{" * 100_000, b"", "LimitExceeded", "bytes of memory"),
-        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"", "Corrupt", "expected JSON"),
-        (b"[]", b"", "Corrupt", "no object|expected JSON"),
-        (b"\xff{}", b"", "Corrupt", "expected JSON"),
-        (b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{}}', b"x" * 8, "Corrupt", "twice"),
-        (b'{"w":{"dtype":"F32","shape":[' + b"9" * 9000 + b'],"data_offsets":[0,8]}}', b"", "Corrupt", "expected a list of sizes"),
-        (b'{"\\ud800":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', b"x" * 8, "Corrupt", "half of a surrogate"),
         ({"w": W}, b"x" * 7, "Incomplete", "has 7 bytes behind its header, expected 8"),
-        ({"w": W}, b"x" * 9, "Corrupt", "1 belong to no tensor"),
-        ({"w": {**W, "data_offsets": [1, 9]}}, b"x" * 9, "Corrupt", "begin at"),
-        ({"w": W, "v": W}, b"x" * 8, "Corrupt", "begin at"),
-        ({"w": {**W, "data_offsets": [8, 0]}}, b"x" * 8, "Corrupt", r"data_offsets are \[8, 0\]"),
-        ({"w": {**W, "data_offsets": [-8, 0]}}, b"", "Corrupt", "expected a list of sizes"),
-        ({"w": {**W, "shape": [2.0]}}, b"x" * 8, "Corrupt", "expected a list of sizes"),
-        ({"w": {**W, "shape": [True, 2]}}, b"x" * 8, "Corrupt", "expected a list of sizes"),
-        ({"w": {**W, "shape": [1 << 61, 1 << 61]}}, b"x" * 8, "Corrupt", "dtype and shape"),
-        ({"w": {**W, "shape": "2"}}, b"x" * 8, "Corrupt", "expected a list of sizes"),
-        ({"w": {**W, "more": 1}}, b"x" * 8, "Corrupt", "not dtype, shape"),
-        ({"w": 3}, b"x" * 8, "Corrupt", "not dtype, shape"),
         ({"w": {**W, "dtype": "F6_E2M3"}}, b"x" * 8, "Unsupported", "F6_E2M3"),
-        ({"w": {**W, "dtype": ["F32"]}}, b"x" * 8, "Unsupported", "dtype is"),
-        ({"w": {"dtype": "F4", "shape": [3], "data_offsets": [0, 2]}}, b"xx", "Unsupported", "even last extent"),
-        ({"w": W, "__metadata__": {"a": 1}}, b"x" * 8, "Corrupt", "something else than strings"),
-        ({"w": W, "__metadata__": []}, b"x" * 8, "Corrupt", "something else than strings"),
         ({"w": W, "__metadata__": {"sealpoint.tree": "{"}}, b"x" * 8, "Corrupt", "expected JSON .object sealpoint.tree"),
         ({"w": W, "__metadata__": {"sealpoint.tree": "[]"}}, b"x" * 8, "Corrupt", "expected a mapping"),
         ({"w": W, "__metadata__": {"sealpoint.tree": "{}"}}, b"x" * 8, "Corrupt", "no place for it"),
@@ -285,38 +183,9 @@ def test_malformed_safetensors(header, body, kind, message, tmp_path):
     assert caught.value.code == kind and str(tmp_path) in str(caught.value)
 
 
-def test_headers_that_are_too_long(tmp_path):
-    (tmp_path / "a.safetensors").write_bytes((1 << 62).to_bytes(8, "little") + b"{}")
-    with pytest.raises(sealpoint.LimitExceededError, match="4611686018427387904"):
-        open_source(tmp_path / "a.safetensors")
-    (tmp_path / "b.safetensors").write_bytes((1000).to_bytes(8, "little") + b"{}")
-    with pytest.raises(sealpoint.IncompleteError, match="expected 1008"):
-        open_source(tmp_path / "b.safetensors")
-    (tmp_path / "c.safetensors").write_bytes(b"")
-    with pytest.raises(sealpoint.NotACheckpointError, match="0 bytes"):
-        open_source(tmp_path / "c.safetensors")
-
-
-def test_no_path_leads_out_of_the_directory(tmp_path):
-    secret = safetensors_file(tmp_path / "secret.safetensors", {"w": W}, b"x" * 8)
-    for number, name in enumerate(("../secret.safetensors", str(secret), "a/../../secret.safetensors", "", "a\0b")):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": name}}))
-        with pytest.raises(sealpoint.CorruptError, match="expected a relative path within") as caught:
-            open_source(folder)
-        assert caught.value.path == str(folder / "model.safetensors.index.json")
-
-
 def test_what_is_no_checkpoint(tmp_path):
     cases = [
         (b"", "NotACheckpoint", "begins with"),
-        (b"\x89HDF\r\n\x1a\nxxxx", "Unsupported", "HDF5"),
-        (b"GGUF\3\0\0\0", "Unsupported", "GGUF"),
-        (b"\x93NUMPY", "Unsupported", "numpy"),
-        (b"\x1f\x8bxxxxxx", "Unsupported", "gzip"),
-        (b"\x28\xb5\x2f\xfdxxxx", "Unsupported", "zstd"),
-        (pickle.dumps({"a": 1}), "Unsupported", "plain pickle"),
         (b"text, just text", "NotACheckpoint", "begins with 74657874"),
     ]
     for number, (data, kind, message) in enumerate(cases):
@@ -329,20 +198,9 @@ def test_what_is_no_checkpoint(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(sealpoint.NotACheckpointError, match="no file of a known format"):
         open_source(tmp_path / "folder")
-    (tmp_path / "folder/__0_0.distcp").write_bytes(b"")
-    with pytest.raises(sealpoint.NotACheckpointError, match="did not end"):
-        open_source(tmp_path / "folder")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(sealpoint.NotACheckpointError, match="not a regular file"):
         open_source(tmp_path / "pipe")
-    (tmp_path / "folder/metadata.json").write_text('{"sharded_backend": "zarr"}')
-    with pytest.raises(sealpoint.UnsupportedError, match="'zarr', expected torch_dist"):
-        open_source(tmp_path / "folder")
-    (tmp_path / "many").mkdir()
-    for content, message in (("7x", "iteration '7x'"), ("", "iteration ''"), ("../../etc", "expected a number")):
-        (tmp_path / "many/latest_checkpointed_iteration.txt").write_text(content)
-        with pytest.raises(sealpoint.CorruptError, match=message):
-            open_source(tmp_path / "many")
 
 
 def metadata_pickle(**members):
@@ -420,64 +278,6 @@ def test_the_decoder_agrees_with_pickle(tmp_path):
             assert found == value, (protocol, value)
 
 
-def test_mutated_files(tmp_path):
-    """Random changes of small files: an error of the library, or a state; never another exception, and never a wait."""
-    arrays = {"w": numpy.arange(12, dtype="f4").reshape(3, 4), "layers.0": numpy.arange(5), "s": numpy.float64(1)}
-    sealpoint.save(arrays, tmp_path / "c", objects={"x": b"123"})
-    convert(tmp_path / "c", tmp_path / "a.safetensors", to="safetensors")
-    convert(tmp_path / "c", tmp_path / "t", to="torch", drop=["x"])
-    convert(tmp_path / "c", tmp_path / "d", to="dcp", drop=["x"])
-    generator = random.Random(5)
-    victims = [tmp_path / "a.safetensors", tmp_path / "t", tmp_path / "d/.metadata", tmp_path / "d/__0_0.distcp"]
-    for victim in victims:
-        good = victim.read_bytes()
-        errors = 0
-        for _ in range(150):
-            data = bytearray(good)
-            for _ in range(generator.randint(1, 4)):
-                at, kind = generator.randrange(len(data)), generator.randrange(4)
-                if kind == 0:
-                    data[at] = generator.randrange(256)
-                elif kind == 1:
-                    del data[at : at + generator.randint(1, 30)]
-                elif kind == 2:
-                    data[at:at] = data[at : at + generator.randint(1, 30)]
-                else:
-                    data[at : at + 8] = generator.choice([b"\xff" * 8, b"\0" * 8, (1 << 62).to_bytes(8, "little"), b"}" * 8])
-            victim.write_bytes(data)
-            try:
-                contents(victim if victim.parent == tmp_path else victim.parent)
-            except sealpoint.Error as error:
-                errors += 1
-                assert str(error) and error.path
-        victim.write_bytes(good)
-        assert errors > 50, victim
-
-
-def test_memory_of_a_hostile_file_is_bounded(tmp_path):
-    """A few kilobytes that say that they are much more."""
-    paths = [
-        torch_file(tmp_path / "a", tensor_pickle(numel=1 << 50, shape=(1 << 25, 1 << 25), strides=(1 << 25, 1)), STORAGE),
-        safetensors_file(
-            tmp_path / "b.safetensors", {"w": {"dtype": "U8", "shape": [1 << 50], "data_offsets": [0, 1 << 50]}}
-        ),
-    ]
-    code = """if True:
-        import resource, sys
-        from sealpoint.interop import convert
-        import sealpoint
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for path in sys.argv[1:]:
-            try:
-                convert(path, path + ".out")
-            except sealpoint.Error as error:
-                print(error.code)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
-    """
-    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["Corrupt", "Incomplete", "True"], done
-
-
 def test_zips_of_64_bits(tmp_path, monkeypatch):
     """Sizes and offsets beyond 32 bits, as other programs write them."""
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 8)
@@ -537,82 +337,6 @@ def plain(value):
 def called(name, *args, state=b""):
     module, _, function = name.rpartition(".")
     return b"c" + f"{module}\n{function}\n".encode() + b"(" + b"".join(args) + b"tR" + state
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "message"),
-    [
-        (called("torch.Size", plain((-1,))), "Corrupt", "an object of torch.Size is malformed"),
-        (called("torch.Size"), "Corrupt", "torch.Size is malformed"),
-        (called("torch.device", plain(1.5)), "Corrupt", "torch.device is malformed"),
-        (called("_codecs.encode", plain("a"), plain("rot13")), "Corrupt", "_codecs.encode is malformed"),
-        (called("builtins.complex", plain("1+2j")), "Corrupt", "builtins.complex is malformed"),
-        (called("builtins.bytearray", plain(1 << 40)), "Corrupt", "builtins.bytearray is malformed"),
-        (called("builtins.set", plain([[1]])), "Corrupt", "no set can hold|malformed"),
-        (called("builtins.getattr", plain("x"), plain("y")), "Unsupported", "builtins.getattr"),
-        (called("numpy.ndarray", plain((2,))), "Unsupported", "numpy.ndarray"),
-        (called("numpy.dtype", plain("f4"), plain(False), plain(True)), "Unsupported", "numpy.dtype"),
-        (called("numpy._core.multiarray.scalar", plain(1), plain(b"")), "Corrupt", "scalar is malformed"),
-        (called("numpy._core.multiarray._reconstruct", plain(1)), "Corrupt", "_reconstruct is malformed"),
-        (
-            called(
-                "numpy._core.numeric._frombuffer",
-                plain(b"1234"),
-                called("numpy.dtype", plain("f4")),
-                plain((2,)),
-                plain("C"),
-            ),
-            "Corrupt",
-            "4 bytes of an array",
-        ),
-        (
-            called(
-                "numpy._core.numeric._frombuffer",
-                plain(b"1234"),
-                called("numpy.dtype", plain("O8")),
-                plain((2,)),
-                plain("C"),
-            ),
-            "Unsupported",
-            "numpy.ndarray of O8",
-        ),
-        (
-            called(
-                "numpy._core.multiarray.scalar",
-                called("numpy.dtype", plain("f4"), state=plain((3, ">")) + b"b"),
-                plain(b"1234"),
-            ),
-            "Unsupported",
-            "big-endian",
-        ),
-        (
-            called("torch._utils._rebuild_tensor_v2", plain(1), plain(0), plain((1,)), plain((1,))),
-            "Corrupt",
-            "tensor without a storage",
-        ),
-        (called("torch._utils._rebuild_parameter", plain(1)), "Corrupt", "parameter without a tensor"),
-        (
-            called("torch._tensor._rebuild_from_type_v2", b"cos\nsystem\n", b"ctorch\nTensor\n", plain(()), plain(0)),
-            "Unsupported",
-            r"os\.system",
-        ),
-        (
-            called("torch._tensor._rebuild_from_type_v2", b"ctorch\nSize\n", b"ctorch\nSize\n", plain(()), plain(0)),
-            "Unsupported",
-            "torch.Size",
-        ),
-        (called("megatron.core.x.Y", plain(1), plain(2)), "Unsupported", "megatron.core.x.Y"),
-        (b"ctorch\nFloatStorage\n", "Unsupported", "torch.FloatStorage"),
-        (called("_io.BytesIO", state=plain((1, 0, None)) + b"b"), "Corrupt", "_io.BytesIO is malformed"),
-        (b"}(" + called("torch.Size", plain((1,))) + b"Nu", "Unsupported", "a key is"),
-        (b"(" + b"].".replace(b".", b"") + b"\x91", "Corrupt", "no set can hold"),
-    ],
-)
-def test_malformed_objects(value, code, message, tmp_path):
-    path = torch_file(tmp_path / "a", b"\x80\x04}" + plain("v") + value + b"s.", STORAGE)
-    with pytest.raises(sealpoint.Error, match=message) as caught:
-        contents(path)
-    assert (caught.value.code, caught.value.path) == (code, str(path)), caught.value
 
 
 def test_values_that_few_programs_write(tmp_path):

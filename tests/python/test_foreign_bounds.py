@@ -193,3 +193,27 @@ def test_values_that_share_values_in_states(tmp_path):
         for i, one in enumerate(with_shared(data)):
             codes.add(check_ends(hostile.torch_file(tmp_path / f"{i}", one, hostile.STORAGE)))
     assert {"Corrupt", "LimitExceeded"} <= codes, codes
+
+
+def test_memory_of_a_hostile_file_is_bounded(tmp_path):
+    """A few kilobytes that say that they are much more."""
+    paths = [
+        hostile.torch_file(tmp_path / "a", hostile.tensor_pickle(numel=1 << 50, shape=(1 << 25, 1 << 25), strides=(1 << 25, 1)), hostile.STORAGE),
+        hostile.safetensors_file(
+            tmp_path / "b.safetensors", {"w": {"dtype": "U8", "shape": [1 << 50], "data_offsets": [0, 1 << 50]}}
+        ),
+    ]
+    code = """if True:
+        import resource, sys
+        from sealpoint.interop import convert
+        import sealpoint
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for path in sys.argv[1:]:
+            try:
+                convert(path, path + ".out")
+            except sealpoint.Error as error:
+                print(error.code)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+    """
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Corrupt", "Incomplete", "True"], done

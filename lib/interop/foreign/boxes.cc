@@ -23,7 +23,6 @@ std::uint64_t SizeOf(const std::vector<std::uint64_t>& extent) {
 }
 
 bool LiesIn(const Box& box, const Shape& shape) {
-  if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (box.offset[d] > shape[d] || box.extent[d] > shape[d] - box.offset[d]) return false;
   }

@@ -121,8 +121,7 @@ std::optional<int> RankOf(std::string_view name) {
 }
 
 TorchZip OpenItem(const std::string& directory, const DcpPlace& place, SourceFiles& files) {
-  const std::string path = JoinInside(directory, place.file, JoinPath(directory, kMetadata));
-  return {files.Open(path), place.begin, place.size, true};
+  return {files.Open(JoinPath(directory, place.file)), place.begin, place.size, true};
 }
 
 void AddTensor(const std::string& name, const DcpTensor& stored, const Shape* true_shape,
@@ -142,9 +141,8 @@ void AddTensor(const std::string& name, const DcpTensor& stored, const Shape* tr
   }
   tensor.parts.reserve(stored.places.size());
   for (const auto& [box, place] : stored.places) {
-    const std::string path = JoinInside(state.path, place.file, JoinPath(state.path, kMetadata));
     tensor.parts.push_back({.box = box,
-                            .file = files.NumberOf(path),
+                            .file = files.NumberOf(JoinPath(state.path, place.file)),
                             .entry_begin = place.begin,
                             .entry_size = place.size,
                             .is_item = true});

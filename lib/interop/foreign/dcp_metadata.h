@@ -17,7 +17,7 @@
 
 namespace sealpoint::internal::foreign {
 
-// Bytes of a file.
+// Bytes of a file, which lies in the directory of the metadata.
 struct DcpPlace {
   std::string file;
   std::uint64_t begin = 0;
@@ -50,8 +50,8 @@ struct DcpMetadata {
 // Unsupported (a class that does not belong there; a dtype), LimitExceeded.
 DcpMetadata ReadDcpMetadata(const SourceFile& file, const ForeignOptions& options);
 
-// Why boxes do not tile a tensor of this shape; empty if they do. Throws LimitExceeded if they are
-// too irregular to be looked through.
+// Why boxes of as many dimensions do not tile a tensor of this shape; empty if they do. Throws
+// LimitExceeded if they are too irregular to be looked through.
 std::string GapOf(const std::vector<Box>& boxes, const Shape& shape, const std::string& path);
 
 }  // namespace sealpoint::internal::foreign

@@ -86,10 +86,4 @@ void CheckLinks(const std::string& directory, const std::string& name) {
        "directory with its links followed (cp -rL)");
 }
 
-std::string JoinInside(const std::string& directory, const std::string& name,
-                       const std::string& where) {
-  CheckInside(name, where);
-  return JoinPath(directory, name);
-}
-
 }  // namespace sealpoint::internal::foreign

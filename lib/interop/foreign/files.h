@@ -79,9 +79,6 @@ class SourceFiles {
 void CheckInside(const std::string& name, const std::string& where);
 // No payload is that of another directory: Unsupported if a symbolic link leads out of this one.
 void CheckLinks(const std::string& directory, const std::string& name);
-// The path of a file that a file of this directory names. Corrupt if it leads out of it.
-std::string JoinInside(const std::string& directory, const std::string& name,
-                       const std::string& where);
 
 }  // namespace sealpoint::internal::foreign
 

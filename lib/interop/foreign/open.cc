@@ -32,7 +32,7 @@ bool IsSafetensors(const std::string& path, const SourceFile& file, const std::s
   if (path.ends_with(".safetensors")) return true;
   constexpr std::size_t kHeadSize = 9;
   constexpr std::uint64_t kHeaderMax = 100'000'000;
-  if (head.size() < kHeadSize || head[8] != '{' || file.size() < kHeadSize + 1) return false;
+  if (file.size() < kHeadSize + 1 || head[8] != '{') return false;
   std::uint64_t size = 0;
   for (std::size_t i = 8; i > 0; --i) size = size << 8 | static_cast<unsigned char>(head[i - 1]);
   return size <= std::min(kHeaderMax, file.size());

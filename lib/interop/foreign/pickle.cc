@@ -62,8 +62,8 @@ std::string InstructionName(unsigned char code) {
 
 std::string_view KindName(Pickled::Kind kind) {
   constexpr std::string_view kNames[] = {"NoneType", "bool",  "int",    "int",    "float",
-                                         "str",      "bytes", "list",   "tuple",  "Dict",
-                                         "Set",      "Set",   "Global", "Object", "Persistent"};
+                                         "str",      "bytes", "Global", "list",   "tuple",
+                                         "Dict",     "Set",   "Set",    "Object", "Persistent"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

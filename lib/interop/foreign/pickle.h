@@ -30,12 +30,12 @@ struct Pickled {
     kFloat,
     kText,
     kBytes,
-    kList,
+    kGlobal,  // a class or function: its name
+    kList,    // the first of those that have parts
     kTuple,
     kMapping,
     kSet,
     kFrozenSet,
-    kGlobal,      // a class or function: its name
     kObject,      // what one would make of arguments: its name
     kPersistent,  // stored elsewhere: its id, and in files before 1.6 the view of it or none
   };
@@ -56,7 +56,7 @@ struct Pickled {
 
   // Null if its kind has none.
   const Parts* parts() const { return HasParts(kind) ? structure : nullptr; }
-  static bool HasParts(Kind kind) { return kind >= Kind::kList && kind != Kind::kGlobal; }
+  static bool HasParts(Kind kind) { return kind >= Kind::kList; }
   bool is(Kind other) const { return kind == other; }
   bool is_sequence() const { return kind == Kind::kList || kind == Kind::kTuple; }
 };

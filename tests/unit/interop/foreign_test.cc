@@ -4,11 +4,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/interop/foreign/budget.h"
+#include "lib/interop/foreign/bytes.h"
+#include "lib/interop/foreign/dcp_leaves.h"
+#include "lib/interop/foreign/dcp_metadata.h"
 #include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/known_classes.h"
 #include "lib/interop/foreign/node.h"
 #include "lib/interop/foreign/pickle.h"
 #include "sealpoint/interop.h"
@@ -16,8 +22,9 @@
 namespace sealpoint::testing {
 namespace {
 
-using internal::foreign::ParseNode;
-using internal::foreign::PythonJson;
+namespace foreign = internal::foreign;
+using foreign::ParseNode;
+using foreign::PythonJson;
 
 // As Python prints what it reads.
 std::string Again(std::string_view text) {
@@ -55,9 +62,67 @@ TEST(ForeignNode, MembersCanBeFoundAndMoved) {
   EXPECT_EQ(PythonJson(moved), R"({"$": "tuple", "items": []})");
 }
 
+TEST(ForeignText, IsUtf8) {
+  for (const char* const text : {"", "a\xc3\xa9", "\xc2\x80", "\xe0\xa0\x80", "\xf0\x90\x80\x80",
+                                 "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80"}) {
+    EXPECT_TRUE(foreign::IsText(text, false)) << text;
+  }
+  for (const char* const text : {"\x80", "\xff", "\xc3(", "\xe0\x80\x80", "\xf0\x8f\xbf\xbf",
+                                 "\xf4\x90\x80\x80", "\xed\xa0\x80"}) {
+    EXPECT_FALSE(foreign::IsText(text, false)) << text;
+  }
+  EXPECT_FALSE(foreign::IsText(std::string_view("\xc3\xa9", 1), false));
+  EXPECT_TRUE(foreign::IsText("\xed\xa0\x80", true));
+}
+
+TEST(ForeignBoxes, TileTheirTensor) {
+  using Boxes = std::vector<Box>;
+  const Boxes steps = {{{0, 0}, {2, 1}}, {{2, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 1}, {2, 2}}};
+  Boxes grid;  // of which each could be compared with hundreds
+  for (std::uint64_t i = 0; i < 27000; ++i) {
+    grid.push_back({{i / 900, i / 30 % 30, i % 30}, {1, 1, 1}});
+  }
+  const struct {
+    Boxes boxes;
+    Shape shape;
+    const char* gap;
+  } rows[] = {
+      {steps, {3, 3}, ""},
+      {grid, {30, 30, 30}, ""},
+      {{steps[0], steps[1], steps[2]}, {3, 3}, "5 elements of 9 are stored"},
+      {{steps[0], steps[1], steps[2], {{1, 0}, {2, 2}}},
+       {3, 3},
+       "two boxes share the element at [1, 0]"},
+      {{{{0, 0}, {1, 1}}, {{0, 1}, {2, 1}}, {{1, 0}, {1, 2}}},
+       {2, 2},
+       "two boxes share the element at [1, 1]"},
+      {{{{0}, {2}}, {{0}, {2}}}, {2}, "two boxes share the element at [0]"},
+      {{{{0}, {2}}, {{1}, {1}}}, {2}, "two boxes share the element at [1]"},
+      {{{{}, {}}}, {}, ""},
+      {{{{}, {}}, {{}, {}}}, {}, "two boxes share the element at []"},
+      {{{{0}, {2}}, {{2}, {0}}}, {2}, ""},
+      {{{{0}, {2}}, {{3}, {0}}}, {2}, "box [0] at [3] lies outside of [2]"},
+      {{{{1}, {2}}}, {2}, "box [2] at [1] lies outside of [2]"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(foreign::GapOf(row.boxes, row.shape, "p"), row.gap);
+}
+
+TEST(ForeignNames, AreThoseThatAreKnown) {
+  EXPECT_EQ(foreign::RankOf("__7.metadata"), 7);
+  for (const char* const name : {"a_7.metadata", "__7.metadatb", "__.metadata", "__-7.metadata"}) {
+    EXPECT_EQ(foreign::RankOf(name), std::nullopt) << name;
+  }
+  EXPECT_EQ(foreign::DTypeOfStorage("torch.FloatStorage"), DType::kF32);
+  for (const char* const name : {"", "x"}) EXPECT_FALSE(foreign::DTypeOfStorage(name)) << name;
+  EXPECT_TRUE(foreign::IsKnownValueClass("torch.float32"));
+  for (const char* const name : {"float32", "torch.load", "os.system"}) {
+    EXPECT_FALSE(foreign::IsKnownValueClass(name)) << name;
+  }
+  EXPECT_EQ(ForeignNode(std::int64_t{7}).Find("a"), nullptr);
+}
+
 // The bound that a file reaches only beyond 700 MB.
 TEST(PickleDecoder, BoundsItsInstructions) {
-  namespace foreign = internal::foreign;
   foreign::Budget budget;
   const std::string five = "\x80\x02N0N.";
   const auto decoded = [&](std::uint64_t instructions_max) {
