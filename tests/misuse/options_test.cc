@@ -108,7 +108,7 @@ TEST(OptionsTest, APathThatIsAUri) {
   const std::string uri = "s3://bucket/run";
   const auto is_refused = [&](const Status& status) {
     EXPECT_EQ(status.code(), Code::kUnsupported) << status.ToString();
-    EXPECT_THAT(status.message(), StartsWith("s3:// is not supported"));
+    EXPECT_THAT(status.message(), HasSubstr("s3://"));
   };
   const auto engine = SmallEngine(PosixStorage());
   const auto comm = SelfCommunicator();
