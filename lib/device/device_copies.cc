@@ -93,9 +93,9 @@ Status DeviceCopies::Wait(const Point& point) {
   Lane& lane = lanes_[point.lane];
   while (lane.done_count < point.batch_count) {
     // A queue works in order: of batches in a row with one label only the last is waited for.
-    const std::uint64_t wanted = point.batch_count - lane.done_count;
+    const std::uint64_t count_max = point.batch_count - lane.done_count;
     std::size_t count = 1;
-    while (count < wanted && lane.batches[count].label == lane.batches[0].label) ++count;
+    while (count < count_max && lane.batches[count].label == lane.batches[0].label) ++count;
     if (count == lane.batches.size()) SEALPOINT_RETURN_IF_ERROR(TakeTicket(lane));
     const Batch& last = lane.batches[count - 1];
     Status status = lane.queue->Wait(*last.ticket);

@@ -178,10 +178,10 @@ Status S3Upload::SendComplete() {
   return answer.status;
 }
 
-Status S3Upload::LookForObject(Status why) {
+Status S3Upload::LookForObject(Status error) {
   const auto head = HeadS3Object(*client_, key_);
   if (head.ok() && head->size_bytes == size_bytes_) return {};
-  return why;
+  return error;
 }
 
 void S3Upload::Abort() {

@@ -36,7 +36,7 @@ class S3Upload final : public ObjectUpload {
   // CompleteMultipartUpload, whose reply may be lost.
   Status SendComplete();
   // Whether the object is there all the same, as long as it should be.
-  Status LookForObject(Status why);
+  Status LookForObject(Status error);
 
   const std::shared_ptr<S3Client> client_;
   const std::string key_;

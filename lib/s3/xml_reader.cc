@@ -23,8 +23,8 @@ struct XmlState {
   std::string refusal{};
 };
 
-void Refuse(XmlState& state, std::string_view why) {
-  if (state.refusal.empty()) state.refusal = why;
+void Refuse(XmlState& state, std::string_view reason) {
+  if (state.refusal.empty()) state.refusal = reason;
   XML_StopParser(state.parser, XML_FALSE);
 }
 

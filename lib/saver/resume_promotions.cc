@@ -102,15 +102,15 @@ Result<std::vector<Candidate>> Resumption::FindCandidates(const FinalSeries& ser
   auto listing = ScanSeries(*storage_, local_, SeriesDetail::kMarkers);
   SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, listing.status()));
   listing_ = *std::move(listing);
-  Bytes mine;
-  WireWriter out(mine);
+  Bytes message;
+  WireWriter out(message);
   for (const SeriesEntry& entry : listing_.entries) {
     if (entry.verdict != Verdict::kCommitted || entry.sequence <= series.newest) continue;
     out.Put(entry.name);
     out.Put(entry.attempt);
     out.Put(entry.sequence);
   }
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(mine));
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(message));
   std::map<AttemptId, Candidate> found;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     for (WireReader in(all[rank]); !in.at_end();) {
@@ -156,12 +156,13 @@ Result<Bytes> Resumption::BlobsIn(const std::string& directory, const Metadata& 
 // The blobs that this rank promotes: of the ranks that see one, that with the fewest bytes so far
 // takes it. What no rank sees must be in the final directory.
 Result<std::vector<BlobId>> Resumption::Divide(const Candidate& candidate, const Metadata& index) {
-  auto mine = BlobsIn(JoinPath(local_, candidate.name), index);
+  auto present = BlobsIn(JoinPath(local_, candidate.name), index);
   Result<Bytes> in_final = Bytes();
   if (comm_.rank() == 0) in_final = BlobsIn(JoinPath(final_, candidate.name), index);
-  SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm_, mine.ok() ? in_final.status() : mine.status()));
-  if (comm_.rank() == 0) mine->insert(mine->end(), in_final->begin(), in_final->end());
-  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(*mine));
+  SEALPOINT_RETURN_IF_ERROR(
+      AgreeOnStatus(comm_, present.ok() ? in_final.status() : present.status()));
+  if (comm_.rank() == 0) present->insert(present->end(), in_final->begin(), in_final->end());
+  SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> all, comm_.AllGather(*present));
   std::vector<std::uint64_t> load(all.size());
   std::vector<BlobId> own;
   for (std::size_t i = 0; i < index.blob_count(); ++i) {

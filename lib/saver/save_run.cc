@@ -224,8 +224,8 @@ Result<CommitInfo> SaveRun::CommitOnRoot(const std::vector<Bytes>& gathered) {
   if (committed.ok()) committed->directory = attempt_.final_directory;
   if (was_sent_) return committed;
   // The others wait for index and marker.
-  const auto told = BroadcastResult(comm_, 0, committed.status());
-  return IsCommFailure(told.status()) ? told.error() : committed.error();
+  const auto outcome = BroadcastResult(comm_, 0, committed.status());
+  return IsCommFailure(outcome.status()) ? outcome.error() : committed.error();
 }
 
 // R-CMT-02, by who wrote them: rank 0 may not see them.

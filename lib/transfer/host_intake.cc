@@ -18,7 +18,7 @@ namespace {
 
 // Bounds chunks of borrowed memory: there may be no room for the digests of all, and the first
 // write may fail.
-constexpr std::uint64_t kBorrowedChunksMax = 4096;
+constexpr std::uint64_t kChunksPerAppendMax = 4096;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Status CopyIntake::Begin(SourceReader& source, const ShardEncoding& encoding) {
 Status BorrowIntake::Begin(SourceReader& source, const ShardEncoding& encoding) {
   const std::uint64_t chunk_count = encoding.chunk_count();
   for (std::uint64_t chunk = 0; chunk < chunk_count;) {
-    const std::uint64_t end = std::min(chunk_count, chunk + kBorrowedChunksMax);
+    const std::uint64_t end = std::min(chunk_count, chunk + kChunksPerAppendMax);
     Part& part = parts_.emplace_back();
     part.first_record = context_.chunks.AddChunk({.stored_size = encoding.raw_size_of(chunk)});
     for (std::uint64_t next = chunk + 1; next < end; ++next) {

@@ -37,7 +37,7 @@ std::vector<Bytes> EncodeForOwners(const ResolvedRequest& request, int size) {
   return outgoing;
 }
 
-Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted) {
+Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& requested) {
   WireReader in(bytes);
   while (!in.at_end()) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t tensor, in.Number());
@@ -46,7 +46,7 @@ Status DecodeFrom(ByteSpan bytes, const Metadata& index, RegionsByTensor& wanted
       return MakeError(Code::kComm, "another rank requests tensor ", tensor, " of ",
                        index.tensor_count());
     }
-    std::vector<Region>& regions = wanted[tensor];
+    std::vector<Region>& regions = requested[tensor];
     if (has_region == 0) continue;
     Region region;
     SEALPOINT_ASSIGN_OR_RETURN(region.box.offset, in.Numbers());
@@ -92,10 +92,10 @@ class ContractChecker {
   ContractChecker(const Metadata& index, const LoadContract& contract)
       : index_(index), contract_(contract) {}
 
-  void Run(RegionsByTensor wanted, std::uint64_t rank, std::uint64_t size) {
+  void Run(RegionsByTensor requested, std::uint64_t rank, std::uint64_t size) {
     for (std::uint64_t tensor = rank; tensor < index_.tensor_count(); tensor += size) {
-      const auto found = wanted.find(tensor);
-      if (found == wanted.end()) {
+      const auto found = requested.find(tensor);
+      if (found == requested.end()) {
         Differ(contract_.unexpected, Kind::kUnexpected, tensor,
                DescribeUnexpected(index_.tensor(tensor), "rank"));
       } else if (contract_.coverage != OnMismatch::kAllow) {
@@ -194,13 +194,13 @@ Result<std::vector<LoadFinding>> CheckContractTogether(Communicator& comm, const
   if (checks) {
     SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Bytes> incoming,
                                comm.AllToAll(EncodeForOwners(local_request, comm.size())));
-    RegionsByTensor wanted;
+    RegionsByTensor requested;
     Status status;
     for (std::size_t i = 0; i < incoming.size() && status.ok(); ++i) {
-      status = DecodeFrom(incoming[i], index, wanted);
+      status = DecodeFrom(incoming[i], index, requested);
     }
     SEALPOINT_RETURN_IF_ERROR(AgreeOnStatus(comm, status));
-    checker.Run(std::move(wanted), static_cast<std::uint64_t>(comm.rank()),
+    checker.Run(std::move(requested), static_cast<std::uint64_t>(comm.rank()),
                 static_cast<std::uint64_t>(comm.size()));
     findings.insert(findings.end(), checker.findings().begin(), checker.findings().end());
   }

@@ -42,14 +42,14 @@ std::vector<ChunkInterval> CandidateChunks(const Region& shard, std::uint64_t ch
 }  // namespace
 
 std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk_elements,
-                                        const Region& wanted) {
+                                        const Region& requested) {
   std::vector<SelectedChunk> selected;
-  // Most tensors of a state are small, and wanted as they are stored.
-  if (shard == wanted && shard.element_count() <= chunk_elements) {
+  // Most tensors of a state are small, and requested as they are stored.
+  if (shard == requested && shard.element_count() <= chunk_elements) {
     selected.push_back({.chunk = 0, .region = shard, .parts = DecomposeRun(shard)});
     return selected;
   }
-  const std::vector<Box> boxes = IntersectRegions(shard, wanted);
+  const std::vector<Box> boxes = IntersectRegions(shard, requested);
   const std::uint64_t elements = shard.element_count();
   for (const ChunkInterval& interval : CandidateChunks(shard, chunk_elements, boxes)) {
     for (std::uint64_t chunk = interval.begin; chunk < interval.end; ++chunk) {

@@ -9,18 +9,18 @@
 
 namespace sealpoint::internal {
 
-// A chunk of a shard and what is wanted of it.
+// A chunk of a shard and what is requested of it.
 struct SelectedChunk {
   std::uint64_t chunk = 0;  // number in the shard
   Region region;            // its elements
-  std::vector<Box> parts;   // the wanted ones, disjoint, in tensor coordinates
+  std::vector<Box> parts;   // the requested ones, disjoint, in tensor coordinates
 };
 
-// The chunks of `shard` that hold elements of `wanted`, ascending. Costs time for the chunks
-// between the first and the last element of each box that shard and wanted region share.
+// The chunks of `shard` that hold elements of `requested`, ascending. Costs time for the chunks
+// between the first and the last element of each box that shard and requested region share.
 // Preconditions: both regions passed CheckRegion for one shape; chunk_elements > 0.
 std::vector<SelectedChunk> SelectChunks(const Region& shard, std::uint64_t chunk_elements,
-                                        const Region& wanted);
+                                        const Region& requested);
 
 }  // namespace sealpoint::internal
 

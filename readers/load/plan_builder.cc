@@ -84,15 +84,15 @@ Status PlanBuilder::AddTensor(const TensorView& tensor, const Destination& desti
   if (destination.converter) {
     data_.conversions.push_back({.converter = *destination.converter, .region = requested});
   }
-  StoredShard facts{.ref = {},
-                    .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
-                    .element_size = tensor.element_size(),
-                    .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  StoredShard stored{.ref = {},
+                     .shape = {.raw_size = 0, .chunk_size = tensor.chunk_size()},
+                     .element_size = tensor.element_size(),
+                     .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
   for (const auto& [number, region] : shards) {
-    facts.ref = tensor.shard_ref(number);
-    facts.shape.raw_size = region.element_count() * facts.element_size;
-    auto selected = SelectChunks(region, facts.shape.chunk_size / facts.element_size, requested);
-    SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(selected), &destination));
+    stored.ref = tensor.shard_ref(number);
+    stored.shape.raw_size = region.element_count() * stored.element_size;
+    auto selected = SelectChunks(region, stored.shape.chunk_size / stored.element_size, requested);
+    SEALPOINT_RETURN_IF_ERROR(AddShard(stored, std::move(selected), &destination));
   }
   return {};
 }
@@ -114,29 +114,29 @@ Status PlanBuilder::AddObject(const ObjectView& object) {
   if (object.size() == 0) return {};
   data_.is_of_object = true;
   data_.names.emplace_back(object.name());
-  const StoredShard facts{.ref = object.shard_ref(),
-                          .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
-                          .element_size = 1,
-                          .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
+  const StoredShard stored{.ref = object.shard_ref(),
+                           .shape = {.raw_size = object.size(), .chunk_size = object.chunk_size()},
+                           .element_size = 1,
+                           .name = static_cast<std::uint32_t>(data_.names.size() - 1)};
   // Part by part: the index may claim more chunks than there are good records.
   const std::uint64_t count = ChunkCount(object.size(), object.chunk_size());
   for (std::uint64_t first = 0; first < count; first += kSeriesMax) {
     std::vector<SelectedChunk> some(std::min(kSeriesMax, count - first));
     for (std::size_t i = 0; i < some.size(); ++i) some[i].chunk = first + i;
-    SEALPOINT_RETURN_IF_ERROR(AddShard(facts, std::move(some), nullptr));
+    SEALPOINT_RETURN_IF_ERROR(AddShard(stored, std::move(some), nullptr));
   }
   return {};
 }
 
 // Whether the chunk before this one was the last that was added.
-bool PlanBuilder::ContinuesLast(const StoredShard& facts, std::uint64_t chunk) const {
-  return chunk > 0 && last_ == std::pair(facts.ref.blob, facts.ref.first_record + chunk - 1);
+bool PlanBuilder::ContinuesLast(const StoredShard& stored, std::uint64_t chunk) const {
+  return chunk > 0 && last_ == std::pair(stored.ref.blob, stored.ref.first_record + chunk - 1);
 }
 
 // Loads the records of each unbroken series of chunks at once, a long one in parts. A part begins
 // with the last record of the part before it, so that what neighbours must keep is checked there
 // too.
-Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk> selected,
+Status PlanBuilder::AddShard(const StoredShard& stored, std::vector<SelectedChunk> selected,
                              const Destination* destination) {
   for (std::size_t begin = 0; begin < selected.size();) {
     std::size_t end = begin + 1;
@@ -144,30 +144,30 @@ Status PlanBuilder::AddShard(const StoredShard& facts, std::vector<SelectedChunk
            selected[end].chunk == selected[end - 1].chunk + 1) {
       ++end;
     }
-    const std::size_t again = ContinuesLast(facts, selected[begin].chunk) ? 1 : 0;
+    const std::size_t again = ContinuesLast(stored, selected[begin].chunk) ? 1 : 0;
     // R-IDX-20 bounds the records of a shard by 32 bits.
     Result<std::vector<ChunkRecord>> records =
-        tables_.Load({.shard = facts.ref,
-                      .shape = facts.shape,
+        tables_.Load({.shard = stored.ref,
+                      .shape = stored.shape,
                       .first_chunk = static_cast<std::uint32_t>(selected[begin].chunk - again),
                       .count = static_cast<std::uint32_t>(end - begin + again)},
                      data_.summary.table_bytes_read);
-    if (!records) return data_.AtItem(facts.name, std::move(records).error());
+    if (!records) return data_.AtItem(stored.name, std::move(records).error());
     for (std::size_t i = begin; i < end; ++i) {
-      AddChunk(facts, (*records)[i - begin + again], selected[i], destination);
+      AddChunk(stored, (*records)[i - begin + again], selected[i], destination);
     }
     begin = end;
   }
   return {};
 }
 
-void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selected,
+void PlanBuilder::AddCopies(const StoredShard& stored, const SelectedChunk& selected,
                             const Destination& destination) {
   const std::size_t first_copy = data_.copies.size();
   const auto make_copy = destination.converter ? ConversionFromLinear : CopyFromLinear;
   for (const Box& part : selected.parts) {
     StridedCopy strided = make_copy(selected.region, part, destination.region().box,
-                                    destination.strides_bytes(), facts.element_size);
+                                    destination.strides_bytes(), stored.element_size);
     strided.target_offset_bytes =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(strided.target_offset_bytes) +
                                   static_cast<std::uint64_t>(destination.shift_bytes));
@@ -183,19 +183,19 @@ void PlanBuilder::AddCopies(const StoredShard& facts, const SelectedChunk& selec
   }
 }
 
-void PlanBuilder::AddChunk(const StoredShard& facts, const ChunkRecord& record,
+void PlanBuilder::AddChunk(const StoredShard& stored, const ChunkRecord& record,
                            const SelectedChunk& selected, const Destination* destination) {
   const std::size_t first_copy = data_.copies.size();
-  if (destination != nullptr) AddCopies(facts, selected, *destination);
-  last_ = std::pair(facts.ref.blob, std::uint64_t{facts.ref.first_record} + record.chunk);
-  data_.chunks.push_back({.blob = facts.ref.blob,
-                          .record = facts.ref.first_record + record.chunk,
+  if (destination != nullptr) AddCopies(stored, selected, *destination);
+  last_ = std::pair(stored.ref.blob, std::uint64_t{stored.ref.first_record} + record.chunk);
+  data_.chunks.push_back({.blob = stored.ref.blob,
+                          .record = stored.ref.first_record + record.chunk,
                           .offset = record.offset,
                           .stored_size = record.stored_size,
                           .raw_size = record.raw_size,
                           .codec = record.codec,
-                          .element_size = static_cast<std::uint16_t>(facts.element_size),
-                          .name = facts.name,
+                          .element_size = static_cast<std::uint16_t>(stored.element_size),
+                          .name = stored.name,
                           .first_copy = first_copy,
                           .copy_count = data_.copies.size() - first_copy,
                           .raw_digest = record.raw_digest,

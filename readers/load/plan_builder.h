@@ -46,12 +46,12 @@ class PlanBuilder {
   struct StoredShard;
 
   void AddStream(const Destination& destination);
-  void AddCopies(const StoredShard& facts, const SelectedChunk& selected,
+  void AddCopies(const StoredShard& stored, const SelectedChunk& selected,
                  const Destination& destination);
-  bool ContinuesLast(const StoredShard& facts, std::uint64_t chunk) const;
-  Status AddShard(const StoredShard& facts, std::vector<SelectedChunk> selected,
+  bool ContinuesLast(const StoredShard& stored, std::uint64_t chunk) const;
+  Status AddShard(const StoredShard& stored, std::vector<SelectedChunk> selected,
                   const Destination* destination);
-  void AddChunk(const StoredShard& facts, const ChunkRecord& record, const SelectedChunk& selected,
+  void AddChunk(const StoredShard& stored, const ChunkRecord& record, const SelectedChunk& selected,
                 const Destination* destination);
   void MergeChunks();
   void CutRanges();

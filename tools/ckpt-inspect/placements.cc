@@ -76,8 +76,8 @@ bool IsShort(const std::vector<std::string>& texts) {
 
 class Chooser {
  public:
-  Chooser(const Mesh& wanted, const std::vector<PlaceOption>& options)
-      : wanted_(wanted), options_(options) {}
+  Chooser(const Mesh& requested, const std::vector<PlaceOption>& options)
+      : requested_(requested), options_(options) {}
 
   // To be called before the first Choose.
   Status MatchOptions(const Checkpoint& checkpoint);
@@ -109,14 +109,14 @@ class Chooser {
   void CountTensors();
   void AddNotes();
 
-  const Mesh& wanted_;
+  const Mesh& requested_;
   const std::vector<PlaceOption>& options_;
   std::map<std::size_t, const PlaceOption*> given_;  // by number of tensor
   ChosenPlacements chosen_;
   std::map<Source, std::size_t> numbers_;
   std::vector<Origin> origins_;                    // of each placement
   std::vector<std::vector<std::string>> missing_;  // of each placement: axes that no rule names
-  MeshAxes stored_axes_;                           // that the wanted mesh lacks
+  MeshAxes stored_axes_;                           // that the requested mesh lacks
   Tally whole_;
   Tally strange_;
   Tally here_;
@@ -134,13 +134,13 @@ Status Chooser::MatchOptions(const Checkpoint& checkpoint) {
   return {};
 }
 
-// Those that the wanted mesh lacks. False if they are more than any training has.
+// Those that the requested mesh lacks. False if they are more than any training has.
 bool Chooser::AdoptAxes(const Placement& stored) {
   constexpr std::size_t kAxesMax = 64;
   for (const std::string& axis : AxesOf(stored)) {
     const bool is_known =
-        wanted_.Find(axis) || std::any_of(stored_axes_.begin(), stored_axes_.end(),
-                                          [&](const auto& one) { return one.first == axis; });
+        requested_.Find(axis) || std::any_of(stored_axes_.begin(), stored_axes_.end(),
+                                             [&](const auto& one) { return one.first == axis; });
     if (is_known) continue;
     if (stored_axes_.size() == kAxesMax) return false;
     stored_axes_.emplace_back(axis, 1);
@@ -223,7 +223,7 @@ void Chooser::AddNotes() {
 }
 
 Result<ChosenPlacements> Chooser::Finish() && {
-  MeshAxes axes = wanted_.axes();
+  MeshAxes axes = requested_.axes();
   axes.insert(axes.end(), stored_axes_.begin(), stored_axes_.end());
   Result<Mesh> mesh = Mesh::Create(std::move(axes));
   if (!mesh.ok()) return mesh.error();
@@ -256,9 +256,9 @@ Result<PlaceOption> ParsePlaceOption(const std::string& text) {
       .text = text, .pattern = text.substr(0, equals), .placement = *std::move(placement)};
 }
 
-Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& wanted,
+Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& requested,
                                           const std::vector<PlaceOption>& options) {
-  Chooser chooser(wanted, options);
+  Chooser chooser(requested, options);
   if (Status matched = chooser.MatchOptions(checkpoint); !matched.ok()) return matched;
   for (std::size_t i = 0; i < checkpoint.tensor_count(); ++i) chooser.Choose(checkpoint.tensor(i));
   return std::move(chooser).Finish();

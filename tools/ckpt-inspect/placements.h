@@ -24,7 +24,7 @@ Result<PlaceOption> ParsePlaceOption(const std::string& text);
 
 // Where each tensor of a checkpoint is placed on a mesh.
 struct ChosenPlacements {
-  Mesh mesh;  // the wanted one, with the axes that only stored placements name, of one rank each
+  Mesh mesh;  // the requested one, with the axes that only stored placements name, of one rank each
   std::vector<TensorInfo> tensors;
   std::vector<Placement> placements;      // each once; every axis is named
   std::vector<std::size_t> placement_of;  // of each tensor, its number in placements
@@ -36,7 +36,7 @@ struct ChosenPlacements {
 
 // A placement as it was stored, unless an option says otherwise; whole on every rank without
 // either. Errors: InvalidArgument (an option that fits no tensor, an axis that does not exist).
-Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& wanted,
+Result<ChosenPlacements> ChoosePlacements(const Checkpoint& checkpoint, const Mesh& requested,
                                           const std::vector<PlaceOption>& options);
 
 }  // namespace sealpoint::tools

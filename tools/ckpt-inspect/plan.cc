@@ -44,8 +44,8 @@ class Planner {
   std::vector<Group> groups_;
   std::vector<std::size_t> group_of_;  // of each tensor
   std::map<Regions, std::size_t> numbers_;
-  std::vector<const Regions*> regions_;   // by number
-  std::vector<std::set<Region>> wanted_;  // of each group, by any rank
+  std::vector<const Regions*> regions_;      // by number
+  std::vector<std::set<Region>> requested_;  // of each group, by any rank
   std::map<Request, PlanSummary> planned_;
   PlanView view_;
 };
@@ -59,7 +59,7 @@ void Planner::MakeGroups() {
     if (is_new) groups_.push_back({&tensor, &chosen_.placements[placement]});
     group_of_.push_back(group->second);
   }
-  wanted_.resize(groups_.size());
+  requested_.resize(groups_.size());
 }
 
 std::size_t Planner::NumberOf(Regions regions) {
@@ -77,7 +77,7 @@ Result<Planner::Request> Planner::RequestOf(int rank) {
     Regions regions;
     for (const LocalPart& part : layout->parts) regions.push_back(part.region);
     std::sort(regions.begin(), regions.end());
-    wanted_[i].insert(regions.begin(), regions.end());
+    requested_[i].insert(regions.begin(), regions.end());
     request.push_back(NumberOf(std::move(regions)));
   }
   return request;
@@ -98,8 +98,8 @@ Result<PlanSummary> Planner::Summarize(const Request& request) {
   return planned_.emplace(request, plan->Summary()).first->second;
 }
 
-double Ratio(std::uint64_t read, std::uint64_t wanted) {
-  return wanted == 0 ? 0 : static_cast<double>(read) / static_cast<double>(wanted);
+double Ratio(std::uint64_t read, std::uint64_t requested) {
+  return requested == 0 ? 0 : static_cast<double>(read) / static_cast<double>(requested);
 }
 
 void AddTo(PlanSummary& sum, const PlanSummary& one) {
@@ -126,8 +126,8 @@ Status Planner::AddRank(int rank) {
 
 Planner::Request Planner::RequestOfAll() {
   Request request;
-  for (const std::set<Region>& wanted : wanted_) {
-    request.push_back(NumberOf(Regions(wanted.begin(), wanted.end())));
+  for (const std::set<Region>& requested : requested_) {
+    request.push_back(NumberOf(Regions(requested.begin(), requested.end())));
   }
   return request;
 }

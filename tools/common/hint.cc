@@ -75,15 +75,15 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 
 // The directory beside the one that does not exist whose name is most like it.
 std::optional<fs::path> MostAlike(const fs::path& missing) {
-  const std::string wanted = missing.filename();
-  std::size_t least = std::max<std::size_t>(wanted.size() / 4, 1);
+  const std::string missing_name = missing.filename();
+  std::size_t least = std::max<std::size_t>(missing_name.size() / 4, 1);
   std::optional<fs::path> found;
   const fs::path parent = missing.has_parent_path() ? missing.parent_path() : ".";
   ForEachEntry(parent, [&](const fs::directory_entry& entry) {
     std::error_code error;
     if (!entry.is_directory(error)) return;
     const std::string name = entry.path().filename();
-    const std::size_t distance = EditDistance(wanted, name);
+    const std::size_t distance = EditDistance(missing_name, name);
     const fs::path candidate = missing.parent_path() / name;
     // The first by name if there are several, in whatever order they are listed.
     if (distance > least || (distance == least && found && *found < candidate)) return;

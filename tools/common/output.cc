@@ -23,8 +23,8 @@ int WriteAll(int fd, std::string_view text) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
       // A pipe that somebody made non-blocking.
-      pollfd wanted = {.fd = fd, .events = POLLOUT, .revents = 0};
-      (void)::poll(&wanted, 1, -1);
+      pollfd output = {.fd = fd, .events = POLLOUT, .revents = 0};
+      (void)::poll(&output, 1, -1);
     } else if (errno != EINTR) {
       return errno;
     }

@@ -71,14 +71,14 @@ bool IsHashable(const Pickled& value) {
 
 }  // namespace
 
-TorchValues::Below::Below(TorchValues& values, const PathPart& part)
+TorchValues::PathScope::PathScope(TorchValues& values, const PathPart& part)
     : values_(values), size_(values.path_size_) {
   const auto* const key = std::get_if<std::string>(&part);
   values_.path_size_ += 1 + (key != nullptr ? key->size() : sizeof(std::int64_t));
   values_.path_.push_back(part);
 }
 
-TorchValues::Below::~Below() {
+TorchValues::PathScope::~PathScope() {
   values_.path_.pop_back();
   values_.path_size_ = size_;
 }
@@ -178,12 +178,12 @@ ForeignNode TorchValues::Plain(const Pickled& value) {
   }
   Cost(kScalarCost);
   ++depth_;
-  ForeignNode node = Unbounded(value);
+  ForeignNode node = MakeNode(value);
   --depth_;
   return node;
 }
 
-ForeignNode TorchValues::Unbounded(const Pickled& value) {
+ForeignNode TorchValues::MakeNode(const Pickled& value) {
   if (value.kind > Kind::kBytes) Cost(kNodeCost);
   switch (value.kind) {
     case Kind::kNone:
@@ -233,7 +233,7 @@ ForeignNode TorchValues::Items(const PickledItems& items) {
   ForeignNode::List nodes;
   nodes.reserve(items.size());
   for (const Pickled* const item : items) {
-    const Below below(*this, static_cast<std::int64_t>(nodes.size()));
+    const PathScope scope(*this, static_cast<std::int64_t>(nodes.size()));
     nodes.push_back(Plain(*item));
   }
   return nodes;
@@ -248,7 +248,7 @@ void TorchValues::AddEntry(const Pickled& key, const Pickled& value, Entries& en
            StrCat("a key is a ", KindName(key.kind), ", expected a string or a number"));
   }
   if (!IsHashable(key)) Refuse(Code::kCorrupt, "a key holds what no key can hold");
-  const Below below(*this, PartOf(key));
+  const PathScope scope(*this, PartOf(key));
   const std::size_t depth = depth_;
   const std::size_t added = added_.size();
   const std::size_t shared = shared_.size();
@@ -302,7 +302,7 @@ ForeignNode TorchValues::Set(const PickledItems& items, bool is_frozen) {
   std::map<std::string, ForeignNode> sorted;  // each once
   Cost(CappedMul(items.size(), kItemCost));
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Below below(*this, static_cast<std::int64_t>(i));
+    const PathScope scope(*this, static_cast<std::int64_t>(i));
     ForeignNode node = Plain(*items[i]);
     if (!IsHashable(*items[i])) Refuse(Code::kCorrupt, "a set holds what no set can hold");
     std::string text = PythonJson(node, true);

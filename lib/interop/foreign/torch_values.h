@@ -40,12 +40,12 @@ class TorchValues {
     std::string name;
   };
   // What is within a value has one part more, while this lives.
-  class Below {
+  class PathScope {
    public:
-    Below(TorchValues& values, const PathPart& part);
-    ~Below();
-    Below(const Below&) = delete;
-    Below& operator=(const Below&) = delete;
+    PathScope(TorchValues& values, const PathPart& part);
+    ~PathScope();
+    PathScope(const PathScope&) = delete;
+    PathScope& operator=(const PathScope&) = delete;
 
    private:
     TorchValues& values_;
@@ -73,7 +73,7 @@ class TorchValues {
   // Takes back all tensors but the first so many of those that were added.
   void TakeBack(std::size_t added);
   ForeignNode Plain(const Pickled& value);
-  ForeignNode Unbounded(const Pickled& value);
+  ForeignNode MakeNode(const Pickled& value);
   ForeignNode Items(const PickledItems& items);
   ForeignNode Mapping(const PickledPairs& pairs);
   void AddEntry(const Pickled& key, const Pickled& value, Entries& entries);

@@ -24,7 +24,7 @@ from sealpoint.torch._make_way import Run, make_way, provenance_of
 from sealpoint.torch._options import SaveOptions
 from sealpoint.torch._save import SaveFuture, save_gathered, save_gathered_async
 from sealpoint.torch._session import Call, session_of
-from sealpoint.torch._state import Gathered, run_on_first, unite
+from sealpoint.torch._state import Gathered, gather_agreed, run_on_first
 
 COMMON_KEY = "common_state"
 # The file in which Megatron notes the last iteration that is saved, and loads it by.
@@ -124,7 +124,7 @@ def _gatherer(
 
     def gather(call: Call) -> ShardedState:
         rank, size = call.rank, call.size
-        gathered = unite(lambda names: ShardedState(state, rank, size, options, names), call, options.encoding)
+        gathered = gather_agreed(lambda names: ShardedState(state, rank, size, options, names), call, options.encoding)
         # Only once no rank has anything against its state; and no rank writes before.
         provenance.update(provenance_of(run_on_first(call, lambda: list(_make_way(directory, options)))))
         return gathered

@@ -22,7 +22,7 @@ from sealpoint.torch._dcp_plan import PlannedState
 from sealpoint.torch._options import SaveOptions, WriterKeywords, names_of, refuse_unknown
 from sealpoint.torch._save import save_gathered
 from sealpoint.torch._session import Call
-from sealpoint.torch._state import look_first, unite
+from sealpoint.torch._state import gather_agreed, look_first
 
 _MEMORY_BUDGET_BYTES = 256 << 20
 # Saves may be on another thread than the others of the process.
@@ -117,7 +117,7 @@ class StorageWriter(storage.StorageWriter):
     def _save(self, plan: SavePlan, planner: SavePlanner) -> _sealpoint.CommitInfo:
         options = self._options
         return save_gathered(
-            lambda call: unite(lambda names: self._planned(plan, planner, call, names), call, options.encoding),
+            lambda call: gather_agreed(lambda names: self._planned(plan, planner, call, names), call, options.encoding),
             _dcp_names.path_text(self._path, "the StorageWriter"),
             options,
             _PURPOSE,

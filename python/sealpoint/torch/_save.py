@@ -164,7 +164,7 @@ def _prepared(kind: str, gather: Gather, path: Path, options: SaveOptions, purpo
 
 
 def save_gathered(gather: Gather, path: Path, options: SaveOptions, purpose: str = "") -> _sealpoint.CommitInfo:
-    """Saves what gather() returns on each rank (see ``unite``)."""
+    """Saves what gather() returns on each rank (see ``gather_agreed``)."""
     with _prepared("save", gather, path, options, purpose) as prepared:
         info = prepared.saver.save(**prepared.arguments)
         if options.staged is not None:

@@ -52,7 +52,7 @@ class Gathered:
 
     node: Node
     rank_values: dict[str, Node]  # see per_rank
-    state: _sealpoint.RankState  # all of it, for the saver; see unite
+    state: _sealpoint.RankState  # all of it, for the saver; see gather_agreed
 
     def __init__(self, names: FirstNames) -> None:
         self.names = names
@@ -128,21 +128,21 @@ def look_first(communicator: Call, path: _arguments.Path, check: Callable[[str],
 def collect(
     state: Any, communicator: Call, options: SaveOptions, directory: _arguments.Path | None = None
 ) -> Collected:
-    """What this rank saves; see ``unite``. Errors: AlreadyExistsError (a native checkpoint is in the directory)."""
+    """What this rank saves; see ``gather_agreed``. Errors: AlreadyExistsError (a native checkpoint is in the directory)."""
 
     def gather(names: FirstNames) -> Collected:
         if directory is not None:
             look_first(communicator, directory, check_none)
         return Collected(state, communicator.rank, communicator.size, options.allow_pickle, names)
 
-    return unite(gather, communicator, options.encoding)
+    return gather_agreed(gather, communicator, options.encoding)
 
 
 G = TypeVar("G", bound=Gathered)
 Gather = Callable[[FirstNames], G]
 
 
-def unite(gather: Gather[G], communicator: Call, encoding: Encoding) -> G:
+def gather_agreed(gather: Gather[G], communicator: Call, encoding: Encoding) -> G:
     """What gather() returns, with its ``state``: the slots, and this rank's objects.
 
     Collective: one exchange of a digest; if trees differ, they are united on rank 0. A tensor at several places is
