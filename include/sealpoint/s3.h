@@ -49,7 +49,8 @@ struct S3Options {
   std::string proxy{};    // else HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them
   CredentialsProvider credentials{};  // else the chain of docs/object-stores.md
 
-  // The size of each part of an upload but the last, 5 MiB to 5 GiB; an object has at most 10,000 parts.
+  // The size of each part of an upload but the last, 5 MiB to 5 GiB; an object has at most 10,000
+  // parts.
   std::uint64_t part_size_bytes = 32 * kMiB;
   // A range that is longer is read in pieces of this.
   std::uint64_t get_size_bytes = 8 * kMiB;

@@ -25,7 +25,7 @@ namespace {
 
 // A checkpoint on the local storage of one rank at least.
 struct Candidate {
-  std::string name;
+  std::string name{};
   AttemptId attempt{};
   std::uint64_t sequence = 0;
   int rank = 0;  // the first that has its marker

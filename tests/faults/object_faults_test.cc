@@ -140,7 +140,7 @@ TEST(ObjectFaults, ALoadIsRightOrAnError) {
                    },
                    [](const World& world, const Status& outcome, Trouble, std::uint64_t) {
                      // What only fetches ahead may fail: the read itself asks again.
-        EXPECT_TRUE(outcome.ok() || outcome.code() == Code::kIo) << outcome.ToString();
+                     EXPECT_TRUE(outcome.ok() || outcome.code() == Code::kIo) << outcome.ToString();
                      EXPECT_EQ(FindDamage(world.storage, kStep), "");
                    });
 }
