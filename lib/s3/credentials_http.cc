@@ -134,8 +134,12 @@ MaybeCredentials CredentialsOfInstance(const Settings& /*settings*/) {
   const HttpReply role = token.is_good() ? get(roles) : token;
   if (role.status == 404) return std::nullopt;  // an instance without a role
   if (!role.is_good()) {
-    return MakeError(Code::kIo, "instance metadata: ", base, " answered ", AnswerText(role),
-                     ", expected 200");
+    return MakeError(
+        Code::kIo,
+        "none in the environment, in profile files or of a container; "
+        "instance metadata: ",
+        base, " answered ", AnswerText(role),
+        ", expected 200; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE");
   }
   const std::string name = role.body.substr(0, role.body.find('\n'));
   const HttpReply reply = get(roles + PercentEncode(name, false));
