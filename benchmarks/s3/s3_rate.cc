@@ -44,7 +44,8 @@ long PeakMib() {
   return 0;
 }
 
-std::string Name(std::size_t i) { return "t" + std::to_string(i); }
+// Appended to: g++ 12 takes the sum for a copy of overlapping memory.
+std::string Name(std::size_t i) { return std::string("t").append(std::to_string(i)); }
 
 void Save(const std::string& directory, const std::vector<Bytes>& state) {
   const auto engine = Must(Engine::Create({.io_thread_count = 2}));
