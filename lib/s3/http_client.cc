@@ -31,9 +31,10 @@ class HttpClient::Loop {
   }
 
   ~Loop() {
-    // The thread did not come along with fork(), nor did what its connections stand for.
+    // The thread did not come along with fork(), nor did what its connections stand for: its handle
+    // is left to the system.
     if (is_forked()) {
-      thread_.detach();
+      static_cast<void>(new std::thread(std::move(thread_)));
       return;
     }
     {

@@ -129,7 +129,7 @@ def case_a_wrong_argument_of_a_save(job):
         for number, value in enumerate(values):
             words = ["chunk"] if value == 3 and name == "chunk_size_bytes" else [name, "expected"]
             check(job, f"{name}-{number}", save(), save(**{name: value}), sealpoint.InvalidArgumentError, *words)
-    check(job, "url", save(), save(path="s3://b/x"), sealpoint.UnsupportedError, "path is a URL of s3", "rank 1")
+    check(job, "url", save(), save(path="odd2://b/x"), sealpoint.UnsupportedError, "path is a URL of odd2", "rank 1")
     check(job, "misspelt", save(), save(stepp=4), sealpoint.InvalidArgumentError, "stepp", "save()")
     check(job, "lacking", save(), lambda place: sp.save(), sealpoint.InvalidArgumentError, "state_dict", "save()")
     check(job, "of-rank-0", save(), save(step="x"), sealpoint.InvalidArgumentError, "step is 'x'", "rank 0", wrong_rank=0)

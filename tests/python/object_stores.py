@@ -24,7 +24,8 @@ _numbers = itertools.count()
 
 
 class MemoryStore(storage.ObjectStore):
-    """``fail``: by the name of a function, what is raised by its next calls, after ``skip`` of them; ``calls``: how often each was called."""
+    """``fail``: by the name of a function, what is raised by its next calls, after ``skip`` of them; ``calls``: how often each
+    was called."""
 
     part_size_bytes = 5 << 20
 
@@ -154,7 +155,8 @@ def free_port():
 @contextlib.contextmanager
 def running(command, url, **options):
     """A server, until the block ends; skips the test if it does not come up."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **quiet, start_new_session=True, **options)
     try:
         for _ in range(600):
             with contextlib.suppress(OSError):
@@ -190,8 +192,9 @@ def seaweedfs(folder, bucket="bucket"):
     (folder / "data").mkdir()
     ports = [f"-{name}={free_port()}" for name in ("master.port", "volume.port", "filer.port")]
     grpc = [f"-{name}={free_port()}" for name in ("master.port.grpc", "volume.port.grpc", "filer.port.grpc", "s3.port.grpc")]
-    command = [weed, f"-logdir={folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder / 'data'}", "-s3", f"-s3.port={port}",
-               f"-s3.config={config}", "-master.volumeSizeLimitMB=64", "-volume.max=20", "-s3.port.iceberg=0", "-s3.port.lance=0", *ports, *grpc]  # fmt: skip
+    command = [weed, f"-logdir={folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder / 'data'}", "-s3",
+               f"-s3.port={port}", f"-s3.config={config}", "-s3.port.iceberg=0", "-s3.port.lance=0",
+               "-master.volumeSizeLimitMB=64", "-volume.max=20", *ports, *grpc]  # fmt: skip
     url = f"http://127.0.0.1:{port}"
     try:
         with running(command, url, cwd=folder):

@@ -243,7 +243,8 @@ def test_urls_of_unknown_schemes_are_refused_everywhere(tmp_path, monkeypatch, t
     monkeypatch.chdir(tmp_path)
     sealpoint.save({"w": b"x"}, "source")
     for (name, take), url in itertools.product(takers(), URLS):
-        with pytest.raises(sealpoint.UnsupportedError, match="a URL of (hf|memory|odd2), expected a path|neither a path nor a URL"):
+        text = "a URL of (hf|memory|odd2), expected a path|neither a path nor a URL"
+        with pytest.raises(sealpoint.UnsupportedError, match=text):
             take(url)
             pytest.fail(f"{name} took {url}")
     assert os.listdir() == ["source"]

@@ -209,7 +209,8 @@ def test_two_checkpoints_in_one_directory(saved, tmp_path):
         (saved / name).write_text(text)
         with pytest.raises(sealpoint.MismatchError, match="two checkpoints in one directory"):
             sealpoint.open(saved)
-        for command in ([saved], ["ls", saved], ["ls", "--json", saved], ["convert", saved, tmp_path / "out", "--to", "torch"]):
+        convert = ["convert", saved, tmp_path / "out", "--to", "torch"]
+        for command in ([saved], ["ls", saved], ["ls", "--json", saved], convert):
             status, output, errors = run(*command)
             assert (status, output) == (4, "") and errors.startswith("Mismatch: two checkpoints in one directory: "), errors
             assert "(COMMIT)" in errors and name in errors, errors

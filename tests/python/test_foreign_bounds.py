@@ -198,7 +198,11 @@ def test_values_that_share_values_in_states(tmp_path):
 def test_memory_of_a_hostile_file_is_bounded(tmp_path):
     """A few kilobytes that say that they are much more."""
     paths = [
-        hostile.torch_file(tmp_path / "a", hostile.tensor_pickle(numel=1 << 50, shape=(1 << 25, 1 << 25), strides=(1 << 25, 1)), hostile.STORAGE),
+        hostile.torch_file(
+            tmp_path / "a",
+            hostile.tensor_pickle(numel=1 << 50, shape=(1 << 25, 1 << 25), strides=(1 << 25, 1)),
+            hostile.STORAGE,
+        ),
         hostile.safetensors_file(
             tmp_path / "b.safetensors", {"w": {"dtype": "U8", "shape": [1 << 50], "data_offsets": [0, 1 << 50]}}
         ),

@@ -21,7 +21,8 @@ def train(size, last, killed_at=0):
               "OMP_NUM_THREADS": "1"}  # fmt: skip
     command = [sys.executable, PROGRAM, URL, str(last), str(killed_at)]
     ranks = [
-        subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in range(size)
+        subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        for rank in range(size)
     ]
     try:
         if killed_at:

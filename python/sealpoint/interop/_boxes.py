@@ -60,13 +60,13 @@ def slabs(box: Box, count_max: int) -> Iterator[Box]:
 
 
 def run_of(slab: Box, outer: Box) -> tuple[int, int]:
-    """Of a slab of ``outer``: its elements [begin, end) in row-major order."""
+    """The slab of ``outer`` with its elements [begin, end) in row-major order."""
     begin = position(within(slab, outer).offset, outer.extent)
     return begin, begin + slab.size
 
 
 def position(index: Sequence[int], extent: Extents) -> int:
-    """Of one element in row-major order."""
+    """The coordinates of one element in row-major order."""
     at = 0
     for i, n in zip(index, extent, strict=True):
         at = at * n + i

@@ -15,7 +15,7 @@ from sealpoint.interop._source import Reader, State, Tensor
 
 _BLOCK = 1 << 16  # elements that are cast at once, so that what is between takes little memory
 _OF_NUMPY = {"f16": "f2", "f32": "f4", "f64": "f8"}
-# Of those of 8 bits: bits of the exponent, its bias, and whether the only not-a-number takes the place of -0.
+# For dtypes of 8 bits: bits of the exponent, its bias, and whether the only not-a-number takes the place of -0.
 _OF_8_BITS = {
     "f8_e4m3fn": (4, 7, False),
     "f8_e5m2": (5, 15, False),

@@ -89,7 +89,8 @@ def _convert_parser() -> argparse.ArgumentParser:
         "--buckets", metavar="FILE", help="where parameters lie in Megatron's buckets, by sealpoint.megatron.bucket_layout"
     )
     parser.add_argument("--tensors-only", action="store_true", help="leave out all values but tensors")
-    parser.add_argument("--drop-unknown", action="store_true", help="leave out values of unknown classes, and DCP tensors of dtypes that the format lacks")
+    parser.add_argument("--drop-unknown", action="store_true",
+                        help="leave out values of unknown classes, and DCP tensors of dtypes that the format lacks")
     parser.add_argument(
         "--per-rank",
         action="append",

@@ -132,7 +132,7 @@ def convert(
         mapping_back: the source has what the rules make; it becomes that of which they would make it.
         buckets: a file of ``sealpoint.megatron.bucket_layout``: optimizer state that Megatron stored in buckets becomes
             that of parameters. Comes before ``match``, ``drop`` and names.
-        tensors_only: values that are no tensors are left out.
+        tensors_only: values other than tensors are left out.
         dtype: all floating-point tensors become this one, such as "bf16" or "bfloat16"; an error if one has a value that
             the dtype does not have.
         drop_unknown: values of unknown classes in pickles, and tensors of DCP and Megatron whose dtype the format lacks, are

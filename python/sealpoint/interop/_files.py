@@ -130,7 +130,7 @@ class FileSet:
 
 
 def size_at(path: str) -> int:
-    """Of a regular file, or of one that a link leads to; of all else 0."""
+    """The size of a regular file, or of one that a link leads to; 0 for all else."""
     try:
         found = os.stat(path)
     except OSError:

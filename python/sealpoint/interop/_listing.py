@@ -28,7 +28,7 @@ _NAMES = {
 
 
 def _values(state: State) -> list[tuple[str, str]]:
-    """Leaves that are no tensors: name, and the value in short."""
+    """Leaves but tensors: name, and the value in short."""
     budget = Budget()
     budget.allow(sum(file.size_bytes for file in state.files))
     values = []

@@ -123,7 +123,7 @@ def apply_back(state: State, rules: Sequence[Rule]) -> State:
 
 
 def _pattern(rule: Rule) -> re.Pattern[str]:
-    """Of the names that a rule makes."""
+    """The names that a rule makes."""
     stars = sum(c in "*?" for c in rule.source)
     seen: set[str] = set()
 
@@ -190,7 +190,7 @@ def _joined(name: str, group: _Group) -> Tensor:
 
 
 def _places(rule: Rule, unit: int, shape: Extents) -> list[tuple[Extents, Box, str]]:
-    """Of each part, and each group of rows: where it is in its source, its box, and the part."""
+    """For each part, and each group of rows: where it is in its source, its box, and the part."""
     if not shape:
         return [((), Box((), ()), rule.split[0][0])]
     total = sum(weight for _, weight in rule.split)

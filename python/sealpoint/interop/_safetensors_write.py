@@ -58,7 +58,7 @@ def lay_out_directory(state: State, shard_bytes_max: int) -> Layout:
 
 
 def _metadata(state: State) -> dict[str, str]:
-    """What transformers expects; and what is no tensor, so that nothing is lost."""
+    """What transformers expects; and all values but tensors, so that nothing is lost."""
     metadata = {"format": "pt"}
     for name, (media_type, data) in state.all_objects.items():
         if name == METADATA:

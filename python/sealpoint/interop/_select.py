@@ -128,7 +128,7 @@ def tensors_of(node: Node) -> Iterator[str]:
 
 
 def _children(node: Node) -> dict[Any, Node] | None:
-    """Of a mapping, or of a list that has more than plain values."""
+    """The parts of a mapping, or of a list that has more than plain values."""
     entries = entries_of(node)
     if (
         entries is None

@@ -120,7 +120,7 @@ class ForeignTensor:
 
     @property
     def is_protected(self) -> bool:
-        """Of items known once it was read; until then they are expected to have digests."""
+        """Whether the items have digests: known once the source was read; until then True."""
         return (self._has_items and self._opened is None) or self._open().is_protected
 
     def reader(self, memory_bytes: int) -> Reader:

@@ -95,7 +95,7 @@ class _Items:
         )
         layout_of = pw.call(pw.global_("torch.serialization", "_get_layout"), pw.plain("torch.strided"))
         memory = pw.call(pw.global_(_DCP, "_MEM_FORMAT_ENCODING"), pw.plain(0))
-        # Of five members, as torch 2.13 and 2.14 have it; 2.15 writes strides behind them.
+        # It has five members, as in torch 2.13 and 2.14; 2.15 writes strides after them.
         properties = pw.object_(
             _DCP,
             "TensorProperties",

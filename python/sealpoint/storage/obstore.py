@@ -22,10 +22,10 @@ from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObjec
 
 __all__ = ["ObstoreStore", "register_all"]
 
-# Of reads: so much in a request, and so many under way over all callers of a store.
+# A read asks for so much in a request, and so many are under way over all callers of a store.
 _READ_BYTES = 8 << 20
 _READS_MAX = 32
-# Of deletions: so many objects in a request of S3.
+# A deletion names so many objects in a request of S3.
 _DELETE_MAX = 1000
 _END = object()
 # What a person grants, on S3, Google Cloud Storage and Azure.

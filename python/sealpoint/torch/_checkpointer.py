@@ -36,7 +36,7 @@ _log = logging.getLogger("sealpoint")
 
 
 def _contents(place: str) -> str:
-    """What a directory holds that is no checkpoint of this library; empty if it is nothing, or in an object store."""
+    """What a directory holds besides checkpoints of this library; empty if it is nothing, or in an object store."""
     return describe(place) if not _uri.is_uri(place) and os.path.isdir(place) else ""
 
 
@@ -58,8 +58,8 @@ class Checkpointer:
         wait: save while training waits, instead of in the background.
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
-        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With ``staged``
-            a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a promotion that
+        process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With
+            ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a promotion that
             failed is an error of the next save, or of the end of the ``with``, which waits for all.
 
     Errors: InvalidArgumentError, TypeError (an option that is not known; names the nearest).
