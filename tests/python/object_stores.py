@@ -24,8 +24,8 @@ _numbers = itertools.count()
 
 
 class MemoryStore(storage.ObjectStore):
-    """``fail``: by the name of a function, what is raised by its next calls, after ``skip`` of them; ``calls``: how often each
-    was called."""
+    """``fail``: by the name of a function, what is raised by its next calls, after ``skip`` of them; ``calls``: how
+    often each was called."""
 
     part_size_bytes = 5 << 20
 

@@ -59,8 +59,8 @@ class Checkpointer:
         on_error: what a save that failed leads to: "raise", by the next call, or "warn": it is logged ("sealpoint"), and
             the training goes on without this checkpoint. What ``resume``, ``newest`` and ``clean`` find is raised anyhow.
         process_group, options: as for ``save``; options are its further keywords, or those of ``save_async``. With
-            ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a promotion that
-            failed is an error of the next save, or of the end of the ``with``, which waits for all.
+            ``staged`` a save is over when it is on local disks; ``resume`` first finishes what a job left there, and a
+            promotion that failed is an error of the next save, or of the end of the ``with``, which waits for all.
 
     Errors: InvalidArgumentError, TypeError (an option that is not known; names the nearest).
     """

@@ -200,8 +200,9 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
         allow_pickle: values of other types are stored as pickles, which only a load with the same option reads.
         writer_ranks: ranks of the group that write, ascending, such as those of one HSDP replica; none: all. What a
             rank holds is never sent to another one, so each part must be held by one of them.
-        staged: a directory on a disk of this node, which may differ by rank: the save is committed there, on the disks of
-            all nodes together, and copied to ``path`` behind the training; see ``wait_for_promotions``, ``resume_promotions``.
+        staged: a directory on a disk of this node, which may differ by rank: the save is committed there, on the disks
+            of all nodes together, and copied to ``path`` behind the training; see ``wait_for_promotions``,
+            ``resume_promotions``.
         keep_local: how many of these copies stay once they are in their final place.
         deadline: seconds that one exchange with the other ranks may take; None: no limit.
         memory_budget_bytes: staging memory, from the first save of this group on; None: a quarter of the machine's

@@ -94,7 +94,8 @@ def resume_promotions(
     """Finishes what an earlier job left on local disks; returns the names of what was promoted. All ranks call it.
 
     Before the newest checkpoint of the series is looked for: what is newer on local disks, and whole over all nodes
-    together, is in the series afterwards, whatever number of ranks there is. What is not is logged ("sealpoint", as a warning).
+    together, is in the series afterwards, whatever number of ranks there is. What is not is logged ("sealpoint", as a
+    warning).
 
     Args:
         staged: the local directory, as for ``save``; may differ by rank.
