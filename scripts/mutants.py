@@ -41,7 +41,7 @@ TARGETS = [f"sealpoint_tests_{kind}" for kind in programs.KINDS if kind != "back
 QUICK_TARGETS = ["unit_digest", "unit_codec", "unit_interop", "unit_safetensors", "unit_storage", "unit_format",
                  "unit_metadata", "unit_container", "unit_load", "unit_verify", "unit_transfer", "unit_writer",
                  "unit_series", "unit_saver", "unit_device", "unit_pipeline",
-                 "crash_directory_sync", "fault_system_calls"]
+                 "unit_promote", "crash_directory_sync", "crash_promote", "fault_objects", "fault_system_calls"]
 
 
 def is_quick(mutant):

@@ -127,6 +127,22 @@ TEST_F(PromoteTest, RefusesADamagedByteAnywhere) {
   }
 }
 
+// A blob that is whole, and one whose header is, but of another checkpoint.
+TEST_F(PromoteTest, RefusesPartsOfAnotherBlob) {
+  const Bytes other = BuildMini(SpecOf(0xa7, 2)).blob(0);
+  ReplaceFile(*from_, "local", good_.blobs.at(0).name, &other);
+  EXPECT_EQ(Run().status().place().rule, "R-BLB-03");
+  MiniSpec later = SpecOf(0xa7);
+  later.step = 77;
+  const Bytes later_blob = BuildMini(later).blob(0);
+  Bytes mixed = good_.blob(0);
+  ASSERT_FALSE(
+      std::equal(mixed.begin(), mixed.begin() + internal::kHeaderSize, later_blob.begin()));
+  std::copy_n(later_blob.begin(), internal::kHeaderSize, mixed.begin());
+  ReplaceFile(*from_, "local", good_.blobs.at(0).name, &mixed);
+  EXPECT_EQ(Run().status().place().rule, "R-BLB-03");
+}
+
 // Chunks and a table that agree with each other, but are not what the index pins.
 TEST_F(PromoteTest, RefusesATableThatIsNotThePinnedOne) {
   Bytes other = BuildMini(SpecOf(0xa7, 2)).blob(0);
@@ -208,6 +224,14 @@ TEST_F(PromoteTest, RefusesOptionsThatMeanNothing) {
   EXPECT_FALSE(IsCommitted());
 }
 
+// Who committed it may have died before its sync.
+TEST_F(PromoteTest, WhatIsCommittedAlreadyIsSynced) {
+  ASSERT_TRUE(Run().ok());
+  const auto failing = std::make_shared<FailingStorage>(to_);
+  failing->Fail({.op = StorageOp::kSyncDirectory});
+  EXPECT_EQ(Run({.to_storage = failing}).error().code(), Code::kIo);
+}
+
 // Each operation on the target fails once, with and without its effect: the target is committed and
 // whole, or not committed; the source is as it was; the next try succeeds and leaves nothing else.
 TEST_F(PromoteTest, EveryFaultLeavesAllOrNothing) {
@@ -224,6 +248,16 @@ TEST_F(PromoteTest, EveryFaultLeavesAllOrNothing) {
       if (IsCommitted() || promoted.ok()) {
         const auto report = Verify("run/final", {.storage = to_}).value();
         ASSERT_EQ(report.verdict, Verdict::kCommitted) << "fault " << nth;
+      }
+      // What could not be made durable is not promoted.
+      const auto calls = failing->calls();
+      const auto failed = std::find_if(calls.begin(), calls.end(), [](const StorageCall& call) {
+        return call.code == Code::kIo;
+      });
+      ASSERT_NE(failed, calls.end());
+      if (failed->op == StorageOp::kSyncFile || failed->op == StorageOp::kClose ||
+          failed->op == StorageOp::kSyncDirectory) {
+        EXPECT_FALSE(promoted.ok()) << "fault " << nth;
       }
       ASSERT_EQ(Files(*from_, "local"), good_.files);
       const auto again = Run();

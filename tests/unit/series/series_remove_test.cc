@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sealpoint/object_store.h"
 #include "tests/support/process/temp_dir.h"
+#include "tests/support/storage/memory_object_store.h"
 #include "tests/unit/series/series_fixture.h"
 
 namespace sealpoint::testing {
@@ -47,6 +49,25 @@ TEST_F(SeriesRemoveTest, DeletesTheMarkerFirst) {
   EXPECT_THAT(storage_->changes(),
               ElementsAre("sync directory", "remove COMMIT", "sync directory", rest[0], rest[1],
                           "sync directory", "remove directory"));
+}
+
+// In an object store, too, an attempt is void before its files go; with foreign objects beside them
+// it stays so.
+TEST(SeriesObjectsTest, AnAttemptIsVoidBeforeItsObjectsGo) {
+  const std::string blob = "run/a/" + std::string(32, '1') + ".blob";
+  for (const bool is_refused : {false, true}) {
+    const auto store = std::make_shared<MemoryObjectStore>();
+    store->Set(blob, Bytes(10));
+    store->Set("run/a/README", Bytes(1));
+    const Series series("mem://bucket/run", ObjectStorage(store).value());
+    // Whoever puts a marker now is too late, or was first.
+    store->hook_on = "COMMIT";
+    store->hook = [&] { EXPECT_TRUE(store->Objects().contains(blob)); };
+    if (is_refused) store->hook = [&] { store->FailAt(0, Trouble::kDead); };
+    EXPECT_EQ(series.RemoveUncommitted("a").ok(), !is_refused);
+    EXPECT_EQ(store->Objects().contains("run/a/COMMIT"), !is_refused);
+    EXPECT_EQ(store->Objects().contains(blob), is_refused);
+  }
 }
 
 TEST_F(SeriesRemoveTest, RefusesToDeleteTheNewest) {
