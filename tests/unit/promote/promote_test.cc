@@ -67,8 +67,16 @@ class PromoteTest : public ::testing::Test {
 };
 
 TEST_F(PromoteTest, CopiesEveryByteOnce) {
-  const auto first = Run();
+  const auto seen = std::make_shared<FailingStorage>(to_);
+  const auto first = Run({.to_storage = seen});
   ASSERT_TRUE(first.ok()) << first.error().ToString();
+  const auto calls = seen->calls();
+  const auto count = [&](StorageOp op) {
+    return std::count_if(calls.begin(), calls.end(),
+                         [&](const StorageCall& call) { return call.op == op; });
+  };
+  EXPECT_EQ(count(StorageOp::kClose), count(StorageOp::kCreate))
+      << "a close may report what is lost";
   EXPECT_EQ(first->blobs_copied, 2u);
   EXPECT_EQ(first->attempt, good_.attempt);
   EXPECT_EQ(Final(), good_.files);
