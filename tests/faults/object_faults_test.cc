@@ -151,7 +151,7 @@ TEST(ObjectFaults, APruningLosesNothingAndCanGoOn) {
   };
   WithEveryTrouble(
       [](const World& world) {
-        for (const std::uint8_t attempt : {1, 2, 3, 4}) world.Put(attempt);
+        for (std::uint8_t attempt = 1; attempt <= 4; ++attempt) world.Put(attempt);
       },
       prune,
       [&](const World& world, const Status&, Trouble, std::uint64_t) {
