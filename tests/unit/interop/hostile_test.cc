@@ -295,7 +295,8 @@ std::string Stored(const std::string& count, const std::string& view) {
               Tuple(id + count + view) + "Q" + Int(0) + Tuple(Int(0)) + Tuple(Int(1)) + "\x89" +
                   Ordered(""));
 }
-Files Legacy(const std::string& value, int count = 4, const std::string& little_endian = "\x88") {
+Files Legacy(const std::string& value, std::uint64_t count = 4,
+             const std::string& little_endian = "\x88") {
   return File("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19." + Pickle(Int(1001)) +
               Pickle(Mapping(Text("little_endian") + little_endian)) +
               Pickle(Mapping(Text("w") + value)) + Pickle(List(Text("0"))) + Number(count, 8) +
@@ -377,7 +378,7 @@ std::string Metadata(const std::string& object_file, const std::string& tensor_f
 TEST(HostileDcp, Rows) {
   const std::string item = ItemOfDcp(false);
   const std::string unequal = TorchSaved("\x80\x02}X\x01\0\0\0aK\x02s."s);
-  const auto planned = [&](int index) {
+  const auto planned = [&](std::uint64_t index) {
     return Files{
         {"i", item},
         {".metadata", Metadata("i", "", "", Mapping(Text("o") + Tuple(Text("m") + Int(index))))}};
