@@ -321,7 +321,7 @@ class DeliveryTest : public ::testing::TestWithParam<DeliveryWay> {
         std::byte* const to = bytes.data() + way_.origin +
                               static_cast<std::int64_t>(row) * way_.strides[0] +
                               static_cast<std::int64_t>(column) * way_.strides[1];
-        const double wide = value;
+        const auto wide = static_cast<double>(value);
         const auto narrow = static_cast<std::int8_t>(value);
         if (way_.to == DType::kF32) std::memcpy(to, &value, 4);
         if (way_.to == DType::kF64) std::memcpy(to, &wide, 8);
