@@ -231,17 +231,10 @@ Status Promotion::PlaceIndex() {
 // that of the index are durable before the marker has its own.
 Status Promotion::Publish() {
   SEALPOINT_RETURN_IF_ERROR(PlaceIndex());
-  // Never a void marker: a later promotion publishes these same bytes.
-  if (publish_ == PublishMethod::kPutIfAbsent) {
-    return PublishByPut(*to_, kMarkerName, from_.marker.bytes, from_.marker.bytes);
-  }
   SEALPOINT_ASSIGN_OR_RETURN(const Id128 id, Id128::Random());
-  const std::string name = UnpublishedMarkerName(id);
-  Status status = WriteFileDurably(*to_, name, from_.marker.bytes);
-  if (status.ok()) status = to_->Sync();
-  if (status.ok()) status = PublishDurably(*to_, publish_, name, kMarkerName, from_.marker.bytes);
-  if (!status.ok() && !status.has_unknown_outcome()) static_cast<void>(to_->Remove(name));
-  return status;
+  // Never a void marker: a later promotion publishes these same bytes.
+  return WriteAndPublish(*to_, publish_, UnpublishedMarkerName(id), kMarkerName,
+                         from_.marker.bytes);
 }
 
 // What died before it got its name. Nothing can be committed here any more but what is, so that

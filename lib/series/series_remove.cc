@@ -91,22 +91,9 @@ Status PublishVoid(Directory& directory) {
   const internal::MarkerBytes marker =
       internal::EncodeMarker({.kind = internal::MarkerKind::kVoid, .attempt = attempt});
   // A second put of the same marker settles what the first did.
-  if (capabilities.publish == PublishMethod::kPutIfAbsent) {
-    return internal::PublishByPut(directory, internal::kMarkerName, marker, marker);
-  }
-  const std::string unpublished = internal::UnpublishedMarkerName(attempt);
-  Status status = internal::WriteFileDurably(directory, unpublished, marker);
-  // A file of that name is another's (R-CMT-15).
-  if (status.code() == Code::kAlreadyExists) return status;
-  if (status.ok()) status = directory.Sync();
-  if (status.ok()) {
-    status = internal::PublishDurably(directory, capabilities.publish, unpublished,
-                                      internal::kMarkerName, marker);
-  }
-  if (!status.ok() && !status.has_unknown_outcome()) {
-    static_cast<void>(directory.Remove(unpublished));
-  }
-  return status;
+  return internal::WriteAndPublish(directory, capabilities.publish,
+                                   internal::UnpublishedMarkerName(attempt), internal::kMarkerName,
+                                   marker);
 }
 
 }  // namespace

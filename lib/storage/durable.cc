@@ -132,4 +132,17 @@ Status PublishByPut(Directory& directory, std::string_view name, ByteSpan conten
   return UnknownOutcome(directory, name, put);
 }
 
+Status WriteAndPublish(Directory& directory, PublishMethod method, std::string_view unpublished,
+                       std::string_view to, ByteSpan content) {
+  if (method == PublishMethod::kPutIfAbsent) return PublishByPut(directory, to, content, content);
+  Status status = WriteFileDurably(directory, unpublished, content);
+  if (status.code() == Code::kAlreadyExists) return status;
+  if (status.ok()) status = directory.Sync();
+  if (status.ok()) status = PublishDurably(directory, method, unpublished, to, content);
+  if (!status.ok() && !status.has_unknown_outcome()) {
+    static_cast<void>(directory.Remove(unpublished));
+  }
+  return status;
+}
+
 }  // namespace sealpoint::internal

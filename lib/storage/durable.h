@@ -41,6 +41,13 @@ Status PublishDurably(Directory& directory, PublishMethod method, std::string_vi
 Status PublishByPut(Directory& directory, std::string_view name, ByteSpan content,
                     ByteSpan void_content);
 
+// Makes the file `to` of `content` exclusively and durably, by either way: with PublishByPut, whose
+// second put has the same content, or written as `unpublished`, a name of the caller's own, and
+// published. After an error whose outcome is known, `unpublished` is gone again; one that was there
+// before is another's, and stays (R-CMT-15). Errors: those of the two.
+Status WriteAndPublish(Directory& directory, PublishMethod method, std::string_view unpublished,
+                       std::string_view to, ByteSpan content);
+
 }  // namespace sealpoint::internal
 
 #endif  // SEALPOINT_LIB_STORAGE_DURABLE_H_

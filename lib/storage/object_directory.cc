@@ -272,11 +272,10 @@ Status ObjectDirectory::Remove(std::string_view name) {
 // A prefix goes with its last object: what is removed is only the memory of its making.
 Status ObjectDirectory::RemoveSubdirectory(std::string_view name) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::string key, KeyOf(name));
-  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(key + "/", ""));
-  const bool has_objects =
-      std::any_of(below.objects.begin(), below.objects.end(),
-                  [&](const StoredObject& info) { return info.key != key + "/"; });
   const std::string own = key + "/";
+  SEALPOINT_ASSIGN_OR_RETURN(const ObjectPage below, store().List(own, ""));
+  const bool has_objects = std::any_of(below.objects.begin(), below.objects.end(),
+                                       [&](const StoredObject& info) { return info.key != own; });
   const std::lock_guard lock(tree_->mutex);
   const auto first_inside = tree_->made.upper_bound(own);
   const bool has_made = first_inside != tree_->made.end() && first_inside->starts_with(own);
