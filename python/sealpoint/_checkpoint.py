@@ -531,11 +531,8 @@ def open(
     UnsupportedError (also: a URL of an unknown scheme), LimitExceededError, IoError, MismatchError (files of a checkpoint of
     torch.distributed.checkpoint or Megatron are in the directory, too).
     """
-    check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
-    with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
-        check_one(path_of(path))
     return open_own(path, check_files=check_files, direct_io=direct_io, threads=threads,
-                    memory_budget_bytes=memory_budget_bytes)  # fmt: skip
+                    memory_budget_bytes=memory_budget_bytes, must_be_alone=True)  # fmt: skip
 
 
 def open_own(
@@ -545,7 +542,11 @@ def open_own(
     direct_io: bool = False,
     threads: int = 1,
     memory_budget_bytes: int = 256 << 20,
+    must_be_alone: bool = False,
 ) -> Checkpoint:
-    """The same, whatever else is in the directory."""
+    """The same, whatever else is in the directory, unless it must be alone there."""
     check(check_files=check_files, direct_io=direct_io, threads=threads, memory_budget_bytes=memory_budget_bytes)
+    if must_be_alone:
+        with contextlib.suppress(OSError):  # a directory that cannot be listed may have files that can be opened
+            check_one(path_of(path))
     return Checkpoint(_sealpoint.open(path_of(path), check_files, direct_io, memory_budget_bytes), threads)
