@@ -252,6 +252,26 @@ def outcomes_of(jobs, name, version):
     return jobs[version].outcomes()
 
 
+def suite(module, size, name, versions, needs=()):
+    """The fixtures ``jobs`` and ``outcomes`` and the test of each case, for a module that gives them these names."""
+    import pytest
+
+    @pytest.fixture(scope="module")
+    def jobs(tmp_path_factory):
+        with jobs_of(module, size, name, versions, tmp_path_factory.mktemp, needs) as started:
+            yield started
+
+    @pytest.fixture(scope="module", params=versions)
+    def outcomes(request, jobs):
+        return outcomes_of(jobs, name, request.param)
+
+    @pytest.mark.parametrize("case", [*names_of(module), "end"])
+    def test(case, outcomes):
+        assert not outcomes[case], f"\n{outcomes[case]}"
+
+    return jobs, outcomes, test
+
+
 if __name__ == "__main__":
     if sys.argv[2] == "all":
         run_all(sys.argv[1], int(sys.argv[3]), sys.argv[4])
